@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from homeport.appmaster.environment.class_data import own_java
 from homeport.appmaster.environment.pack import pack as packed
 from homeport.appmaster.yarn.submission import cache_folder
 from homeport.job_coordinator.cli.options import new_app, note
@@ -31,7 +32,9 @@ def pack(
     Prints its path, for yarn.python.archive: it is unpacked once on each node, which needs Java
     and the same minor version of Python, and nothing else. It has what is installed where this
     command runs; versions in requirements.txt should be exact. Packed again without a change, it
-    is there already.
+    is there already. With Java here, it has Spark's class-data archive, which hosts with the same
+    build of Java use: Spark starts in half the time there.
     """
-    found = packed(cache_folder(os.environ), job, frozenset(extra or ()), note)
+    java = own_java(os.environ)
+    found = packed(cache_folder(os.environ), job, frozenset(extra or ()), note, java)
     print(found.archive)

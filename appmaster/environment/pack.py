@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from homeport.appmaster.environment import archive
+from homeport.appmaster.environment import archive, class_data
+from homeport.appmaster.environment.class_data import HostJava
 from homeport.appmaster.environment.distributions import HOMEPORT, Installed, required
 from homeport.appmaster.environment.tree import (
     DESCRIPTION_NAME,
@@ -23,6 +24,7 @@ from homeport.appmaster.environment.tree import (
     finish,
     install,
     place,
+    place_file,
 )
 from homeport.config.errors import HomeportError
 
@@ -45,7 +47,11 @@ class Packed:
 
 
 def pack(
-    cache: Path, job: Path | None, extras: frozenset[str], say: Callable[[str], None]
+    cache: Path,
+    job: Path | None,
+    extras: frozenset[str],
+    say: Callable[[str], None],
+    java: HostJava | None = None,
 ) -> Packed:
     """The environment with homeport and what the ``requirements.txt`` in ``job`` asks for.
 
@@ -54,6 +60,7 @@ def pack(
         job: the folder of the job's code; None, or one without that file: homeport alone.
         extras: of homeport, as ``avro``.
         say: is called with what takes long.
+        java: of the hosts, for Spark's class-data archive; None: the environment has none.
 
     Raises:
         HomeportError: something is not installed, cannot be installed, or the disk is full.
@@ -63,7 +70,8 @@ def pack(
     folder = cache / "environments"
     try:
         with _locked(folder, say):
-            return _pack(folder, requirements, machine, packages, say)
+            made = None if java is None else class_data.ensure(folder, java, packages, say)
+            return _pack(folder, _Wanted(machine, packages, requirements, made), say)
     except OSError as error:
         raise HomeportError(
             f"the environment cannot be packed in {folder} ({error}): make room, "
@@ -78,17 +86,32 @@ def _requirements(job: Path) -> Path | None:
     return path if path.is_file() else None
 
 
-def _pack(
-    folder: Path,
-    requirements: Path | None,
-    machine: Machine,
-    packages: list[Installed],
-    say: Callable[[str], None],
-) -> Packed:
-    others = [p for p in packages if p.name != HOMEPORT]
-    wanted = b"" if requirements is None else requirements.read_bytes()
-    dependencies = _digest(machine, others, wanted)
-    identity = _digest(machine, packages, wanted)
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What goes into an environment; ``class_data``: the folder of Spark's archive."""
+
+    machine: Machine
+    packages: list[Installed]
+    requirements: Path | None
+    class_data: Path | None
+
+    def digest(self, packages: list[Installed]) -> str:
+        """Of all of it but for the packages, and of those given."""
+        digest = hashlib.sha256(_FORM)
+        digest.update(f"{self.machine}\n".encode())
+        for package in packages:
+            digest.update(f"{package.name} {package.digest}\n".encode())
+        if self.requirements is not None:
+            digest.update(self.requirements.read_bytes())
+        if self.class_data is not None:
+            digest.update(f"\n{self.class_data.name}".encode())
+        return digest.hexdigest()[:16]
+
+
+def _pack(folder: Path, wanted: _Wanted, say: Callable[[str], None]) -> Packed:
+    machine, packages, requirements = wanted.machine, wanted.packages, wanted.requirements
+    dependencies = wanted.digest([p for p in packages if p.name != HOMEPORT])
+    identity = wanted.digest(packages)
     packed = Packed(folder / f"homeport-{identity}.tar.gz", folder / identity, identity)
     if packed.archive.exists() and (packed.tree / DESCRIPTION_NAME).exists():
         packed.archive.touch()
@@ -103,6 +126,8 @@ def _pack(
     if requirements is not None:
         say(f"installing {requirements}")
         install(partial, requirements, packages, folder / "pip.log")
+    for file in () if wanted.class_data is None else sorted(wanted.class_data.iterdir()):
+        place_file(file, partial / "share" / HOMEPORT / file.name)
     finish(partial, machine, identity)
     own = [partial / machine.site_packages / HOMEPORT, partial / "bin"]
     own += [*partial.glob(f"{machine.site_packages}/{HOMEPORT}-*.dist-info")]
@@ -117,15 +142,6 @@ def _pack(
     size = packed.archive.stat().st_size / 1e6
     say(f"packed {packed.archive}: {size:.0f} MB, {time.monotonic() - start:.0f} s")
     return packed
-
-
-def _digest(machine: Machine, packages: list[Installed], requirements: bytes) -> str:
-    digest = hashlib.sha256(_FORM)
-    digest.update(f"{machine}\n".encode())
-    for package in packages:
-        digest.update(f"{package.name} {package.digest}\n".encode())
-    digest.update(requirements)
-    return digest.hexdigest()[:16]
 
 
 @contextmanager
@@ -150,6 +166,9 @@ def remove_unused(folder: Path) -> None:
     trees = _by_last_use(folder, "unpacked-*")
     for tree in trees[_KEPT:] + _unused(trees[:_KEPT]):
         shutil.rmtree(tree, ignore_errors=True)
+    made = _by_last_use(folder, "*.classes")
+    for found in made[_KEPT:] + _unused(made[:_KEPT]):
+        shutil.rmtree(found, ignore_errors=True)
     members = _by_last_use(folder, "*.member")
     for member in members[_KEPT:] + _unused(members[:_KEPT]):
         member.unlink()

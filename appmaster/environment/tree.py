@@ -89,11 +89,12 @@ def place(tree: Path, packages: Iterable[Installed], machine: Machine) -> None:
                     f"the package {package.name!r} lacks {source}: install it again (pip install "
                     f"--force-reinstall {package.name}=={package.version})"
                 )
-            target.parent.mkdir(parents=True, exist_ok=True)
-            _link(source, target)
+            place_file(source, target)
 
 
-def _link(source: Path, target: Path) -> None:
+def place_file(source: Path, target: Path) -> None:
+    """The file is at ``target``, as a hard link where the disk allows that; its folder is made."""
+    target.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(source, target)
     except FileExistsError:

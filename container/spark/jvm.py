@@ -2,19 +2,30 @@
 
 Spark's own script starts a JVM to find out how to start the other, and waits for it. What it finds
 is the same each time but for what a job says, so the set-up of the environment writes it down.
+
+In an environment that travels, command and archive are those of the machine that packed it
+(``class_data``): the command has the name of Java alone, and a class path that is relative to
+Spark's folder. The JVM compares the class path as it is written, so the archive serves wherever the
+environment is unpacked; where Java is another one, the JVM leaves the archive aside by itself.
 """
 
 from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 # Serial collector, first compiler: several times less processor time at a start. The archive is
 # bound to both.
 JVM_FLAGS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
+
+ARCHIVE_NAME = "spark.jsa"
+COMMAND_NAME = "spark.command"
+PORTABLE_JAVA = "java"
+"""The first line of a command that travels: the Java of the host."""
 
 _ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r"})
 _MAIN_CLASS = "org.apache.spark.deploy.SparkSubmit"
@@ -28,9 +39,14 @@ _SCRIPTS_ALONE = frozenset(
 """What a job may say of its JVM that only Spark's scripts know how to heed."""
 
 
-def archive_path() -> Path | None:
-    """The class-data archive of this environment; None where none was made."""
-    return _made("spark.jsa")
+def made_folder() -> Path:
+    """Where archive and command of this environment are, if they were made."""
+    return Path(sys.prefix) / "share" / "homeport"
+
+
+def archive_path(made: Path | None = None) -> Path | None:
+    """The class-data archive in that folder, by default this environment's; None: there is none."""
+    return _existing((made or made_folder()) / ARCHIVE_NAME)
 
 
 def options_file(properties: Mapping[str, str]) -> str:
@@ -42,25 +58,44 @@ def options_file(properties: Mapping[str, str]) -> str:
     return "".join(f'"{option.translate(_ESCAPED)}"\n' for option in own)
 
 
-def jvm_command(home: Path, properties: Mapping[str, str], options: Path) -> list[str]:
+def jvm_command(
+    home: Path, properties: Mapping[str, str], options: Path, made: Path | None = None
+) -> list[str]:
     """What starts the JVM of the Spark in ``home``; Spark's own options follow.
 
     The command that the set-up found; Spark's script where there is none for this Java and this
     place, or where job or installation ask for what only the script heeds. ``options``: where
     ``options_file`` is. The script knows no such file, and puts the options on its command line.
+    ``made``: where the command was written down, by default in this environment.
     """
-    found = _made("spark.command")
+    found = _existing((made or made_folder()) / COMMAND_NAME)
     if found is not None and not _SCRIPTS_ALONE & properties.keys() and not _is_set_up(home):
-        java, *arguments = found.read_text(encoding="utf-8").splitlines()
-        if _is_wanted(Path(java)) and any(a.startswith(f"{home}/") for a in arguments):
+        given, *arguments = found.read_text(encoding="utf-8").splitlines()
+        java = java_of_host() if given == PORTABLE_JAVA else _fitting(given, arguments, home)
+        if java is not None:
             memory = f"-Xmx{properties['spark.driver.memory']}"
             return [java, *arguments, memory, f"@{options}", _MAIN_CLASS]
     return [str(home / "bin" / "spark-submit")]
 
 
-def _made(name: str) -> Path | None:
-    path = Path(sys.prefix) / "share" / "homeport" / name
+def is_relative(command: Sequence[str]) -> bool:
+    """Whether the command must start in Spark's folder, to which its class path is relative."""
+    return "-cp" in command and not command[command.index("-cp") + 1].startswith("/")
+
+
+def java_of_host() -> str | None:
+    """The Java that JAVA_HOME names, else the one on PATH; None where there is none."""
+    named = os.environ.get("JAVA_HOME")
+    return shutil.which(f"{named}/bin/java" if named else "java")
+
+
+def _existing(path: Path) -> Path | None:
     return path if path.is_file() else None
+
+
+def _fitting(java: str, arguments: Sequence[str], home: Path) -> str | None:
+    fits = _is_wanted(Path(java)) and any(a.startswith(f"{home}/") for a in arguments)
+    return java if fits else None
 
 
 def _is_wanted(java: Path) -> bool:

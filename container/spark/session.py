@@ -28,7 +28,13 @@ import javaproperties
 
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.secret_names import has_secret
-from homeport.container.spark.jvm import JVM_FLAGS, archive_path, jvm_command, options_file
+from homeport.container.spark.jvm import (
+    JVM_FLAGS,
+    archive_path,
+    is_relative,
+    jvm_command,
+    options_file,
+)
 
 if TYPE_CHECKING:
     from py4j.clientserver import JavaClient
@@ -126,10 +132,14 @@ class LocalSpark:
     Args:
         settings: what the job says about its Spark.
         prepare: makes the pipeline ready, in the background, as soon as the session stands.
+        made: where the JVM's command and archive are, by default in this environment.
     """
 
     def __init__(
-        self, settings: SparkSettings, prepare: Callable[[SparkSession], SparkPipeline]
+        self,
+        settings: SparkSettings,
+        prepare: Callable[[SparkSession], SparkPipeline],
+        made: Path | None = None,
     ) -> None:
         """Starts the JVM.
 
@@ -137,7 +147,8 @@ class LocalSpark:
             SparkError: the program that starts it cannot be run.
         """
         self._settings = settings
-        self._archive = archive_path()
+        self._made = made
+        self._archive = archive_path(made)
         self._scratch = settings.work_dir
         self._scratch.mkdir(parents=True, exist_ok=True)
         self._info = self._scratch / "gateway"
@@ -199,6 +210,19 @@ class LocalSpark:
         self._process.wait()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
+    def end_in_order(self, limit_s: float) -> int:
+        """The JVM ends by itself, with all that it does then; its exit code.
+
+        Raises:
+            SparkError: it does not within ``limit_s``.
+        """
+        assert self._process.stdin is not None  # noqa: S101 - for the type checker
+        self._process.stdin.close()
+        try:
+            return self._process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            raise SparkError(f"Spark's JVM did not end within {limit_s:g} s") from None
+
     def _launch(self) -> subprocess.Popen[bytes]:
         spec = importlib.util.find_spec("pyspark")
         if spec is None or not spec.submodule_search_locations:
@@ -212,8 +236,9 @@ class LocalSpark:
         wanted = properties(self._settings, self._archive)
         reported = self._private("spark.properties", properties_file(wanted))
         options = self._private("java.options", options_file(wanted))
-        command = [*jvm_command(home, wanted, options), "--properties-file", str(reported)]
-        command.append("pyspark-shell")
+        command = jvm_command(home, wanted, options, self._made)
+        folder = home if is_relative(command) else None
+        command += ["--properties-file", str(reported), "pyspark-shell"]
         environment = {
             **{name: value for name, value in os.environ.items() if name not in _LEFT_OUT},
             "SPARK_HOME": str(home),
@@ -225,7 +250,7 @@ class LocalSpark:
             "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._info),
         }
         try:
-            return subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)
+            return subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, cwd=folder)
         except OSError as error:
             raise SparkError(f"{command[0]} cannot be run: {error.strerror}") from None
 
@@ -240,6 +265,7 @@ class LocalSpark:
     def _connect(self) -> None:
         try:
             # Imported while the JVM starts, and only in containers with a pipeline.
+            from pyspark.core.context import SparkContext  # noqa: PLC0415 - as said above
             from pyspark.sql import SparkSession  # noqa: PLC0415 - as said above
 
             _forget_former()
@@ -247,6 +273,9 @@ class LocalSpark:
             os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
             os.environ["PYSPARK_GATEWAY_SECRET"] = secret
             os.environ["PYSPARK_PYTHON"] = sys.executable
+            SparkContext._ensure_initialized()  # noqa: SLF001 - pyspark's only way to the JVM
+            # A path that the job gives Spark is relative to here, wherever the JVM started.
+            SparkContext._jvm.java.lang.System.setProperty("user.dir", str(Path.cwd()))  # type: ignore[union-attr] # noqa: SLF001 - as above
             builder = SparkSession.builder
             for key, value in properties(self._settings, self._archive).items():
                 builder = builder.config(key, value)

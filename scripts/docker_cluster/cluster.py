@@ -126,7 +126,8 @@ class DockerCluster:
             running = engines.ensure(self._cache, progress)
             running.compose()
             wanted = image.ensure(running, self._cache, progress)
-            packed = pack(self._cache, None, EXTRAS, progress)
+            java = image.host_java(running, wanted)
+            packed = pack(self._cache, None, EXTRAS, progress, java)
             extra = observability.ensure(running, self._cache, progress) if observed else ()
             before = self._started()
             if before is not None and (before.image, before.secure) != (wanted, secure):

@@ -11,6 +11,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sysconfig
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from pathlib import Path
 from docker_cluster import settings
 from docker_cluster.engine import Engine, folder
 from docker_cluster.errors import DockerError
+from homeport.appmaster.environment.class_data import PROGRAM, HostJava
 from local_cluster.jars import ensure_jars
 
 Progress = Callable[[str], None]
@@ -75,6 +77,21 @@ def build(engine: Engine, cache: Path, image: str, context: Path, progress: Prog
         lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         said = lines[-1] if lines else f"exit code {done.returncode}"
         raise DockerError(f"the image cannot be built ({said}): see {log}")
+
+
+def host_java(engine: Engine, image: str) -> HostJava:
+    """The Java of the image, which makes Spark's class-data archive for its hosts."""
+    plain = ["run", "--rm", "--network", "none", "--entrypoint"]
+    release = engine.run(*plain, "cat", image, "/opt/java/release")
+    packages = sysconfig.get_path("purelib")
+
+    def command(folder: Path) -> list[str]:
+        mounts = ["-v", f"{packages}:/packages:ro", "-v", f"{folder}:/made"]
+        options = ["-e", "PYTHONPATH=/packages", "-e", "PYTHONDONTWRITEBYTECODE=1", *mounts]
+        docker = ["docker", *(["-H", engine.host] if engine.host else [])]
+        return [*docker, *plain, "python3", *options, image, "-m", PROGRAM, "/made"]
+
+    return HostJava(release, command)
 
 
 def _fill(target: Path, jars: dict[str, Path]) -> None:

@@ -18,6 +18,7 @@ import pytest
 from coordinator_server import TOKEN, Backend, Loop, Served
 from yarn_jobs import Job
 
+from homeport.appmaster.environment.class_data import own_java
 from homeport.appmaster.environment.job_python import job_python, published
 from homeport.appmaster.environment.node import adopt
 from homeport.appmaster.environment.pack import Packed, pack
@@ -139,6 +140,42 @@ def test_the_requirements_of_a_job_are_installed(packed: Packed, tmp_path: Path)
     with pytest.raises(HomeportError, match=r"requirements\.txt cannot be installed \(.*numpy"):
         pack(cache, job, frozenset(), quiet)
     assert start(packed.tree, "-c", "import helper_module").returncode == 1
+
+
+SPARK = """
+import logging, pathlib
+from homeport.container.spark.session import LocalSpark, SparkSettings
+logging.basicConfig(level=logging.INFO)
+pathlib.Path("lookup.txt").write_text("a\\nb\\n")
+work = pathlib.Path("work").absolute()
+count = lambda session: print("lines:", session.read.text("lookup.txt").count())
+spark = LocalSpark(SparkSettings("test", 2, 512, work, {}, 1000), count)
+spark.pipeline(lambda: None)
+spark.stop()
+"""
+
+
+@pytest.mark.long
+def test_sparks_class_data_serves_where_the_environment_is_unpacked(
+    packed: Packed, tmp_path: Path
+) -> None:
+    """Its JVM leaves it aside where a jar is another one, and works as well.
+
+    A path that a pipeline gives Spark is relative to the container's folder.
+    """
+    made = pack(packed.archive.parents[1], None, frozenset(), quiet, own_java(os.environ))
+    assert made.identity != packed.identity
+    tree = tmp_path / "elsewhere"
+    tree.mkdir()
+    subprocess.run(["/bin/tar", "-xzf", str(made.archive), "-C", str(tree)], check=True)
+    java = {"JAVA_HOME": os.environ["JAVA_HOME"]}
+    done = start(tree, "-c", SPARK, cwd=tmp_path, **java)
+    assert "lines: 2" in done.stdout, done.stderr
+    assert "class-data archive: used" in done.stderr
+    os.utime(next(tree.glob("lib/*/site-packages/pyspark/jars/spark-core_*.jar")), (1, 1))
+    done = start(tree, "-c", SPARK, cwd=tmp_path, **java)
+    assert "lines: 2" in done.stdout, done.stderr
+    assert "class-data archive: NOT used, it does not fit this JVM" in done.stderr
 
 
 # ---------------------------------------------------------------------- a node that does not fit

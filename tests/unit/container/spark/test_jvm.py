@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from homeport.container.spark.jvm import jvm_command, options_file
+from homeport.container.spark.jvm import is_relative, jvm_command, options_file
 
 HOME = Path("/none/pyspark")
 OPTIONS = Path("/w/java.options")
@@ -111,3 +111,35 @@ def test_options_are_written_as_java_reads_them() -> None:
         '"-De=#@"',
         '"-Df=ü"',
     ]
+
+
+@pytest.fixture(name="travelling")
+def _travelling(tmp_path: Path) -> Path:
+    """The folder of a command that travels."""
+    lines = ["java", "-cp", "jars/a.jar:jars/b.jar", "--add-opens=a=B"]
+    (tmp_path / "spark.command").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+def test_a_command_that_travels_takes_the_java_of_the_host(
+    java: Path, travelling: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever Spark is, as its class path is relative to that: the JVM starts there."""
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(java.parents[1]))
+    command = jvm_command(HOME, PROPERTIES, OPTIONS, travelling)
+    assert command == [
+        *[str(java), "-cp", "jars/a.jar:jars/b.jar", "--add-opens=a=B"],
+        *["-Xmx512m", "@/w/java.options", "org.apache.spark.deploy.SparkSubmit"],
+    ]
+    assert is_relative(command)
+    assert not is_relative(jvm_command(HOME, PROPERTIES, OPTIONS))
+    assert not is_relative(SCRIPT)
+
+
+def test_where_a_host_has_no_java_the_script_says_so(
+    travelling: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it does where nothing was written down."""
+    monkeypatch.setenv("JAVA_HOME", "/none")
+    assert jvm_command(HOME, PROPERTIES, OPTIONS, travelling) == SCRIPT

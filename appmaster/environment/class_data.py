@@ -1,0 +1,93 @@
+"""Spark's class-data archive for an environment that travels, made by a Java as the hosts have.
+
+``homeport.container.spark.class_data`` makes it, in a process of its own. It is bound to that Java
+and to pyspark's jars, so it is kept by both, whatever else an environment has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from homeport.appmaster.environment.distributions import Installed
+
+PROGRAM = "homeport.container.spark.class_data"
+_FORM = b"1"
+"""Changes with what the program makes, so that what older versions have made is not taken."""
+_LIMIT_S = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostJava:
+    """The Java that the hosts have.
+
+    ``release``: its version, as its file ``release`` has it. ``command``: of a program that makes
+    the archive in a folder with it, from the packages installed here.
+    """
+
+    release: str
+    command: Callable[[Path], list[str]]
+
+
+def own_java(environment: Mapping[str, str]) -> HostJava | None:
+    """The Java of this machine; None where there is none."""
+    named = environment.get("JAVA_HOME")
+    path = shutil.which(f"{named}/bin/java" if named else "java", path=environment.get("PATH"))
+    if path is None:
+        return None
+    release = Path(path).resolve().parents[1] / "release"
+    try:
+        text = release.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    return HostJava(text, lambda folder: [sys.executable, "-m", PROGRAM, str(folder)])
+
+
+def ensure(
+    cache: Path, java: HostJava, packages: Iterable[Installed], say: Callable[[str], None]
+) -> Path | None:
+    """The folder in ``cache`` with the archive and the JVM's command; made now if it is not there.
+
+    None where it cannot be made: Spark works as well without, and starts later.
+    """
+    digest = hashlib.sha256(_FORM + java.release.encode())
+    for package in packages:
+        if package.name in {"pyspark", "py4j"}:
+            digest.update(f"{package.name} {package.digest}\n".encode())
+    folder = cache / f"{digest.hexdigest()[:16]}.classes"
+    if folder.is_dir():
+        os.utime(folder)  # homeport pack removes what is not used
+        return folder
+    say("making Spark's class-data archive (a minute, once)")
+    partial, log = folder.with_suffix(".partial"), cache / "class-data.log"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    if not _succeeds(java.command(partial), log):
+        say(f"warning: without class-data archive: Spark starts slowly on the hosts: see {log}")
+        shutil.rmtree(partial, ignore_errors=True)
+        return None
+    partial.rename(folder)
+    return folder
+
+
+def _succeeds(command: list[str], log: Path) -> bool:
+    with log.open("wb") as sink:
+        try:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=sink,
+                timeout=_LIMIT_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            sink.write(f"{error}\n".encode())
+            return False
+    return done.returncode == 0

@@ -1,0 +1,135 @@
+"""Makes what lets Spark's JVM start fast, for environments that travel.
+
+``python -m homeport.container.spark.class_data FOLDER``: afterwards the folder has the JVM's
+command and its class-data archive (``jvm``). They are bound to this Java, to the jars of this
+pyspark with their dates, and to no place.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from homeport.config.errors import HomeportError
+from homeport.container.api import BATCH_SCHEMA
+from homeport.container.spark.jvm import ARCHIVE_NAME, COMMAND_NAME, PORTABLE_JAVA, java_of_host
+from homeport.container.spark.micro_batch import SparkPipeline
+from homeport.container.spark.session import LocalSpark, SparkSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_LAUNCHER = "org.apache.spark.launcher.Main"
+_MAIN_CLASS = "org.apache.spark.deploy.SparkSubmit"
+_FIRST_JAR = "slf4j-api-*.jar"
+"""Spark's scripts put it before the others."""
+_HEAP_MB = 512
+_LIMIT_S = 600.0
+
+
+def make(folder: Path) -> None:
+    """Command and archive are in ``folder``, both whole.
+
+    Raises:
+        HomeportError: there is no Java, or Spark does not start or end as it should.
+    """
+    spec = importlib.util.find_spec("pyspark")
+    java = java_of_host()
+    if spec is None or not spec.submodule_search_locations or java is None:
+        raise HomeportError("pyspark or Java is missing: install both, or let JAVA_HOME name one")
+    home = Path(spec.submodule_search_locations[0])
+    lines = [PORTABLE_JAVA, "-cp", _class_path(home), *_arguments(java, home)]
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".partial-", dir=folder) as name:
+        partial = Path(name)
+        (partial / COMMAND_NAME).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        archive = partial / "archive"
+        _dump(partial, archive)
+        archive.replace(folder / ARCHIVE_NAME)
+        (partial / COMMAND_NAME).replace(folder / COMMAND_NAME)
+
+
+def _class_path(home: Path) -> str:
+    """In an order of its own, not the folder's, which differs from disk to disk."""
+    jars = sorted(home.glob("jars/*.jar"))
+    first = sorted(home.glob(f"jars/{_FIRST_JAR}"))
+    rest = [jar for jar in jars if jar not in first]
+    return ":".join(jar.relative_to(home).as_posix() for jar in [*first, *rest])
+
+
+def _arguments(java: str, home: Path) -> list[str]:
+    """What Spark's scripts would start its JVM with, without class path and heap."""
+    command = [java, "-cp", f"{home}/jars/*", _LAUNCHER, _MAIN_CLASS, "pyspark-shell"]
+    # The version is for a class path that is not taken; without it Spark's sources are looked for.
+    said = {"SPARK_HOME": str(home), "SPARK_CONNECT_MODE": "0", "SPARK_SCALA_VERSION": "2.13"}
+    environment = {**os.environ, **said}
+    done = subprocess.run(
+        command, env=environment, capture_output=True, timeout=_LIMIT_S, check=False
+    )
+    found = done.stdout.rpartition(b"\n")[2].decode().split("\0")
+    if done.returncode != 0 or _MAIN_CLASS not in found:
+        lines = done.stderr.decode("utf-8", "replace").strip().splitlines()[:1]
+        raise HomeportError(f"Spark does not say how it starts: {' '.join(lines)}")
+    kept = found[1 : found.index(_MAIN_CLASS)]
+    at = kept.index("-cp")
+    return [a for a in kept[:at] + kept[at + 2 :] if not a.startswith("-Xmx")]
+
+
+def _dump(made: Path, archive: Path) -> None:
+    """A session has done what one of a container does, and its JVM has left the archive."""
+    own = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={archive}"}
+    settings = SparkSettings("class-data", 2, _HEAP_MB, made / "work", own, 1000)
+    spark = LocalSpark(settings, _exercised, made)
+    try:
+        spark.pipeline(lambda: None)
+        spark.end_in_order(_LIMIT_S)
+    finally:
+        spark.stop()
+    if not archive.is_file():
+        raise HomeportError("the JVM ended without an archive: see its lines above")
+
+
+def _exercised(session: SparkSession) -> SparkPipeline:
+    pipeline = SparkPipeline(session, _typical, "class-data", unordered=False)
+    pipeline.warm_up()
+    pipeline.exercise()
+    rest = {"system": "s", "stream": "s", "partition": 0, "timestamp": 0}
+    rows = [
+        {"task": "t", "value": f'{{"id": {n}, "name": "n", "x": {n}.5}}'.encode(), "offset": n}
+        for n in range(1000)
+    ]
+    filled = [{**rest, **row} for row in rows]
+    pipeline.run(pa.Table.from_pylist(filled, BATCH_SCHEMA))
+    return pipeline
+
+
+def _typical(frame: DataFrame) -> DataFrame:
+    """What pipelines do: parse, filter, compute; and one aggregation on the side."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - pyspark is imported when it runs
+
+    form = "id long, name string, x double"
+    parsed = frame.withColumn("json", f.from_json(f.col("value").cast("string"), form))
+    frame.groupBy("task").agg(f.count("*"), f.max("offset")).toArrow()
+    kept = parsed.where("json is null or json.x > 10").select("*", "json.*").drop("json")
+    return kept.withColumn("total", f.coalesce(f.col("x"), f.lit(0.0)) * 2)
+
+
+def main() -> int:
+    """See the module; the exit code."""
+    try:
+        make(Path(sys.argv[1]).absolute())
+    except (HomeportError, OSError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
