@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import javaproperties
 
@@ -275,7 +275,8 @@ class LocalSpark:
             os.environ["PYSPARK_PYTHON"] = sys.executable
             SparkContext._ensure_initialized()  # noqa: SLF001 - pyspark's only way to the JVM
             # A path that the job gives Spark is relative to here, wherever the JVM started.
-            SparkContext._jvm.java.lang.System.setProperty("user.dir", str(Path.cwd()))  # type: ignore[union-attr] # noqa: SLF001 - as above
+            java: Any = SparkContext._jvm  # noqa: SLF001 - as above
+            java.java.lang.System.setProperty("user.dir", str(Path.cwd()))
             builder = SparkSession.builder
             for key, value in properties(self._settings, self._archive).items():
                 builder = builder.config(key, value)

@@ -10,12 +10,10 @@ import base64
 import contextlib
 import fcntl
 import hashlib
-import ipaddress
 import json
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -29,6 +27,7 @@ from docker_cluster import engine as engines
 from docker_cluster.engine import Engine
 from docker_cluster.errors import DockerError
 from docker_cluster.faults import DockerFaults
+from docker_cluster.free_addresses import free_net, free_ports
 from homeport.appmaster.environment.pack import pack
 from local_cluster.hadoop_conf import SCHEDULERS
 from local_cluster.resource_manager import node_states
@@ -56,19 +55,10 @@ _NUMBERS = {
 }
 """The last number of the address of each service, as in docker/compose.yaml."""
 SERVICES = tuple(s for s in _NUMBERS if s not in {KDC, *observability.SERVICES})
-PORTS = {
-    "KAFKA_PORT": 29092,
-    "RM_PORT": 28088,
-    "ZK_PORT": 22181,
-    "PROMETHEUS_PORT": 29990,
-    "GRAFANA_PORT": 23000,
-}
-"""Ports on loopback that are tried first; the variables HOMEPORT_DOCKER_<name> set others."""
 EXTRAS = frozenset({"avro", "demo"})
 _COMPOSE = ROOT / "docker" / "compose.yaml"
 _SECURE = ROOT / "docker" / "secure.yaml"
 _FOLDER = ROOT / "build" / "docker"
-_NETS = range(64, 224)
 _NEEDED_MB = 6000
 _UP_LIMIT_S = 180.0
 
@@ -300,8 +290,8 @@ class DockerCluster:
                 name=self.name,
                 engine=running.host,
                 image=wanted,
-                net=_free_net(running),
-                ports=_free_ports(os.environ),
+                net=free_net(running),
+                ports=free_ports(os.environ),
                 kafka_cluster_id=ids,
                 archive=str(archive),
                 scheduler=scheduler or "fair",
@@ -441,66 +431,3 @@ def _require_memory() -> None:
             f"{free} MB of memory are free, the cluster with a job needs {_NEEDED_MB} MB: end "
             "something else, or take a larger machine"
         )
-
-
-def _free_net(running: Engine) -> str:
-    """The first three numbers of a network of 256 addresses that no other one has."""
-    listed = running.run("network", "ls", "-q").split()
-    taken = [ipaddress.ip_network("172.31.250.0/24")]
-    for entry in json.loads(running.run("network", "inspect", *listed)) if listed else []:
-        configured = (entry.get("IPAM") or {}).get("Config") or []
-        taken += [ipaddress.ip_network(c["Subnet"]) for c in configured if c.get("Subnet")]
-    taken += _routed()
-    for number in _NETS:
-        net = ipaddress.ip_network(f"172.28.{number}.0/24")
-        if not any(net.overlaps(other) for other in taken if other.version == net.version):
-            return f"172.28.{number}"
-    raise DockerError(
-        "every network from 172.28.64.0/24 to 172.28.223.0/24 is taken: end clusters of other "
-        "clones (docker/down)"
-    )
-
-
-def _routed() -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
-    """The networks that this machine has a way to, the default route left out."""
-    found: list[ipaddress.IPv4Network | ipaddress.IPv6Network] = []
-    with contextlib.suppress(OSError):
-        lines = Path("/proc/net/route").read_text(encoding="ascii").splitlines()[1:]
-        for fields in (line.split() for line in lines):
-            address, mask = (int.from_bytes(bytes.fromhex(fields[i]), "little") for i in (1, 7))
-            if mask:
-                found.append(ipaddress.IPv4Network((address, mask.bit_count())))
-    return found
-
-
-def _free_ports(environment: Mapping[str, str]) -> dict[str, int]:
-    """A port on loopback for each: the one that the user names, else the first free one.
-
-    Raises:
-        DockerError: the one that the user names is no port, or is taken.
-    """
-    found: dict[str, int] = {}
-    for name, first in PORTS.items():
-        variable = f"HOMEPORT_DOCKER_{name}"
-        given = environment.get(variable, "")
-        if given:
-            if not given.isdigit() or not 0 < int(given) < 2**16:
-                raise DockerError(f"{variable} = {given!r}: it must be a port from 1 to 65535")
-            if not _is_free(int(given)):
-                raise DockerError(
-                    f"{variable} = {given}: the port is taken: set another one, or unset it for any"
-                )
-            found[name] = int(given)
-        else:
-            found[name] = next(p for p in range(first, first + 900) if _is_free(p))
-    return found
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True

@@ -271,9 +271,9 @@ def test_over_https_the_reason_goes_to_the_certificate_of_the_submission_alone(
         "HOMEPORT_TOKEN_FILE": str(tmp_path / "homeport-token"),
     }
     try:
-        assert start(tree, "-c", "pass", **variables).returncode == adopt.EX_CONFIG
+        assert start(tree, "-c", "pass", cwd=tmp_path, **variables).returncode == adopt.EX_CONFIG
         (tmp_path / CERTIFICATE_FILE_NAME).write_bytes(make_certificate("travelling_1")[0])
-        assert start(tree, "-c", "pass", **variables).returncode == adopt.EX_CONFIG
+        assert start(tree, "-c", "pass", cwd=tmp_path, **variables).returncode == adopt.EX_CONFIG
     finally:
         loop.run(server.stop())
         loop.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from docker_cluster import cluster, image, settings
+from docker_cluster import cluster, free_addresses, image, settings
 from docker_cluster.errors import DockerError
 
 from local_cluster import hadoop_conf
@@ -53,12 +53,12 @@ def test_a_port_that_the_user_names_is_taken_as_it_is() -> None:
         taken.listen()
         number = taken.getsockname()[1]
         with pytest.raises(DockerError, match=f"HOMEPORT_DOCKER_RM_PORT = {number}: the port is"):
-            cluster._free_ports({"HOMEPORT_DOCKER_RM_PORT": str(number)})
+            free_addresses.free_ports({"HOMEPORT_DOCKER_RM_PORT": str(number)})
     with pytest.raises(DockerError, match="'x': it must be a port from 1 to 65535"):
-        cluster._free_ports({"HOMEPORT_DOCKER_ZK_PORT": "x"})
-    found = cluster._free_ports({"HOMEPORT_DOCKER_RM_PORT": str(number)})
+        free_addresses.free_ports({"HOMEPORT_DOCKER_ZK_PORT": "x"})
+    found = free_addresses.free_ports({"HOMEPORT_DOCKER_RM_PORT": str(number)})
     assert found["RM_PORT"] == number
-    assert set(found) == set(cluster.PORTS)
+    assert set(found) == set(free_addresses.PORTS)
 
 
 def test_two_clones_have_clusters_of_their_own(tmp_path: Path) -> None:
