@@ -87,7 +87,16 @@ def host_java(engine: Engine, image: str) -> HostJava:
 
     def command(folder: Path) -> list[str]:
         mounts = ["-v", f"{packages}:/packages:ro", "-v", f"{folder}:/made"]
-        options = ["-e", "PYTHONPATH=/packages", "-e", "PYTHONDONTWRITEBYTECODE=1", *mounts]
+        # Without a network, it can find no other name.
+        options = [
+            "--hostname",
+            "localhost",
+            "-e",
+            "PYTHONPATH=/packages",
+            "-e",
+            "PYTHONDONTWRITEBYTECODE=1",
+            *mounts,
+        ]
         docker = ["docker", *(["-H", engine.host] if engine.host else [])]
         return [*docker, *plain, "python3", *options, image, "-m", PROGRAM, "/made"]
 
