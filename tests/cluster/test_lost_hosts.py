@@ -59,13 +59,20 @@ def test_the_host_of_the_resource_manager_is_lost(
     lost_hosts.the_host_of_the_resource_manager(make_job("rm"), faults, ways, announce)
 
 
-@pytest.mark.parametrize("way", ["stop and start", "kill and start"])
-def test_a_node_starts_again_with_its_volume(
-    cluster: ContainersUnderTest, make_job: MakeJob, announce: Announce, way: str
+def test_a_node_that_was_dead_for_a_moment_has_its_volume(
+    cluster: ContainersUnderTest, make_job: MakeJob, announce: Announce
 ) -> None:
     """State comes home: none is restored in full."""
-    restart = partial(cluster.restart_node, orderly=way.startswith("stop"))
-    lost_hosts.a_host_that_starts_again(make_job("restarted"), announce, restart, way)
+    restart = partial(cluster.restart_node, orderly=False)
+    lost_hosts.a_host_that_starts_again(make_job("moment"), announce, restart, "kill and start")
+
+
+def test_a_node_that_starts_again_between_two_runs_has_its_volume(
+    cluster: ContainersUnderTest, make_job: MakeJob, faults: Faults
+) -> None:
+    """It is stopped in order: containers are at home again, and none is restored in full."""
+    restart = partial(cluster.restart_node, orderly=True)
+    lost_hosts.a_host_that_starts_again_between_two_runs(make_job("home"), faults, restart)
 
 
 def test_a_full_disk_is_named_and_costs_nothing(make_job: MakeJob) -> None:

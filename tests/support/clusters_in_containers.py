@@ -229,7 +229,7 @@ class ContainersUnderTest(DockerCluster):
 
     def small_disk(self, node: str) -> AbstractContextManager[None]:
         """Mounted over the node's volume, in its container."""
-        there = ["nsenter", "--target", str(self._first(node)), "--mount"]
+        there = ["nsenter", "--target", str(self._first(node)), "--mount", "--pid"]
         return small_disk(Path(STATE), there)
 
     def _await_health(self, service: str) -> None:

@@ -361,7 +361,9 @@ def a_host_that_starts_again(
 ) -> None:
     """Its container comes home to the state on the host: it reads the changelog's tail at most.
 
-    No other container is touched. ``restart``: of the node, with all that it has started.
+    The node is dead for so short a time that YARN does not notice it: one that is stopped in order
+    signs off, and its containers go elsewhere at once. No other container is touched. ``restart``:
+    of the node, with all that it has started.
     """
     values = {"job.container.count": "3", "job.hotstandby.enabled": "false"}
     lease = {"cluster-manager.container.lease.ms": _LONG_LEASE_MS}
@@ -381,6 +383,30 @@ def a_host_that_starts_again(
         are_untouched(before, after, *(p for p, c in containers.items() if c["host"] != host))
         course.ends_in(scenario)
         scenario.ends_well()
+
+
+def a_host_that_starts_again_between_two_runs(
+    job: Job, faults: Faults, restart: Callable[[str], object]
+) -> None:
+    """The job was stopped in order; submitted again, each container is at home with its state."""
+    job.produce(500)
+    job.run()
+    job.settled()
+    job.expects(500)
+    before = job.containers()
+    assert job.kill() == f"stopped {job.application_id} in order"
+    restart(next(c["host"] for c in before.values()))
+    faults.wait_until_whole()
+    job.run()
+    job.settled()
+    after = job.containers()
+    for processor, container in before.items():
+        assert after[processor]["host"] == container["host"]
+        assert kinds(after, processor) <= TAIL
+    job.produce(500, first=500)
+    job.expects(1000)
+    assert job.kill() == f"stopped {job.application_id} in order"
+    job.judge_history()
 
 
 # ---------------------------------------------------------------------- a host without room
