@@ -275,7 +275,9 @@ class LocalSpark:
             os.environ["PYSPARK_PYTHON"] = sys.executable
             SparkContext._ensure_initialized()  # noqa: SLF001 - pyspark's only way to the JVM
             # A path that the job gives Spark is relative to here, wherever the JVM started.
-            SparkContext._jvm.java.lang.System.setProperty("user.dir", str(Path.cwd()))  # type: ignore[union-attr] # noqa: SLF001 - as above
+            jvm = SparkContext._jvm  # noqa: SLF001 - as above
+            assert jvm is not None  # noqa: S101 - for the type checker
+            jvm.java.lang.System.setProperty("user.dir", str(Path.cwd()))
             builder = SparkSession.builder
             for key, value in properties(self._settings, self._archive).items():
                 builder = builder.config(key, value)
