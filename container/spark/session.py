@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import javaproperties
 
@@ -275,8 +275,9 @@ class LocalSpark:
             os.environ["PYSPARK_PYTHON"] = sys.executable
             SparkContext._ensure_initialized()  # noqa: SLF001 - pyspark's only way to the JVM
             # A path that the job gives Spark is relative to here, wherever the JVM started.
-            java: Any = SparkContext._jvm  # noqa: SLF001 - as above
-            java.java.lang.System.setProperty("user.dir", str(Path.cwd()))
+            jvm = SparkContext._jvm  # noqa: SLF001 - as above
+            assert jvm is not None  # noqa: S101 - for the type checker
+            jvm.java.lang.System.setProperty("user.dir", str(Path.cwd()))
             builder = SparkSession.builder
             for key, value in properties(self._settings, self._archive).items():
                 builder = builder.config(key, value)
