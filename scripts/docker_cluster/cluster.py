@@ -24,14 +24,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from docker_cluster import credentials, image, permissions
+from docker_cluster import credentials, image, permissions, settings
 from docker_cluster import engine as engines
 from docker_cluster.engine import Engine
 from docker_cluster.errors import DockerError
 from docker_cluster.faults import DockerFaults
 from homeport.appmaster.environment.pack import pack
-from local_cluster.hadoop_conf import SCHEDULERS
-from local_cluster.resource_manager import node_states
+from local_cluster.hadoop_conf import LABEL, LABELS, SCHEDULERS, labelled_nodes
+from local_cluster.resource_manager import label_nodes, node_states
 from local_setup.environment import cache_dir
 
 Progress = Callable[[str], None]
@@ -134,6 +134,8 @@ class DockerCluster:
             if started.secure:
                 permissions.grant(f"localhost:{started.ports['KAFKA_PORT']}", self._secrets)
                 progress("Kafka has its users and their rights")
+            if started.scheduler == LABELS:
+                self._label(started, progress)
             progress("the client has homeport's commands")
 
     def down(self, progress: Progress) -> None:
@@ -294,6 +296,8 @@ class DockerCluster:
             "NET": started.net,
             "KAFKA_CLUSTER_ID": started.kafka_cluster_id,
             "SCHEDULER": SCHEDULERS[started.scheduler],
+            "NODE_LABELS": str(started.scheduler == LABELS).lower(),
+            "QUEUES": settings.LABELLED if started.scheduler == LABELS else "",
             "CLONE": str(ROOT),
             "ENVIRONMENTS": str(Path(started.archive).parent),
             "WORK": str(self._folder / "work"),
@@ -340,6 +344,17 @@ class DockerCluster:
                 progress(f"waiting for {late}")
                 said = late
             time.sleep(1.0)
+
+    def _label(self, started: Started, progress: Progress) -> None:
+        """All nodes but the last one have the label of the profile."""
+        labelled = labelled_nodes(NODES)
+        try:
+            label_nodes(f"http://127.0.0.1:{started.ports['RM_PORT']}", LABEL, labelled)
+        except OSError as error:
+            raise DockerError(
+                f"the ResourceManager labels no node ({error}): docker/logs rm shows more"
+            ) from None
+        progress(f"label {LABEL}: {', '.join(labelled)}")
 
     def _serves(self, started: Started, running: Engine, service: str) -> bool:
         name = f"{started.name}-{service}"
