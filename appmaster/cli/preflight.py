@@ -15,6 +15,7 @@ from homeport.appmaster.environment.job_python import JobPython
 from homeport.appmaster.job_model.input_acceptance import InputAcceptance
 from homeport.appmaster.yarn.private_files import private_folder
 from homeport.appmaster.yarn.resource_manager_rest import Application, Node, ResourceManagerRest
+from homeport.appmaster.yarn.scheduler import Partition
 from homeport.appmaster.yarn.submission import token_folder
 from homeport.config.config import LONG_MAX, Config
 from homeport.config.declarations import all_keys as keys
@@ -120,21 +121,44 @@ def check_job_model(config: Config) -> JobModel | None:
     return calculate_job_model(config, counts, NOTHING)
 
 
-def check_sizes(config: Config, rest: ResourceManagerRest) -> None:
-    """A container of the job, and its AM, fit a running node and the scheduler's maximum."""
+def check_sizes(config: Config, rest: ResourceManagerRest, partition: Partition | None) -> None:
+    """A container of the job, and its AM, fit a running node and the scheduler's maximum.
+
+    ``partition``: the nodes of containers; None: all.
+    """
     manager, yarn = ClusterManagerConfig.of(config), YarnConfig.of(config)
     nodes = [n for n in rest.nodes() if n.is_running]
     if not nodes:
         raise UnavailableError(
             f"YARN ResourceManager at {rest.url}: no NodeManager is running: start one"
         )
-    max_mb = _limit(nodes, lambda n: n.total_mb, rest.setting(_MAX_MB))
-    max_cores = _limit(nodes, lambda n: n.total_cores, rest.setting(_MAX_CORES))
+    own = [n for n in nodes if partition is None or partition.has(n.labels)] or nodes
+    most_mb, most_cores = rest.setting(_MAX_MB), rest.setting(_MAX_CORES)
     for key, value, limit, unit in (
-        (keys.CONTAINER_MEMORY_MB.name, manager.container_memory_mb, max_mb, "MB"),
-        (keys.CONTAINER_CPU_CORES.name, manager.container_cpu_cores, max_cores, "cores"),
-        (keys.YARN_AM_MEMORY_MB.name, yarn.am_memory_mb, max_mb, "MB"),
-        (keys.YARN_AM_CPU_CORES.name, yarn.am_cpu_cores, max_cores, "cores"),
+        (
+            keys.CONTAINER_MEMORY_MB.name,
+            manager.container_memory_mb,
+            _limit(own, lambda n: n.total_mb, most_mb),
+            "MB",
+        ),
+        (
+            keys.CONTAINER_CPU_CORES.name,
+            manager.container_cpu_cores,
+            _limit(own, lambda n: n.total_cores, most_cores),
+            "cores",
+        ),
+        (
+            keys.YARN_AM_MEMORY_MB.name,
+            yarn.am_memory_mb,
+            _limit(nodes, lambda n: n.total_mb, most_mb),
+            "MB",
+        ),
+        (
+            keys.YARN_AM_CPU_CORES.name,
+            yarn.am_cpu_cores,
+            _limit(nodes, lambda n: n.total_cores, most_cores),
+            "cores",
+        ),
     ):
         if value > limit:
             raise ConfigError(

@@ -29,11 +29,13 @@ from homeport.appmaster.cli import (
     submission_claim,
 )
 from homeport.appmaster.cli.am_address import am_address, is_answering
+from homeport.appmaster.cli.cluster_check import cluster_facts, require_fit
 from homeport.appmaster.cli.job import SOURCE, Job
 from homeport.appmaster.cli.record_sizes import check_record_sizes
 from homeport.appmaster.cli.waiting import Waiter, log_shortage, say
 from homeport.appmaster.environment.job_python import job_python, published
 from homeport.appmaster.yarn.hadoop_files import hadoop_files
+from homeport.appmaster.yarn.host_affinity import warnings
 from homeport.appmaster.yarn.job_package import PreparedPackage, package_path, prepared
 from homeport.appmaster.yarn.kerberos import kerberos_login
 from homeport.appmaster.yarn.node_names import NodeNames
@@ -136,10 +138,14 @@ def run(job: Job, *, reset_state: bool = False) -> None:
     preflight.check_token_folder(os.environ)
     job.rest.require_reachable()
     job.require_not_running()
-    preflight.check_sizes(config, job.rest)
+    facts = cluster_facts(config, job.rest, os.environ)
+    require_fit(config, facts)
+    preflight.check_sizes(config, job.rest, facts.partition)
     with prepared(path, files) as package:
         preflight.check_classes(config, python, package.import_path)
         preflight.check_own_groupers(config, python, package.import_path)
+        for warning in warnings(config, facts):
+            say(f"warning: {warning}")
         say("checked: configuration, Kafka, YARN, package, classes")
         python = published(python, files, say)
         number, application_id = submit_once(

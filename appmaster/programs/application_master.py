@@ -53,7 +53,7 @@ from homeport.appmaster.lease.keeper_link import KeeperLink
 from homeport.appmaster.programs.am_container import AmContainer, await_kafka
 from homeport.appmaster.report.job_status import JobIdentity
 from homeport.appmaster.yarn.request_ledger import RequestLedger
-from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
+from homeport.appmaster.yarn.resource_manager_rest import ApplicationHosts, ResourceManagerRest
 from homeport.appmaster.yarn.skein_resource_manager import SkeinResourceManager, connect
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError
@@ -305,7 +305,9 @@ def skein_cluster(container: AmContainer) -> tuple[ClusterResourceManager, str]:
     rest = ResourceManagerRest.from_folder(container.folder)
     client = connect(container.application_id, address)
     ledger = RequestLedger(container.folder)
-    resources = SkeinResourceManager(client, rest, container.submission.services, ledger)
+    yarn = YarnConfig.of(container.submission.submitted.config)
+    hosts = ApplicationHosts(rest, yarn.queue, yarn.container_label)
+    resources = SkeinResourceManager(client, hosts, container.submission.services, ledger)
     return resources, f"{rest.url}/proxy/{container.application_id}/"
 
 

@@ -21,6 +21,13 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from homeport.appmaster.allocation.protocol.events import HostReport
+from homeport.appmaster.yarn.scheduler import (
+    CAPACITY,
+    Partition,
+    Scheduler,
+    scheduler_of,
+    shared_labels,
+)
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.model.ids import Host, host_of
 
@@ -30,6 +37,7 @@ ACTIVE_STATES = frozenset({"NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNIN
 ENDED_STATES = frozenset({"FINISHED", "FAILED", "KILLED"})
 
 _TIMEOUT_S = 10.0
+_NODE_TIMEOUT_S = 3.0
 _VARIABLE = re.compile(r"\$\{([^${}]+)\}")
 _MAX_SUBSTITUTIONS = 20
 _DEFAULT_PORTS = {"http": 8088, "https": 8090}
@@ -41,7 +49,7 @@ _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 class Node:
     """One NodeManager: its host and rack, whether it runs, what it has in all and free.
 
-    Memory in MB. One that does not run has nothing free.
+    Memory in MB. One that does not run has nothing free. ``web``: host and port of its web service.
     """
 
     host: Host
@@ -51,6 +59,8 @@ class Node:
     total_cores: int
     available_mb: int
     available_cores: int
+    labels: frozenset[str] = frozenset()
+    web: str = ""
 
     def report(self) -> HostReport:
         """What it says of its host."""
@@ -158,6 +168,11 @@ def _application_of(body: Mapping[str, Any]) -> Application:
     )
 
 
+def _settings_of(body: Mapping[str, Any]) -> dict[str, str]:
+    found = body.get("properties") or ()
+    return {str(p["key"]): str(p["value"]) for p in found if p.get("value") is not None}
+
+
 def _node_of(body: Mapping[str, Any]) -> Node:
     available_mb = int(body.get("availMemoryMB", 0))
     available_cores = int(body.get("availableVirtualCores", 0))
@@ -173,15 +188,35 @@ def _node_of(body: Mapping[str, Any]) -> Node:
         ),
         available_mb=available_mb,
         available_cores=available_cores,
+        labels=frozenset(str(label) for label in body.get("nodeLabels") or ()) - {""},
+        web=str(body.get("nodeHTTPAddress") or ""),
     )
+
+
+class ApplicationHosts:
+    """The hosts on which an application may have containers, by its queue and its label."""
+
+    def __init__(self, rest: ResourceManagerRest, queue: str, label: str | None) -> None:
+        self._rest, self._queue, self._label = rest, queue, label
+        self._partition: Partition | None = None
+        self._is_known = False
+
+    def host_reports(self) -> tuple[HostReport, ...]:
+        """As of ``ResourceManagerRest``, of these hosts alone."""
+        if not self._is_known:
+            scheduler = self._rest.scheduler()
+            self._partition = self._rest.partition(scheduler, self._queue, self._label)
+            self._is_known = True
+        return self._rest.host_reports(self._partition)
 
 
 class ResourceManagerRest:
     """The ResourceManager's REST interface. Safe to use from several threads."""
 
-    def __init__(self, urls: Sequence[str], source: str) -> None:
+    def __init__(self, urls: Sequence[str], source: str, timeout_s: float = _TIMEOUT_S) -> None:
         self._urls = tuple(urls)
         self._source = source
+        self._timeout_s = timeout_s
 
     @classmethod
     def from_folder(cls, folder: Path) -> ResourceManagerRest:
@@ -241,19 +276,34 @@ class ResourceManagerRest:
         body = self._get("/ws/v1/cluster/nodes").get("nodes") or {}
         return tuple(sorted((_node_of(n) for n in body.get("node") or ()), key=lambda n: n.host))
 
-    def host_reports(self) -> tuple[HostReport, ...]:
+    def host_reports(self, partition: Partition | None = None) -> tuple[HostReport, ...]:
         """The hosts that the ResourceManager knows, by name; those that are RUNNING are live.
 
-        Of several NodeManagers on one host, the one with most free memory is returned.
+        Of several NodeManagers on one host, the one with most free memory is returned. None: of
+        hosts with whatever label.
         """
         best: dict[Host, Node] = {}
         for node in sorted(self.nodes(), key=lambda n: (n.is_running, n.available_mb)):
-            best[node.host] = node
+            if partition is None or partition.has(node.labels):
+                best[node.host] = node
         return tuple(best[host].report() for host in sorted(best))
 
     def running_hosts(self) -> frozenset[Host]:
         """Hosts whose NodeManager is RUNNING."""
         return frozenset(n.host for n in self.nodes() if n.is_running)
+
+    def scheduler(self) -> Scheduler:
+        """The scheduler that it runs, with its queues."""
+        return scheduler_of(self._get("/ws/v1/cluster/scheduler"))
+
+    def partition(self, scheduler: Scheduler, queue: str, label: str | None) -> Partition | None:
+        """The nodes of containers with ``label`` in ``queue``; None: of this scheduler, all."""
+        if scheduler.kind != CAPACITY:
+            return None
+        found = scheduler.queue(queue)
+        wanted = label or (found.default_label if found is not None else "")
+        shared = shared_labels(self._get("/ws/v1/cluster/get-node-labels"))
+        return Partition(wanted, shared)
 
     def applications(self, name: str) -> tuple[Application, ...]:
         """The Skein applications named ``name`` that are remembered, oldest first."""
@@ -286,6 +336,20 @@ class ResourceManagerRest:
         value = (body.get("property") or {}).get("value")
         return None if value is None else str(value)
 
+    def settings(self) -> dict[str, str]:
+        """All settings of the ResourceManager as it has them; of its scheduler's own files none.
+
+        Raises:
+            UnavailableError: it does not show them, as with Kerberos.
+        """
+        return _settings_of(self._get("/conf"))
+
+    def node_settings(self, web: str) -> dict[str, str]:
+        """As ``settings``, of the NodeManager with the web address ``web``."""
+        scheme = urllib.parse.urlsplit(self.url).scheme
+        node = ResourceManagerRest((f"{scheme}://{web}",), web, _NODE_TIMEOUT_S)
+        return node.settings()
+
     def kill(self, application_id: str) -> None:
         """Asks the ResourceManager to kill the application; it ends a little later.
 
@@ -308,7 +372,7 @@ class ResourceManagerRest:
                 url + path, data=body, headers=headers, method=method
             )
             try:
-                with _OPENER.open(request, timeout=_TIMEOUT_S) as answer:
+                with _OPENER.open(request, timeout=self._timeout_s) as answer:
                     text = answer.read()
                 parsed = json.loads(text) if text else {}
             except urllib.error.HTTPError as e:

@@ -19,7 +19,7 @@ from homeport.appmaster.allocation.protocol.observation import SkeinContainer, S
 from homeport.appmaster.cluster_resource_manager import ResourceReport
 from homeport.appmaster.yarn.application_tags import PAGE
 from homeport.appmaster.yarn.request_ledger import RequestLedger
-from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
+from homeport.appmaster.yarn.resource_manager_rest import ApplicationHosts, ResourceManagerRest
 from homeport.appmaster.yarn.submission import ANY_SERVICE
 from homeport.config.declarations.cluster_keys import CONTAINER_MEMORY_MB
 from homeport.config.errors import UnavailableError
@@ -105,7 +105,7 @@ class SkeinResourceManager:
     def __init__(
         self,
         client: Any,  # noqa: ANN401 - skein has no types
-        rest: ResourceManagerRest,
+        rest: ResourceManagerRest | ApplicationHosts,
         services: Mapping[Host, str],
         ledger: RequestLedger,
     ) -> None:
@@ -120,7 +120,7 @@ class SkeinResourceManager:
         self._known = set(self._skein_ids)
 
     def hosts(self) -> tuple[HostReport, ...]:
-        """The hosts that the ResourceManager knows; live are those that it calls RUNNING."""
+        """The hosts that the application may have; live are those that are called RUNNING."""
         return self._rest.host_reports()
 
     def request_of(self, skein_id: str) -> RequestId | None:

@@ -208,6 +208,7 @@ def specification(
             instances=0,
             nodes=nodes,
             relax_locality=False,
+            node_label=yarn.container_label or "",
             resources=skein.Resources(
                 memory=manager.container_memory_mb, vcores=manager.container_cpu_cores
             ),
@@ -225,6 +226,7 @@ def specification(
     return skein.ApplicationSpec(
         name=application_name(config),
         queue=yarn.queue,
+        node_label=yarn.am_label or "",  # of the AM; and of services, which have their own
         tags={APPLICATION_TAG, job_tag(config), *([HTTPS_TAG] if manager.has_tls else [])},
         max_attempts=yarn.am_max_attempts,
         master=_master(submission, {**private, **travels}, package, security, environment),

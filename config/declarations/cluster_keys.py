@@ -168,6 +168,18 @@ YARN_QUEUE = TextKey(
     source=SAMZA,
     liveness=Liveness.NEEDS_REDEPLOY,
 )
+YARN_CONTAINER_LABEL = TextKey(
+    name="yarn.container.label",
+    meaning="label of the nodes that containers run on; default the queue's default label",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+YARN_AM_LABEL = TextKey(
+    name="yarn.am.container.label",
+    meaning="label of the nodes that the AM runs on; default the queue's default label",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
 YARN_AM_MEMORY_MB = IntKey(
     name="yarn.am.container.memory.mb",
     default=1024,

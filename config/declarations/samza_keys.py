@@ -200,8 +200,6 @@ ALL: tuple[SamzaKey, ...] = (
         name="yarn.am.java.home",
         reason="the AM's JVM is Skein's, sized by yarn.am.container.memory.mb",
     ),
-    SamzaKey(name="yarn.container.label", reason="node labels are not asked for"),
-    SamzaKey(name="yarn.am.container.label", reason="node labels are not asked for"),
     SamzaKey(name="yarn.application.type", reason="the application type is Skein's"),
     SamzaKey(name="yarn.job.staging.directory", reason="Skein stages the files"),
     SamzaKey(name="yarn.job.view.acl", reason="the access lists are the queue's"),

@@ -412,6 +412,8 @@ class YarnConfig:
 
     package_path: str | None
     queue: str
+    container_label: str | None
+    am_label: str | None
     am_memory_mb: int
     am_cpu_cores: int
     python_executable: str | None
@@ -426,6 +428,8 @@ class YarnConfig:
         return YarnConfig(
             package_path=keys.YARN_PACKAGE_PATH.read(config),
             queue=keys.YARN_QUEUE.read(config) or "default",
+            container_label=keys.YARN_CONTAINER_LABEL.read(config) or None,
+            am_label=keys.YARN_AM_LABEL.read(config) or None,
             am_memory_mb=keys.YARN_AM_MEMORY_MB.read(config),
             am_cpu_cores=keys.YARN_AM_CPU_CORES.read(config),
             python_executable=keys.YARN_PYTHON_EXECUTABLE.read(config),

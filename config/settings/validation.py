@@ -38,6 +38,7 @@ from homeport.config.storage_engines import ROCKSDB
 from homeport.config.system_stream import SystemStream
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_LABEL = re.compile(r"[0-9a-zA-Z][0-9a-zA-Z_-]{0,254}")
 _STORE_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -67,7 +68,7 @@ def validate(config: Config) -> tuple[str, ...]:
     _check_prewarmed_standbys(config, task)
     _check_prewarmed_containers(config, task)
     _check_sizes(config)
-    YarnConfig.of(config)
+    _check_labels(YarnConfig.of(config))
     return (
         *unknown,
         *(
@@ -79,6 +80,27 @@ def validate(config: Config) -> tuple[str, ...]:
         *_prewarm_warnings(config, task),
         *_memory_warnings(config, task),
     )
+
+
+def _check_labels(yarn: YarnConfig) -> None:
+    if yarn.am_label and not yarn.container_label:
+        raise ConfigError(
+            keys.YARN_AM_LABEL.name,
+            yarn.am_label,
+            f"without {keys.YARN_CONTAINER_LABEL.name} YARN would give containers this label too",
+            f"write {keys.YARN_CONTAINER_LABEL.name}, with the same label or with another",
+        )
+    for key, label in (
+        (keys.YARN_CONTAINER_LABEL.name, yarn.container_label),
+        (keys.YARN_AM_LABEL.name, yarn.am_label),
+    ):
+        if label is not None and not _LABEL.fullmatch(label):
+            raise ConfigError(
+                key,
+                label,
+                "a node label has 1 to 255 letters, digits, '_' and '-', and YARN takes one label",
+                "name one label of the cluster",
+            )
 
 
 def _check_topic_names(config: Config, job_name: str) -> None:

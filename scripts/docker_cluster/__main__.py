@@ -31,7 +31,8 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument(
         "--scheduler",
         choices=tuple(SCHEDULERS),
-        help="YARN's scheduler, with the queues default and streams (default: fair)",
+        help="YARN's scheduler, with the queues default and streams (default: fair); labels: "
+        "the CapacityScheduler, where streams has the nodes with the label state, all but the last",
     )
     up.add_argument(
         "--secure",

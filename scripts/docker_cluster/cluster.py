@@ -22,15 +22,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from docker_cluster import credentials, image, names, observability, permissions
+from docker_cluster import credentials, image, names, observability, permissions, settings
 from docker_cluster import engine as engines
 from docker_cluster.engine import Engine
 from docker_cluster.errors import DockerError
 from docker_cluster.faults import DockerFaults
 from docker_cluster.free_addresses import free_net, free_ports
 from homeport.appmaster.environment.pack import pack
-from local_cluster.hadoop_conf import SCHEDULERS
-from local_cluster.resource_manager import node_states
+from local_cluster.hadoop_conf import LABEL, LABELS, SCHEDULERS, labelled_nodes
+from local_cluster.resource_manager import label_nodes, node_states
 from local_setup.environment import cache_dir
 
 Progress = Callable[[str], None]
@@ -147,6 +147,8 @@ class DockerCluster:
             if started.secure:
                 permissions.grant(f"localhost:{started.ports['KAFKA_PORT']}", self._secrets)
                 progress("Kafka has its users and their rights")
+            if started.scheduler == LABELS:
+                self._label(started, progress)
             progress("the client has homeport's commands")
 
     def down(self, progress: Progress) -> None:
@@ -327,6 +329,8 @@ class DockerCluster:
             "NET": started.net,
             "KAFKA_CLUSTER_ID": started.kafka_cluster_id,
             "SCHEDULER": SCHEDULERS[started.scheduler],
+            "NODE_LABELS": str(started.scheduler == LABELS).lower(),
+            "QUEUES": settings.LABELLED if started.scheduler == LABELS else "",
             "CLONE": str(ROOT),
             "ENVIRONMENTS": str(Path(started.archive).parent),
             "WORK": str(self._folder / "work"),
@@ -394,6 +398,17 @@ class DockerCluster:
                 said = late
             time.sleep(1.0)
 
+    def _label(self, started: Started, progress: Progress) -> None:
+        """All nodes but the last one have the label of the profile."""
+        labelled = labelled_nodes(NODES)
+        try:
+            label_nodes(f"http://127.0.0.1:{started.ports['RM_PORT']}", LABEL, labelled)
+        except OSError as error:
+            raise DockerError(
+                f"the ResourceManager labels no node ({error}): docker/logs rm shows more"
+            ) from None
+        progress(f"label {LABEL}: {', '.join(labelled)}")
+
     def _serves(self, started: Started, running: Engine, service: str) -> bool:
         if service in observability.addresses(started.ports):
             return observability.serves(service, started.ports)
@@ -418,7 +433,7 @@ class DockerCluster:
 
 
 def _services(started: Started) -> tuple[str, ...]:
-    return tuple(_NUMBERS) if started.secure else SERVICES
+    return (*SERVICES, KDC) if started.secure else SERVICES
 
 
 def _require_memory() -> None:

@@ -13,6 +13,8 @@ from docker_cluster import secure_settings
 from local_cluster import hadoop_conf
 from local_cluster.kafka_broker import shared_properties
 
+LABELLED = f"/opt/hadoop/conf/{hadoop_conf.LABELS}"
+"""The folder with the queues of a cluster with node labels."""
 STATE = "/state"
 """LOGGED_STORE_BASE_DIR on every node: the mount point of its volume."""
 _CONF = "/opt/hadoop/conf"
@@ -43,6 +45,9 @@ def _write(
     for name, values in (("core-site.xml", core), ("hdfs-site.xml", hdfs), ("yarn-site.xml", yarn)):
         (folder / name).write_text(hadoop_conf.site_xml(values), encoding="utf-8")
     hadoop_conf.write_queues(folder)
+    labelled = folder / hadoop_conf.LABELS
+    labelled.mkdir()
+    hadoop_conf.write_queues(labelled, labels=True)
     (folder / "log4j.properties").write_text(hadoop_conf.LOG4J, encoding="utf-8")
     text = "".join(f"{key}={value}\n" for key, value in kafka.items())
     (folder / "kafka.properties").write_text(text, encoding="utf-8")
@@ -82,6 +87,7 @@ def _yarn_site() -> dict[str, object]:
     return {
         **hadoop_conf.behaviour(),
         "yarn.resourcemanager.scheduler.class": f"${{env.YARN_SCHEDULER:-{fair}}}",
+        "yarn.node-labels.enabled": "${env.YARN_NODE_LABELS:-false}",
         "yarn.resourcemanager.hostname": "rm",
         "yarn.resourcemanager.bind-host": _ALL,
         "yarn.resourcemanager.fs.state-store.uri": "file:///data/rm-state",

@@ -163,9 +163,8 @@ class LocalCluster:
         """
         with self._changing(_quiet):
             record = self._record_with(node)
-            return processes.sorted_pids(
-                processes.kill_all(lambda: processes.of_cluster(record.cluster_id, node))
-            )
+            all_of_it = partial(processes.of_cluster, record.cluster_id, node)
+            return processes.sorted_pids(processes.kill_all(all_of_it))
 
     def kill_node_manager(self, node: str) -> int:
         """SIGKILL a NodeManager alone: what it started lives on, and YARN takes it for lost.
@@ -389,7 +388,8 @@ class LocalCluster:
             watch.report(f"starting {', '.join(names)} on {addresses.block}.0/24")
             record = replace(record, daemons={name: daemons.start(name) for name in names})
             write_record(self._layout.state, record)
-            Waiter(self._layout, record.daemons, watch).wait(cluster_steps(record, watch))
+            steps = cluster_steps(record, watch, self._scheduler)
+            Waiter(self._layout, record.daemons, watch).wait(steps)
         write_record(self._layout.state, replace(record, phase="up"))
 
     def _reserved(self) -> contextlib.AbstractContextManager[Addresses]:

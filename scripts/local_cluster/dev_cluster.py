@@ -24,6 +24,7 @@ which can be cut.
 _EXAMPLES = """\
 a session:
   scripts/dev-cluster up                     start 3 nodes and Kafka (java 17; first time mvn)
+  scripts/dev-cluster up --scheduler labels  ... and 2 of the nodes have the label state
   eval "$(scripts/dev-cluster env)"          let run-job and Kafka clients of this shell find them
   scripts/dev-cluster status                 addresses, node states
   scripts/dev-cluster kill-node nm2          nm2 loses power: NodeManager and containers die
@@ -97,7 +98,8 @@ def _parser() -> argparse.ArgumentParser:
         "--scheduler",
         choices=tuple(SCHEDULERS),
         default="fair",
-        help="YARN's scheduler, with the queues default and streams (default: fair)",
+        help="YARN's scheduler, with the queues default and streams (default: fair); labels: "
+        "the CapacityScheduler, where streams has the nodes with the label state, all but the last",
     )
     up.add_argument(
         "--namespaces",

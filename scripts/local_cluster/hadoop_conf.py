@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -36,8 +36,15 @@ _SCHEDULERS_PACKAGE = "org.apache.hadoop.yarn.server.resourcemanager.scheduler"
 SCHEDULERS = {
     "fair": f"{_SCHEDULERS_PACKAGE}.fair.FairScheduler",
     "capacity": f"{_SCHEDULERS_PACKAGE}.capacity.CapacityScheduler",
+    "labels": f"{_SCHEDULERS_PACKAGE}.capacity.CapacityScheduler",
 }
-"""Schedulers of YARN that a cluster can have, each with the queues ``default`` and ``streams``."""
+"""Schedulers of YARN that a cluster can have, each with the queues ``default`` and ``streams``.
+
+``labels``: the CapacityScheduler with node labels. What runs in ``streams`` has the nodes with the
+label ``state``; what runs in ``default`` those without, unless it asks for the label.
+"""
+LABELS = "labels"
+LABEL = "state"
 
 LOG4J = """\
 log4j.rootLogger=INFO,stderr
@@ -63,6 +70,16 @@ _CAPACITY_QUEUES = {
     f"{_CAPACITY}.resource-calculator": (
         "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator"
     ),
+}
+_LABELLED_QUEUES = {
+    f"{_CAPACITY}.root.accessible-node-labels.{LABEL}.capacity": 100,
+    f"{_CAPACITY}.root.default.accessible-node-labels": LABEL,
+    f"{_CAPACITY}.root.default.accessible-node-labels.{LABEL}.capacity": 50,
+    f"{_CAPACITY}.root.default.accessible-node-labels.{LABEL}.maximum-capacity": 100,
+    f"{_CAPACITY}.root.streams.accessible-node-labels": LABEL,
+    f"{_CAPACITY}.root.streams.accessible-node-labels.{LABEL}.capacity": 50,
+    f"{_CAPACITY}.root.streams.accessible-node-labels.{LABEL}.maximum-capacity": 100,
+    f"{_CAPACITY}.root.streams.default-node-label-expression": LABEL,
 }
 _FAIR_QUEUES = """\
 <?xml version="1.0"?>
@@ -103,7 +120,7 @@ def write_all(site: HadoopSite) -> None:
     for folder in (layout.bin, layout.skein):
         folder.mkdir(parents=True, exist_ok=True)
     _write_folder(layout.conf, core_site(layout), yarn_site(site))
-    write_queues(layout.conf)
+    write_queues(layout.conf, labels=site.scheduler == LABELS)
     for node in site.addresses.nodes:
         for folder in (layout.node_local(node), layout.node_logs(node), layout.node_state(node)):
             folder.mkdir(parents=True, exist_ok=True)
@@ -115,10 +132,16 @@ def write_all(site: HadoopSite) -> None:
     yarn.chmod(0o755)
 
 
-def write_queues(folder: Path) -> None:
-    """Write the queues of both schedulers."""
+def write_queues(folder: Path, *, labels: bool = False) -> None:
+    """Write the queues of both schedulers; those of the CapacityScheduler may have labels."""
     (folder / "fair-scheduler.xml").write_text(_FAIR_QUEUES, encoding="utf-8")
-    (folder / "capacity-scheduler.xml").write_text(site_xml(_CAPACITY_QUEUES), encoding="utf-8")
+    capacity = _CAPACITY_QUEUES | (_LABELLED_QUEUES if labels else {})
+    (folder / "capacity-scheduler.xml").write_text(site_xml(capacity), encoding="utf-8")
+
+
+def labelled_nodes(nodes: Iterable[str]) -> tuple[str, ...]:
+    """Those that have the label: all but the last one."""
+    return tuple(nodes)[:-1]
 
 
 def write_hosts(layout: Layout, machines: Mapping[str, str]) -> None:
@@ -164,6 +187,7 @@ def yarn_site(site: HadoopSite) -> dict[str, object]:
         **behaviour(),
         **_rm_addresses(site.addresses),
         "yarn.resourcemanager.scheduler.class": SCHEDULERS[site.scheduler],
+        "yarn.node-labels.enabled": str(site.scheduler == LABELS).lower(),
         "yarn.scheduler.fair.allocation.file": layout.conf / "fair-scheduler.xml",
         "yarn.resourcemanager.fs.state-store.uri": f"file://{layout.temporary}/rm-state",
         "yarn.node-attribute.fs-store.root-dir": f"file://{layout.temporary}/node-attributes",

@@ -10,9 +10,10 @@ from pathlib import Path
 from local_cluster import kafka_broker
 from local_cluster.daemons import RESOURCE_MANAGER, log_tail
 from local_cluster.errors import ClusterError
+from local_cluster.hadoop_conf import LABEL, LABELS, labelled_nodes
 from local_cluster.layout import Layout, Record
 from local_cluster.processes import ProcessId, is_alive
-from local_cluster.resource_manager import node_states
+from local_cluster.resource_manager import label_nodes, node_states
 
 START_LIMIT_S = 120.0
 
@@ -70,8 +71,11 @@ class Waiter:
                 raise ClusterError(f"{daemon} ended while starting; log: {log}\n{log_tail(log)}")
 
 
-def cluster_steps(record: Record, watch: Stopwatch) -> Iterator[str]:
-    """Yield the daemon waited for until Kafka answers and the ResourceManager has all nodes."""
+def cluster_steps(record: Record, watch: Stopwatch, scheduler: str) -> Iterator[str]:
+    """Yield the daemon waited for until Kafka answers and the ResourceManager has all nodes.
+
+    With the scheduler ``labels``, all nodes but the last one have their label then.
+    """
     addresses = record.addresses
     brokers = kafka_steps(record, addresses.brokers)
     waited_for: str | None = ""
@@ -90,6 +94,10 @@ def cluster_steps(record: Record, watch: Stopwatch) -> Iterator[str]:
                 watch.report(f"{running} of {len(addresses.nodes)} nodes running")
             if running == len(addresses.nodes):
                 waiting.discard(RESOURCE_MANAGER)
+                if scheduler == LABELS:
+                    labelled = labelled_nodes(addresses.nodes)
+                    label_nodes(addresses.rm_url, LABEL, labelled)
+                    watch.report(f"label {LABEL}: {', '.join(labelled)}")
         if waiting or waited_for is not None:
             yield waited_for or min(waiting)
 

@@ -96,6 +96,7 @@ def assert_refused(
         ({"yarn.python.executable": "/etc/passwd"}, r"'/etc/passwd': it is no program.*; "),
         ({"yarn.python.executable": "/bin/false"}, r"'/bin/false': .*; name an interpreter"),
         ({"cluster-manager.container.memory.mb": "9999999"}, r"memory\.mb = '9999999': .*; write"),
+        ({"yarn.container.label": "state"}, r"= 'state': .* fairScheduler has no node labels.*; "),
         ({"job.container.count": "many"}, r"job\.container\.count = 'many': .*; "),
         ({"job.systemstreampartition.grouper.factory": "mine"}, r"= 'mine': no such grouper.*; "),
         (

@@ -11,6 +11,7 @@ import pytest
 
 from homeport.appmaster.allocation.protocol.events import HostReport
 from homeport.appmaster.yarn.resource_manager_rest import (
+    ApplicationHosts,
     ResourceManagerRest,
     read_hadoop_files,
     resource_manager_urls,
@@ -139,6 +140,67 @@ def test_each_host_is_reported_once_with_what_it_has() -> None:
         HostReport(Host("nm2"), "/default-rack", 2048, 64, 768, 61),
         HostReport(Host("nm3"), "/default-rack", 3072, 64, 0, 0, is_live=False),
     )
+
+
+class _Labelled(ResourceManagerRest):
+    """A CapacityScheduler whose queue ``streams`` has the nodes with a label by default."""
+
+    kind = "capacityScheduler"
+
+    def _get(self, path: str) -> dict[str, Any]:
+        queue = {
+            "queueType": "leaf",
+            "queuePath": "root.streams",
+            "defaultNodeLabelExpression": "state",
+        }
+        info = {"type": self.kind, "queuePath": "root", "queues": {"queue": [queue]}}
+        nodes = [
+            {"nodeHostName": "nm1", "state": "RUNNING", "nodeLabels": ["state"]},
+            {"nodeHostName": "nm2", "state": "RUNNING"},
+            {"nodeHostName": "nm3", "state": "RUNNING", "nodeLabels": ["lent"]},
+        ]
+        answers: dict[str, dict[str, Any]] = {
+            "/ws/v1/cluster/scheduler": {"scheduler": {"schedulerInfo": info}},
+            "/ws/v1/cluster/nodes": {"nodes": {"node": nodes}},
+            "/ws/v1/cluster/get-node-labels": {
+                "nodeLabelInfo": [
+                    {"name": "state", "exclusivity": True},
+                    {"name": "lent", "exclusivity": False},
+                ]
+            },
+            "/conf": {"properties": [{"key": "a", "value": "1"}, {"key": "b"}]},
+        }
+        return answers[path]
+
+
+@pytest.mark.parametrize(
+    ("queue", "label", "hosts"),
+    [
+        ("streams", None, ["nm1"]),
+        ("streams", "lent", ["nm3"]),
+        ("default", None, ["nm2", "nm3"]),
+        ("default", "state", ["nm1"]),
+    ],
+)
+def test_an_application_has_the_hosts_of_its_label(
+    queue: str, label: str | None, hosts: list[str]
+) -> None:
+    """Its own label, else its queue's; without one, the nodes that have none or are lent."""
+    found = ApplicationHosts(_Labelled(("http://rm",), "test"), queue, label).host_reports()
+    assert [report.host for report in found] == hosts
+
+
+def test_under_another_scheduler_labels_mean_nothing() -> None:
+    """The FairScheduler grants every node."""
+    rest = _Labelled(("http://rm",), "test")
+    rest.kind = "fairScheduler"
+    found = ApplicationHosts(rest, "streams", None).host_reports()
+    assert [report.host for report in found] == ["nm1", "nm2", "nm3"]
+
+
+def test_settings_without_a_value_are_left_out() -> None:
+    """Hadoop shows keys that are set to nothing."""
+    assert _Labelled(("http://rm",), "test").settings() == {"a": "1"}
 
 
 class _SomethingElse(BaseHTTPRequestHandler):

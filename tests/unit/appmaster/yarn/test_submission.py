@@ -98,6 +98,23 @@ def test_there_is_one_strict_service_per_host_and_one_for_any(
     assert spec.master.resources.memory == 800
 
 
+def test_labels_are_the_services_and_the_applications(
+    submission: Submission, tmp_path: Path
+) -> None:
+    """The AM has the application's; a service without one would have it too."""
+    labels = {"yarn.container.label": "state", "yarn.am.container.label": "masters"}
+    for config, container, am in (
+        (CONFIG, "", ""),
+        (CONFIG.merged({"yarn.container.label": "state"}), "state", ""),
+        (CONFIG.merged(labels), "state", "masters"),
+    ):
+        files = tmp_path / f"files-{container}-{am}"
+        submitted = replace(submission, config=config)
+        spec = specification(submitted, files, None, {"HOME": str(tmp_path)})
+        assert spec.node_label == am
+        assert {service.node_label for service in spec.services.values()} == {container}
+
+
 @pytest.mark.parametrize("name", ["group-by-partition", "my.grouping:Tens"])
 def test_the_am_has_the_package_where_a_grouper_is_in_it(
     submission: Submission, tmp_path: Path, name: str

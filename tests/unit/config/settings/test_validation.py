@@ -46,6 +46,19 @@ def test_a_pipeline_needs_some_memory() -> None:
     assert validate(config.merged({"cluster-manager.container.memory.mb": "1280"})) == ()
 
 
+def test_the_ams_label_alone_is_refused() -> None:
+    """YARN would give it to the containers; both are labels of YARN."""
+    am, containers = "yarn.am.container.label", "yarn.container.label"
+    assert validate(_GOOD.merged({containers: "state"})) == ()
+    assert validate(_GOOD.merged({containers: "state", am: "masters-1"})) == ()
+    with pytest.raises(ConfigError, match=rf"^{am} = 'x': without {containers} YARN would give"):
+        validate(_GOOD.merged({am: "x"}))
+    for key in (am, containers):
+        values = {containers: "state", key: "a && b"}
+        with pytest.raises(ConfigError, match=rf"^{key} = 'a && b': .* name one label"):
+            validate(_GOOD.merged(values))
+
+
 _PLACES = {"<store>": "planes", "<system>": "kafka"}
 
 

@@ -1,0 +1,66 @@
+"""What ``run-job`` says of the cluster before it submits: what host affinity needs and misses."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from homeport.appmaster.yarn.host_affinity import ClusterFacts, refusals
+from homeport.appmaster.yarn.node_names import NodeNames
+from homeport.appmaster.yarn.resource_manager_rest import (
+    CONF_DIR_VARIABLE,
+    ResourceManagerRest,
+    read_hadoop_files,
+)
+from homeport.config.config import Config
+from homeport.config.errors import UnavailableError
+from homeport.config.settings.sections import YarnConfig
+
+_QUEUES_FILE = "capacity-scheduler.xml"
+
+log = logging.getLogger("run-job")
+
+
+def require_fit(config: Config, facts: ClusterFacts) -> None:
+    """The cluster can run the job, and containers can come home.
+
+    Raises:
+        ConfigError: the first thing that is in the way.
+    """
+    for error in refusals(config, facts):
+        raise error
+
+
+def cluster_facts(
+    config: Config, rest: ResourceManagerRest, environment: Mapping[str, str]
+) -> ClusterFacts:
+    """What the ResourceManager says, and one of its nodes; daemons may keep their settings back.
+
+    Raises:
+        UnavailableError: the ResourceManager does not answer.
+    """
+    yarn, scheduler = YarnConfig.of(config), rest.scheduler()
+    partition = rest.partition(scheduler, yarn.queue, yarn.container_label)
+    running = [node for node in rest.nodes() if node.is_running]
+    own = [node for node in running if partition is None or partition.has(node.labels)]
+    names = NodeNames.from_environment(environment)
+    folder = Path(environment.get(CONF_DIR_VARIABLE, ""))
+    return ClusterFacts(
+        scheduler=scheduler,
+        running=tuple(node.labels for node in running),
+        partition=partition,
+        resource_manager=_told(rest.settings),
+        node=_told(lambda: rest.node_settings(names.with_known_address(own[0].web))) if own else {},
+        node_name=own[0].host if own else "",
+        queues_file=read_hadoop_files(folder, (_QUEUES_FILE,)),
+    )
+
+
+def _told(settings: Callable[[], dict[str, str]]) -> dict[str, str]:
+    """Empty where the daemon does not show them."""
+    try:
+        return settings()
+    except UnavailableError as error:
+        log.debug("no settings to check: %s", error)
+        return {}

@@ -1,0 +1,226 @@
+"""What a job needs of its cluster so that containers come home, and what of it is missing. PURE.
+
+Source: docs/scheduler.md, which says for each key what happens otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from homeport.appmaster.yarn.scheduler import CAPACITY, FAIR, FIFO, Partition, Queue, Scheduler
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError
+from homeport.config.settings.sections import ClusterManagerConfig, JobConfig, YarnConfig
+
+ASYNCHRONOUS = "yarn.scheduler.capacity.schedule-asynchronously.enable"
+CONTINUOUS = "yarn.scheduler.fair.continuous-scheduling-enabled"
+HEARTBEAT_MS = "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms"
+LABELS_ENABLED = "yarn.node-labels.enabled"
+RM_RECOVERY = "yarn.resourcemanager.recovery.enabled"
+RM_WORK_PRESERVING = "yarn.resourcemanager.work-preserving-recovery.enabled"
+NM_RECOVERY = "yarn.nodemanager.recovery.enabled"
+SIGKILL_DELAY_MS = "yarn.nodemanager.sleep-delay-before-sigkill.ms"
+PMEM_CHECK = "yarn.nodemanager.pmem-check-enabled"
+VMEM_CHECK = "yarn.nodemanager.vmem-check-enabled"
+ENFORCED = "yarn.nodemanager.resource.memory.enforced"
+CGROUPS = "yarn.nodemanager.resource.memory.enabled"
+SCHEDULER_CLASS = "yarn.resourcemanager.scheduler.class"
+
+_ENOUGH_TO_STOP_MS = 1000
+"""Six containers with small stores stopped in 0.1 to 0.8 s on a busy machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """What the daemons say. A mapping is empty where its daemon does not say its settings.
+
+    ``running``: the labels of each running node. ``partition``: the nodes of containers; None: all.
+    ``node``: the settings of the node ``node_name``. ``queues_file``: the client's
+    ``capacity-scheduler.xml``, as the ResourceManager does not show its own.
+    """
+
+    scheduler: Scheduler
+    running: tuple[frozenset[str], ...] = ()
+    partition: Partition | None = None
+    resource_manager: Mapping[str, str] = field(default_factory=dict)
+    node: Mapping[str, str] = field(default_factory=dict)
+    node_name: str = ""
+    queues_file: Mapping[str, str] = field(default_factory=dict)
+
+
+def refusals(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
+    """Why the job cannot run there, or not come home; the first is enough."""
+    yarn, kind = YarnConfig.of(config), facts.scheduler.kind
+    if kind == FIFO and JobConfig.of(config).host_affinity_enabled:
+        yield ConfigError(
+            SCHEDULER_CLASS,
+            kind,
+            "it takes a request for one host as one for any, and "
+            f"{keys.JOB_HOST_AFFINITY_ENABLED.name} is true",
+            "run the job under the CapacityScheduler or the FairScheduler, or set that to false",
+        )
+    queue = facts.scheduler.queue(yarn.queue)
+    if kind == CAPACITY:
+        yield from _queue_refusals(yarn.queue, queue, facts.scheduler)
+    for key, label in (
+        (keys.YARN_CONTAINER_LABEL.name, yarn.container_label),
+        (keys.YARN_AM_LABEL.name, yarn.am_label),
+    ):
+        if label is not None:
+            yield from _label_refusals(key, label, queue, facts)
+    partition = facts.partition
+    if facts.running and partition is not None and not any(map(partition.has, facts.running)):
+        wanting = keys.YARN_CONTAINER_LABEL if yarn.container_label else keys.YARN_QUEUE
+        what = f"the label {partition.label!r}" if partition.label else "no label"
+        yield ConfigError(
+            wanting.name,
+            yarn.container_label or yarn.queue,
+            f"containers would need a node with {what}, and no running node is one",
+            "label a node by yarn rmadmin -replaceLabelsOnNode, or choose another label or queue",
+        )
+
+
+def _queue_refusals(name: str, queue: Queue | None, scheduler: Scheduler) -> Iterator[ConfigError]:
+    key = keys.YARN_QUEUE.name
+    if queue is None:
+        # By its rules of placement, YARN may give each user a queue instead of the default one.
+        if name != keys.YARN_QUEUE.default and not scheduler.grows(name):
+            leaves = ", ".join(q.path for q in scheduler.queues if q.is_leaf)
+            yield ConfigError(key, name, "YARN has no such queue", f"name one of {leaves}")
+    elif not queue.is_leaf and not queue.grows:
+        yield ConfigError(
+            key, name, f"{queue.path} has queues below it and takes no job", "name one of these"
+        )
+    elif not queue.is_running:
+        yield ConfigError(
+            key, name, f"the queue is {queue.state}", "name another queue, or start this one"
+        )
+
+
+def _label_refusals(
+    key: str, label: str, queue: Queue | None, facts: ClusterFacts
+) -> Iterator[ConfigError]:
+    kind = facts.scheduler.kind
+    if kind != CAPACITY:
+        yield ConfigError(
+            key,
+            label,
+            f"the cluster's {kind} has no node labels: the CapacityScheduler alone has",
+            f"leave {key} out",
+        )
+    elif facts.resource_manager.get(LABELS_ENABLED, "true") != "true":
+        yield ConfigError(
+            key,
+            label,
+            f"the cluster has no node labels: {LABELS_ENABLED} is false",
+            f"leave {key} out, or enable them in the ResourceManager's yarn-site.xml",
+        )
+    elif queue is not None and not queue.may_use(label):
+        allowed = ", ".join(sorted(queue.labels)) or "none"
+        yield ConfigError(
+            key,
+            label,
+            f"the queue {queue.path} may not use nodes with this label; its labels: {allowed}",
+            "choose one of these, or another queue",
+        )
+
+
+def warnings(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
+    """What makes containers come home late, or not always."""
+    queue = YarnConfig.of(config).queue
+    if facts.scheduler.kind in {CAPACITY, FAIR} and facts.scheduler.queue(queue) is None:
+        yield ConfigError(
+            keys.YARN_QUEUE.name,
+            queue,
+            "YARN has no such queue now, and its rules of placement choose or make one",
+            "name a queue that exists",
+        )
+    yield from _scheduling(config, facts)
+    if facts.resource_manager:
+        yield from _resource_manager(facts.resource_manager)
+    if facts.node:
+        yield from _node(config, facts)
+
+
+def _scheduling(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
+    told = facts.resource_manager
+    key = CONTINUOUS if facts.scheduler.kind == FAIR else ASYNCHRONOUS
+    known = told if facts.scheduler.kind == FAIR else {**facts.queues_file, **_set(told, key)}
+    if facts.scheduler.kind not in {CAPACITY, FAIR} or not known:
+        return
+    if known.get(key, "false") != "true":
+        beat_ms = told.get(HEARTBEAT_MS, "1000")
+        wait_ms = ClusterManagerConfig.of(config).request_timeout_ms
+        yield ConfigError(
+            key,
+            known.get(key, "false"),
+            f"a host is granted only when its NodeManager beats, every {beat_ms} ms, at each start "
+            f"and failover; after {wait_ms} ms a container looks for another host",
+            "set it to true",
+        )
+
+
+def _set(values: Mapping[str, str], key: str) -> dict[str, str]:
+    return {key: values[key]} if key in values else {}
+
+
+def _resource_manager(told: Mapping[str, str]) -> Iterator[ConfigError]:
+    if told.get(RM_RECOVERY, "false") != "true":
+        yield ConfigError(
+            RM_RECOVERY,
+            "false",
+            "a ResourceManager that starts again ends the job and does not know it any more",
+            "set it to true, with a store",
+        )
+    elif told.get(RM_WORK_PRESERVING, "true") != "true":
+        yield ConfigError(
+            RM_WORK_PRESERVING,
+            "false",
+            "a ResourceManager that starts again ends all containers of the job",
+            "set it to true",
+        )
+
+
+def _node(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
+    told, where = facts.node, f" on {facts.node_name}"
+    if told.get(NM_RECOVERY, "false") != "true":
+        wait_ms = ClusterManagerConfig.of(config).request_timeout_ms
+        yield ConfigError(
+            NM_RECOVERY,
+            "false",
+            f"containers{where} end with their NodeManager, and go to other hosts if it is not "
+            f"back in {wait_ms} ms",
+            "set it to true where NodeManagers are restarted while jobs run",
+        )
+    delay = told.get(SIGKILL_DELAY_MS, "250")
+    if delay.isdigit() and int(delay) < _ENOUGH_TO_STOP_MS:
+        yield ConfigError(
+            SIGKILL_DELAY_MS,
+            delay,
+            f"a container that YARN ends{where} has no time to close its stores, and reads more "
+            "of its changelog when it is back",
+            f"set it to {_ENOUGH_TO_STOP_MS} or more",
+        )
+    is_enforced = told.get(ENFORCED, "true") == "true"
+    is_looked_at = not is_enforced
+    if not (is_enforced and told.get(CGROUPS, "false") == "true") and not (
+        is_looked_at and told.get(PMEM_CHECK, "true") == "true"
+    ):
+        yield ConfigError(
+            ENFORCED if is_enforced else PMEM_CHECK,
+            str(is_enforced).lower(),
+            f"nothing ends a container{where} that outgrows {keys.CONTAINER_MEMORY_MB.name}, and "
+            "the host may run out of memory with all that it has",
+            f"enforce by cgroups ({CGROUPS} = true), or set {ENFORCED} to false and {PMEM_CHECK} "
+            "to true",
+        )
+    if is_looked_at and told.get(VMEM_CHECK, "true") == "true":
+        yield ConfigError(
+            VMEM_CHECK,
+            "true",
+            f"address space counts as memory{where}, of which Java and RocksDB reserve far more "
+            "than they use: YARN may kill containers at their start",
+            "set it to false",
+        )

@@ -1,0 +1,111 @@
+"""YARN's scheduler as the ResourceManager describes it: kind, queues, labels of nodes. PURE.
+
+Of node labels YARN knows one kind that counts here: a label divides the nodes into partitions, and
+each node is in one of them. Nodes without a label are the default partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+CAPACITY = "capacityScheduler"
+FAIR = "fairScheduler"
+FIFO = "fifoScheduler"
+
+_RUNNING = "RUNNING"
+_EVERY_LABEL = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue by its whole path, as ``root.streams``.
+
+    ``labels``: those of the nodes that it may use beside those without any. ``default_label``: of
+    the nodes that a container has which asks for none. ``grows``: its child queues are made as
+    applications name them.
+    """
+
+    path: str
+    is_leaf: bool = True
+    state: str = _RUNNING
+    labels: frozenset[str] = frozenset()
+    default_label: str = ""
+    grows: bool = False
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it takes applications."""
+        return self.state == _RUNNING
+
+    def may_use(self, label: str) -> bool:
+        """Whether its applications may have nodes with this label."""
+        return label in self.labels or _EVERY_LABEL in self.labels
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduler:
+    """``kind``: as the ResourceManager names it. ``queues``: parents first."""
+
+    kind: str
+    queues: tuple[Queue, ...] = ()
+
+    def queue(self, name: str) -> Queue | None:
+        """The queue of this path, with or without ``root.``, or of this last name; None: none."""
+        wanted = (name, f"root.{name}")
+        found = [q for q in self.queues if q.path in wanted]
+        found += [q for q in self.queues if q.is_leaf and q.path.rpartition(".")[2] == name]
+        return found[0] if found else None
+
+    def grows(self, name: str) -> bool:
+        """Whether a queue of this path is made when an application names it."""
+        parent = self.queue(name.rpartition(".")[0] or "root")
+        return parent is not None and parent.grows
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """The nodes that containers with ``label`` may have; ``""``: those without a label.
+
+    ``shared``: labels whose nodes YARN lends to containers without a label while they are idle.
+    """
+
+    label: str
+    shared: frozenset[str] = frozenset()
+
+    def has(self, labels: frozenset[str]) -> bool:
+        """Whether a node with these labels is one of them."""
+        return self.label in labels if self.label else labels <= self.shared
+
+
+def scheduler_of(body: Mapping[str, Any]) -> Scheduler:
+    """What ``/ws/v1/cluster/scheduler`` says."""
+    info = (body.get("scheduler") or {}).get("schedulerInfo") or {}
+    kind = str(info.get("type") or "")
+    root = info.get("rootQueue") if kind == FAIR else info
+    return Scheduler(kind, tuple(_queues(root or {})) if kind in {CAPACITY, FAIR} else ())
+
+
+def _queues(body: Mapping[str, Any]) -> Iterator[Queue]:
+    children = (body.get("queues") or body.get("childQueues") or {}).get("queue") or ()
+    growing = str(body.get("autoCreationEligibility") or "off")
+    yield Queue(
+        path=str(body.get("queuePath") or body.get("queueName") or ""),
+        is_leaf="leaf" in str(body.get("queueType") or body.get("type") or "").lower(),
+        state=str(body.get("state") or _RUNNING),
+        labels=frozenset(str(label) for label in body.get("nodeLabels") or ()),
+        default_label=str(body.get("defaultNodeLabelExpression") or "").strip(),
+        grows=growing != "off",
+    )
+    for child in children:
+        yield from _queues(child)
+
+
+def shared_labels(body: Mapping[str, Any]) -> frozenset[str]:
+    """The labels whose nodes are lent, by what ``/ws/v1/cluster/get-node-labels`` says."""
+    known = body.get("nodeLabelInfo") or ()
+    labels = [known] if isinstance(known, Mapping) else known
+    return frozenset(
+        str(x["name"]) for x in labels if str(x.get("exclusivity", "true")).lower() == "false"
+    )
