@@ -248,6 +248,8 @@ class Cluster:
             folder=attempt.folder,
             submission=submission,
             token=TOKEN,
+            tls=None,
+            certificate=None,
             names=names,
             application_id=attempt.rank.application,
             attempt=attempt.rank.attempt,
