@@ -72,6 +72,11 @@ class ContainersUnderTest(DockerCluster):
         """All daemons: each has a container."""
         return [service for service in SERVICES if service != "client"]
 
+    @property
+    def has_network(self) -> bool:
+        """Each container has."""
+        return True
+
     def state_dir(self, node: str) -> Path:
         """What the node has for its state, as this machine sees it; its volume where it is off."""
         first = self._first(node)
