@@ -123,7 +123,8 @@ class Faults:
         What is paused goes on, what was killed is started; YARN may need some seconds to see a node
         again.
         """
-        self._network.heal(*places)
+        if self._cluster.has_network:
+            self._network.heal(*places)
         for place in [p for p in self._cluster.machines if not places or p in places]:
             if self.is_paused(place):
                 self._cluster.resume_node(place)

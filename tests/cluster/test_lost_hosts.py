@@ -6,7 +6,6 @@ The scenarios are those of the local cluster: ``tests/support/lost_hosts.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import lost_hosts
 import pytest
@@ -59,20 +58,12 @@ def test_the_host_of_the_resource_manager_is_lost(
     lost_hosts.the_host_of_the_resource_manager(make_job("rm"), faults, ways, announce)
 
 
-def test_a_node_that_was_dead_for_a_moment_has_its_volume(
-    cluster: ContainersUnderTest, make_job: MakeJob, announce: Announce
-) -> None:
-    """State comes home: none is restored in full."""
-    restart = partial(cluster.restart_node, orderly=False)
-    lost_hosts.a_host_that_starts_again(make_job("moment"), announce, restart, "kill and start")
-
-
 def test_a_node_that_starts_again_between_two_runs_has_its_volume(
     cluster: ContainersUnderTest, make_job: MakeJob, faults: Faults
 ) -> None:
     """It is stopped in order: containers are at home again, and none is restored in full."""
-    restart = partial(cluster.restart_node, orderly=True)
-    lost_hosts.a_host_that_starts_again_between_two_runs(make_job("home"), faults, restart)
+    job = make_job("home")
+    lost_hosts.a_host_that_starts_again_between_two_runs(job, faults, cluster.restart_node)
 
 
 def test_a_full_disk_is_named_and_costs_nothing(make_job: MakeJob) -> None:

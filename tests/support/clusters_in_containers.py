@@ -72,6 +72,11 @@ class ContainersUnderTest(DockerCluster):
         """All daemons: each has a container."""
         return [service for service in SERVICES if service != "client"]
 
+    @property
+    def has_network(self) -> bool:
+        """Each container has."""
+        return True
+
     def state_dir(self, node: str) -> Path:
         """What the node has for its state, as this machine sees it; its volume where it is off."""
         first = self._first(node)
@@ -164,13 +169,9 @@ class ContainersUnderTest(DockerCluster):
         """It is on again, with its volume."""
         self.faults.start(node)
 
-    def restart_node(self, node: str, *, orderly: bool) -> None:
-        """It was off for a moment, and is on again, with its volume."""
-        if orderly:
-            self.engine.run("restart", self.container(node))
-        else:
-            self.faults.kill(node)
-            self.faults.start(node)
+    def restart_node(self, node: str) -> None:
+        """It was stopped in order, and is on again, with its volume."""
+        self.engine.run("restart", self.container(node))
 
     def pause_node(self, node: str) -> list[int]:
         """All of it stands still; the pids."""

@@ -68,6 +68,10 @@ class ClusterUnderTest(Protocol):
         """What ``kill_node`` and the like work on: the nodes; in containers all daemons."""
 
     @property
+    def has_network(self) -> bool:
+        """Whether its daemons have networks of their own, which can be cut."""
+
+    @property
     def rm_url(self) -> str:
         """Base of the ResourceManager's web service."""
 
@@ -160,6 +164,11 @@ class LocalUnderTest(LocalCluster):
     def machines(self) -> Sequence[str]:
         """The nodes."""
         return self.nodes
+
+    @property
+    def has_network(self) -> bool:
+        """As it was started: with namespaces or on loopback."""
+        return self._record().network is not None
 
     def command(self, module: str) -> list[str]:
         """The interpreter of the tests."""

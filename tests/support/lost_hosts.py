@@ -39,8 +39,6 @@ _COUNTED = 200
 _RM_DEAD_S = 60.0
 _RM_LOST_S = 20.0
 """How long that fault lasts: longer than the ResourceManager takes a silent node for living."""
-_LONG_LEASE_MS = "15000"
-"""Longer than a node takes to start: before that YARN has reported what ended with it."""
 
 
 class Course:
@@ -354,35 +352,6 @@ def is_managed(job: Job) -> bool:
 
 
 # ---------------------------------------------------------------------- a host that starts again
-
-
-def a_host_that_starts_again(
-    job: Job, announce: Announce, restart: Callable[[str], object], way: str
-) -> None:
-    """Its container comes home to the state on the host: it reads the changelog's tail at most.
-
-    The node is dead for so short a time that YARN does not notice it: one that is stopped in order
-    signs off, and its containers go elsewhere at once. No other container is touched. ``restart``:
-    of the node, with all that it has started.
-    """
-    values = {"job.container.count": "3", "job.hotstandby.enabled": "false"}
-    lease = {"cluster-manager.container.lease.ms": _LONG_LEASE_MS}
-    with Scenario(job, **values, **lease) as scenario:
-        containers = scenario.recovers()
-        gone = next(p for p, c in containers.items() if c["host"] != scenario.am_host)
-        host = containers[gone]["host"]
-        before = Moment(containers, {}, {})
-        course = Course(announce, way, "a node")
-        restart(host)
-        course.heals()
-        scenario.succeeds(before, gone)
-        course.is_around()
-        after = scenario.recovers()
-        assert after[gone]["host"] == host
-        assert kinds(after, gone) <= TAIL
-        are_untouched(before, after, *(p for p, c in containers.items() if c["host"] != host))
-        course.ends_in(scenario)
-        scenario.ends_well()
 
 
 def a_host_that_starts_again_between_two_runs(

@@ -219,18 +219,6 @@ def test_a_host_that_was_cut_off_comes_back(
     lost_hosts.the_host_of_an_active(job, faults, ["cut"], announce, is_given_up)
 
 
-@pytest.mark.long
-def test_a_node_that_starts_again_has_its_state(make_job: MakeJob, announce: Announce) -> None:
-    """State comes home: none is restored in full."""
-    job = make_job("restarted")
-
-    def restart(node: str) -> None:
-        job.cluster.kill_node(node)
-        job.cluster.start_node(node)
-
-    lost_hosts.a_host_that_starts_again(job, announce, restart, "kill and start")
-
-
 def forget_what_was_elsewhere(scenario: Scenario, active: str) -> None:
     """Its state lies where it and its standby run, and on no host that either has left."""
     job, containers = scenario.job, scenario.recovers()
