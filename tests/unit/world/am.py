@@ -289,7 +289,7 @@ class Cluster:
     # -- the driver's HTTP server, and the keeper's two doors
 
     def _coordinator_server(
-        self, backend: DriverBackend, _token: str, host: str, port: int, _decisions: object
+        self, backend: DriverBackend, _token: str, host: str, port: int, *_: object
     ) -> CoordinatorServer:
         child = self._child()
         port = port or next(self._ports)
