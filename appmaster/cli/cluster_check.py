@@ -50,14 +50,16 @@ def cluster_facts(
         scheduler=scheduler,
         running=tuple(node.labels for node in running),
         partition=partition,
-        resource_manager=_told(rest.settings),
-        node=_told(lambda: rest.node_settings(names.with_known_address(own[0].web))) if own else {},
+        resource_manager=_shown_by(rest.settings),
+        node=_shown_by(lambda: rest.node_settings(names.with_known_address(own[0].web)))
+        if own
+        else {},
         node_name=own[0].host if own else "",
         queues_file=read_hadoop_files(folder, (_QUEUES_FILE,)),
     )
 
 
-def _told(settings: Callable[[], dict[str, str]]) -> dict[str, str]:
+def _shown_by(settings: Callable[[], dict[str, str]]) -> dict[str, str]:
     """Empty where the daemon does not show them."""
     try:
         return settings()

@@ -145,13 +145,13 @@ def warnings(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
 
 
 def _scheduling(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
-    told = facts.resource_manager
+    stated = facts.resource_manager
     key = CONTINUOUS if facts.scheduler.kind == FAIR else ASYNCHRONOUS
-    known = told if facts.scheduler.kind == FAIR else {**facts.queues_file, **_set(told, key)}
+    known = stated if facts.scheduler.kind == FAIR else {**facts.queues_file, **_set(stated, key)}
     if facts.scheduler.kind not in {CAPACITY, FAIR} or not known:
         return
     if known.get(key, "false") != "true":
-        beat_ms = told.get(HEARTBEAT_MS, "1000")
+        beat_ms = stated.get(HEARTBEAT_MS, "1000")
         wait_ms = ClusterManagerConfig.of(config).request_timeout_ms
         yield ConfigError(
             key,
@@ -166,15 +166,15 @@ def _set(values: Mapping[str, str], key: str) -> dict[str, str]:
     return {key: values[key]} if key in values else {}
 
 
-def _resource_manager(told: Mapping[str, str]) -> Iterator[ConfigError]:
-    if told.get(RM_RECOVERY, "false") != "true":
+def _resource_manager(stated: Mapping[str, str]) -> Iterator[ConfigError]:
+    if stated.get(RM_RECOVERY, "false") != "true":
         yield ConfigError(
             RM_RECOVERY,
             "false",
             "a ResourceManager that starts again ends the job and does not know it any more",
             "set it to true, with a store",
         )
-    elif told.get(RM_WORK_PRESERVING, "true") != "true":
+    elif stated.get(RM_WORK_PRESERVING, "true") != "true":
         yield ConfigError(
             RM_WORK_PRESERVING,
             "false",
@@ -184,8 +184,8 @@ def _resource_manager(told: Mapping[str, str]) -> Iterator[ConfigError]:
 
 
 def _node(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
-    told, where = facts.node, f" on {facts.node_name}"
-    if told.get(NM_RECOVERY, "false") != "true":
+    stated, where = facts.node, f" on {facts.node_name}"
+    if stated.get(NM_RECOVERY, "false") != "true":
         wait_ms = ClusterManagerConfig.of(config).request_timeout_ms
         yield ConfigError(
             NM_RECOVERY,
@@ -194,7 +194,7 @@ def _node(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
             f"back in {wait_ms} ms",
             "set it to true where NodeManagers are restarted while jobs run",
         )
-    delay = told.get(SIGKILL_DELAY_MS, "250")
+    delay = stated.get(SIGKILL_DELAY_MS, "250")
     if delay.isdigit() and int(delay) < _ENOUGH_TO_STOP_MS:
         yield ConfigError(
             SIGKILL_DELAY_MS,
@@ -203,10 +203,10 @@ def _node(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
             "of its changelog when it is back",
             f"set it to {_ENOUGH_TO_STOP_MS} or more",
         )
-    is_enforced = told.get(ENFORCED, "true") == "true"
+    is_enforced = stated.get(ENFORCED, "true") == "true"
     is_looked_at = not is_enforced
-    if not (is_enforced and told.get(CGROUPS, "false") == "true") and not (
-        is_looked_at and told.get(PMEM_CHECK, "true") == "true"
+    if not (is_enforced and stated.get(CGROUPS, "false") == "true") and not (
+        is_looked_at and stated.get(PMEM_CHECK, "true") == "true"
     ):
         yield ConfigError(
             ENFORCED if is_enforced else PMEM_CHECK,
@@ -216,7 +216,7 @@ def _node(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
             f"enforce by cgroups ({CGROUPS} = true), or set {ENFORCED} to false and {PMEM_CHECK} "
             "to true",
         )
-    if is_looked_at and told.get(VMEM_CHECK, "true") == "true":
+    if is_looked_at and stated.get(VMEM_CHECK, "true") == "true":
         yield ConfigError(
             VMEM_CHECK,
             "true",
