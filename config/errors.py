@@ -38,7 +38,12 @@ class ConfigError(HomeportError):
         self.rule = without_secrets(rule)
         self.remedy = without_secrets(remedy)
         shown = "is missing" if self.value is None else f"= {_in_brief(self.value)!r}"
-        super().__init__(f"{self.key} {shown}: {self.rule}; {self.remedy}")
+        super().__init__(_printable(f"{self.key} {shown}: {self.rule}; {self.remedy}"))
+
+
+def _printable(line: str) -> str:
+    """The line with line breaks and control characters escaped, which a key's name may hold."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
 def _in_brief(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from homeport.config.config import LONG_MAX, Config
@@ -134,6 +134,7 @@ OTHERS = (
 
 @pytest.mark.search
 @given(TEXTS)
+@example("0\n0")
 def test_a_configuration_is_valid_or_has_one_fault(text: str) -> None:
     """Whatever one key says: what validation accepts, all sections can be made of."""
     for name in (*map(_name, keys.ALL), *OTHERS):
