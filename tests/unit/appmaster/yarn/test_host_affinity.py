@@ -182,8 +182,8 @@ def test_cgroups_enforce_memory_without_yarns_own_look() -> None:
 
 def test_asynchronous_scheduling_is_known_from_the_clients_file_of_queues() -> None:
     """The ResourceManager does not show its own; a client without the file knows nothing."""
-    told = {key: value for key, value in RM.items() if key != needs.ASYNCHRONOUS}
-    facts = replace(WELL, resource_manager=told)
+    stated = {key: value for key, value in RM.items() if key != needs.ASYNCHRONOUS}
+    facts = replace(WELL, resource_manager=stated)
     (warned,) = lines(facts)[1]
     assert warned.startswith(needs.ASYNCHRONOUS)
     assert lines(replace(facts, queues_file={}))[1] == []
