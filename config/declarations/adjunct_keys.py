@@ -1,0 +1,111 @@
+"""Configuration keys of adjunct stores; ``keys`` offers them with all others."""
+
+from __future__ import annotations
+
+from homeport.config.config import LONG_MAX
+from homeport.config.declarations.key_types import (
+    OWN,
+    SAMZA,
+    IntKey,
+    ListKey,
+    Liveness,
+    TextKey,
+)
+
+ADJUNCT = "ADJUNCT"
+"""Source of the keys that the document on adjunct data stores names."""
+
+_PERCENT = 100
+
+ADSTORE_MANAGER_FACTORY = TextKey(
+    name="adstore.manager.factory",
+    meaning=(
+        "class, module:Name, whose get_adjunct_data_store_manager makes what fills adjunct stores; "
+        "default the built-in one; refused for now: containers have no other"
+    ),
+    source=ADJUNCT,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+STORE_ADSTORE_INPUT = TextKey(
+    name="stores.<store>.adstore.input",
+    meaning=(
+        "input, system.stream or stream, that fills the store, which tasks then only read: the "
+        "part of each task, or with task.broadcast.inputs all of it in each container"
+    ),
+    source=ADJUNCT,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+STORE_ADSTORE_EXTRACTOR_FACTORY = TextKey(
+    name="stores.<store>.adstore.key.value.extractor.factory",
+    meaning=(
+        "class, module:Name, whose get_key_value_extractor makes what takes key and value from a "
+        "record; default the record's own"
+    ),
+    source=ADJUNCT,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+STORE_ADSTORE_VALIDITY_MS = IntKey(
+    name="stores.<store>.adstore.validity.ms",
+    default=86400000,
+    minimum=-1,
+    maximum=LONG_MAX,
+    unit="ms",
+    meaning=(
+        "time since its last flush from which a store on a host is filled again; -1: it never is "
+        "for that"
+    ),
+    source=ADJUNCT,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+STORE_ADSTORE_MARKER_HEADER = TextKey(
+    name="stores.<store>.adstore.version.marker.header",
+    meaning=(
+        "header of the records that begin or end a version of a bounded data set in their "
+        "partition: its value is begin or end; refused for now: containers know no versions"
+    ),
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+STORE_ADSTORE_MARKER_KEY = TextKey(
+    name="stores.<store>.adstore.version.marker.key",
+    meaning=(
+        "instead of that header: key, as UTF-8, of the records that do so by their value, which is "
+        "begin or end; refused for now, too"
+    ),
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+STORE_ADSTORE_MINIMUM_SHARE = IntKey(
+    name="stores.<store>.adstore.version.minimum.share.percent",
+    default=0,
+    maximum=_PERCENT,
+    unit="%",
+    meaning=(
+        "least size of a version, in records and as a share of the one before, with which it is "
+        "served; 0: any"
+    ),
+    source=OWN,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+STORE_ADSTORE_LATE_MS = IntKey(
+    name="stores.<store>.adstore.version.late.ms",
+    default=86400000,
+    minimum=1,
+    maximum=LONG_MAX,
+    unit="ms",
+    meaning="age from which a version without its end is reported",
+    source=OWN,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+STORE_SIDE_INPUTS = ListKey(
+    name="stores.<store>.side.inputs",
+    meaning="Samza's name for stores.<store>.adstore.input; one stream",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+STORE_SIDE_INPUTS_PROCESSOR_FACTORY = TextKey(
+    name="stores.<store>.side.inputs.processor.factory",
+    meaning="Samza's name for stores.<store>.adstore.key.value.extractor.factory",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)

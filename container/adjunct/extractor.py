@@ -1,0 +1,239 @@
+"""The entries that the records of an adjunct stream become, as bytes, a whole table at a time.
+
+PURE. Source: ADJUNCT, "Key and Value": by default the record's own key and value, else those that
+an extractor of the job's own takes from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from homeport.config.errors import HomeportError, in_one_line
+from homeport.container.api import IncomingMessage, KeyValueExtractor
+from homeport.container.progress.transaction_plan import RESERVED_PREFIX
+from homeport.container.serde.arrow_serdes import arrow_form
+from homeport.container.serde.columns import reason_of
+from homeport.container.serde.serdes import Serde, SerdeFailedError
+
+Bytes = Sequence[bytes | None]
+Refuse = Callable[[Mapping[str, Any], str], None]
+"""Gets the row of a record that cannot be stored, and why; it may raise to end the container."""
+MessagesOf = Callable[[pa.Table], Iterable[IncomingMessage]]
+"""The messages of a table's rows, in their order; a row that cannot be read may be left out."""
+
+_NOTHING: tuple[bytes | None, bytes | None] = (None, None)
+"""Of a record that cannot be read: it is not stored."""
+
+
+class ExtractorFailedError(HomeportError):
+    """The extractor of a job failed, or returned what the store's serdes cannot carry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serdes:
+    """Those of keys and of values; None: they are bytes."""
+
+    key: Serde | None
+    msg: Serde | None
+
+
+class Extraction(Protocol):
+    """Makes entries of records."""
+
+    def of(self, rows: pa.Table) -> tuple[Bytes, Bytes]:
+        """The bytes of keys and values, in the order of the rows, which are of one partition.
+
+        A key that is None is not stored; a value that is None deletes its key.
+        """
+
+    def of_message(self, message: IncomingMessage) -> tuple[bytes | None, bytes | None]:
+        """The bytes of key and value of one record."""
+
+
+class OwnKeyAndValue:
+    """The default: the record's own key and value.
+
+    Bytes are passed on as they are where the stream has no serde, or the store's.
+
+    Args:
+        store: the name of the store, for messages.
+        stream: the serdes of the stream.
+        kept: those of the store.
+        refuse: gets each record that has no key, or that the stream's serdes cannot read; None: the
+            first one is an error.
+    """
+
+    def __init__(
+        self, store: str, stream: Serdes, kept: Serdes, refuse: Refuse | None = None
+    ) -> None:
+        self._store = store
+        self._refuse = refuse
+        self._key = _recoder(stream.key, kept.key)
+        self._msg = _recoder(stream.msg, kept.msg)
+        self._kept = kept
+
+    def of(self, rows: pa.Table) -> tuple[Bytes, Bytes]:
+        """As ``Extraction``.
+
+        Raises:
+            WireError: the stream's serde cannot read a record, and nothing takes such.
+            ExtractorFailedError: the store's serde cannot carry what the stream's has read.
+            SerdeFailedError: a serde failed, which says nothing of the record.
+        """
+        keys: Bytes = rows["key"].to_pylist()
+        values: Bytes = rows["value"].to_pylist()
+        try:
+            found = _recoded(keys, self._key)
+            if self._refuse is None or not (None in found or _has_reserved(found)):
+                return found, _recoded(values, self._msg)
+        except TypeError as error:
+            raise _failed(self._store, error) from error
+        except SerdeFailedError:
+            raise
+        except (HomeportError, ValueError, RecursionError):
+            if self._refuse is None:
+                raise
+        return self._one_by_one(rows, keys, values, self._refuse)
+
+    def _one_by_one(
+        self, rows: pa.Table, keys: Bytes, values: Bytes, refuse: Refuse
+    ) -> tuple[Bytes, Bytes]:
+        found = []
+        for index, pair in enumerate(zip(keys, values, strict=True)):
+            entry, reason = _NOTHING, ""
+            try:
+                key = _one_recoded(pair[0], self._key)
+                if key is None:
+                    reason = f"it has no key, under which store {self._store} would keep it"
+                elif _has_reserved([key]):
+                    reason = f"store {self._store} cannot keep it: its key is a reserved one"
+                else:
+                    entry = key, _one_recoded(pair[1], self._msg)
+            except TypeError as error:
+                raise _failed(self._store, error) from error
+            except SerdeFailedError:
+                raise
+            except (HomeportError, ValueError, RecursionError) as error:
+                reason = f"store {self._store} cannot keep it: {reason_of(error)}"
+            if reason:
+                refuse(rows.slice(index, 1).to_pylist()[0], reason)
+            found.append(entry)
+        return [key for key, _ in found], [value for _, value in found]
+
+    def of_message(self, message: IncomingMessage) -> tuple[bytes | None, bytes | None]:
+        """As ``of``, of a record whose key and value are objects of the stream's serdes."""
+        return _encoded(self._store, self._kept, message.key, message.value)
+
+
+class ByExtractor:
+    """What an extractor of the job's own takes from each record.
+
+    Args:
+        store: the name of the store, for messages.
+        extractor: the job's own.
+        kept: the serdes of the store.
+        messages_of: makes messages of rows, for an extractor that takes no tables.
+    """
+
+    def __init__(
+        self, store: str, extractor: KeyValueExtractor, kept: Serdes, messages_of: MessagesOf
+    ) -> None:
+        self._store = store
+        self._extractor = extractor
+        self._kept = kept
+        self._messages_of = messages_of
+
+    def of(self, rows: pa.Table) -> tuple[Bytes, Bytes]:
+        """As ``Extraction``; ExtractorFailedError where the job's code raised."""
+        try:
+            columns = self._extractor.get_arrow(rows)
+        except Exception as error:  # the job's own code may raise anything
+            raise _failed(self._store, error) from error
+        if columns is not None:
+            keys, values = self._of_columns(rows.num_rows, *columns)
+        else:
+            found = {m.offset: self.of_message(m) for m in self._messages_of(rows)}
+            pairs = [found.get(offset, _NOTHING) for offset in rows["offset"].to_pylist()]
+            keys, values = [key for key, _ in pairs], [value for _, value in pairs]
+        if _has_reserved(keys):
+            raise ExtractorFailedError(f"store {self._store}: its extractor made a reserved key")
+        return keys, values
+
+    def _of_columns(self, count: int, keys: pa.Array, values: pa.Array) -> tuple[Bytes, Bytes]:
+        if (len(keys), len(values)) != (count, count):
+            raise ExtractorFailedError(
+                f"store {self._store}: get_arrow of {type(self._extractor).__name__} returned "
+                f"{len(keys)} keys and {len(values)} values of {count} records"
+            )
+        try:
+            return _column(self._kept.key, keys), _column(self._kept.msg, values)
+        except TypeError as error:
+            raise _failed(self._store, error) from error
+
+    def of_message(self, message: IncomingMessage) -> tuple[bytes | None, bytes | None]:
+        """As ``of``, of one record."""
+        try:
+            key = self._extractor.get_key(message)
+            value = None if key is None else self._extractor.get_value(message)
+        except Exception as error:  # the job's own code may raise anything
+            raise _failed(self._store, error) from error
+        return _encoded(self._store, self._kept, key, value)
+
+
+def _has_reserved(keys: Bytes) -> bool:
+    return any(key is not None and key.startswith(RESERVED_PREFIX) for key in keys)
+
+
+def _recoder(stream: Serde | None, kept: Serde | None) -> Callable[[bytes], bytes] | None:
+    """Makes the store's bytes of the stream's; None: they are the same."""
+    if stream is None or kept is None or stream == kept:
+        return None
+    # Own ones of one name are of one class; a name like avro does not say which schema it is of.
+    if stream.is_own and stream.name == kept.name:
+        return None
+    return lambda data: kept.to_bytes(stream.from_bytes(data))
+
+
+def _recoded(data: Bytes, recode: Callable[[bytes], bytes] | None) -> Bytes:
+    if recode is None:
+        return data
+    return [_one_recoded(element, recode) for element in data]
+
+
+def _one_recoded(data: bytes | None, recode: Callable[[bytes], bytes] | None) -> bytes | None:
+    return data if data is None or recode is None else recode(data)
+
+
+def _column(serde: Serde | None, column: pa.Array | pa.ChunkedArray) -> Bytes:
+    name = "bytes" if serde is None else serde.name
+    form = arrow_form(name)
+    if form is None:
+        raise TypeError(f"the serde {name!r} has no Arrow type: leave get_arrow out")
+    return form.to_bytes(column)
+
+
+def _encoded(
+    store: str, kept: Serdes, key: object, value: object
+) -> tuple[bytes | None, bytes | None]:
+    try:
+        return _one(kept.key, key), _one(kept.msg, value)
+    except TypeError as error:
+        raise _failed(store, error) from error
+
+
+def _one(serde: Serde | None, part: Any) -> bytes | None:  # noqa: ANN401 - the type is the serde's
+    if part is None:
+        return None
+    if serde is not None:
+        return serde.to_bytes(part)
+    if not isinstance(part, bytes):
+        raise TypeError(f"without a serde it must be bytes, not {type(part).__name__}")
+    return part
+
+
+def _failed(store: str, error: Exception) -> ExtractorFailedError:
+    return ExtractorFailedError(f"store {store}: its key and value: {in_one_line(error)}")

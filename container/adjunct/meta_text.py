@@ -1,0 +1,37 @@
+"""The text of ``ADJUNCT-META``, which says whose store a directory holds.
+
+PURE. The file has the form of OFFSET: a checksum and this text.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from homeport.config.errors import WireError
+from homeport.container.adjunct.recovery import AdjunctMeta
+
+META_FILE = "ADJUNCT-META"
+_SHOWN = 200
+
+
+def meta_text(meta: AdjunctMeta) -> str:
+    """The text of ``meta``."""
+    return json.dumps(asdict(meta), separators=(",", ":"), ensure_ascii=False)
+
+
+def parse_meta(text: str) -> AdjunctMeta:
+    """What ``text`` says.
+
+    Raises:
+        WireError: it is not the text of such a file.
+    """
+    try:
+        found = json.loads(text)
+        names = [found[name] for name in ("stream", "topic_id", "extractor")]
+        version = found["version"]
+        if not (all(isinstance(name, str) for name in names) and type(version) is int):
+            raise TypeError
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise WireError(f"it holds {text[:_SHOWN]!r}, which says no owner of a store") from None
+    return AdjunctMeta(names[0], names[1], names[2], version)

@@ -1,0 +1,233 @@
+"""What a start does with an adjunct store that it finds, or does not find, on its host.
+
+PURE. Source: ADJUNCT, "Recovery" and "Store validity detection": both tables, and beyond them the
+store's own position against what its stream still holds, and the id of the topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from homeport.config.settings.adjunct_section import AdjunctStore
+from homeport.container.progress.input_position import InputPosition, InputRange
+from homeport.container.progress.refusal import Refusal, RefusalReason
+from homeport.job_coordinator.model.job_model import SystemStreamPartition
+
+FORMAT = 1
+_MARKER = 1
+"""The end of a transaction is no record, and takes an offset."""
+_SKEW_MS = 60_000
+"""A file may be so much younger than now: the clock is corrected in small steps."""
+_STREAM_CHANGED = frozenset(
+    {RefusalReason.RECREATED, RefusalReason.AHEAD, RefusalReason.BEHIND_OLDEST}
+)
+"""With these no older offset of the stream means anything, a checkpoint's neither."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdjunctMeta:
+    """Whose store a directory holds, as ``ADJUNCT-META`` says.
+
+    ``stream`` is system and stream in words; ``topic_id`` the broker's id of the topic, which a
+    topic recreated does not get again; ``extractor`` the class of its factory, empty without one.
+    """
+
+    stream: str
+    topic_id: str
+    extractor: str
+    version: int = FORMAT
+
+
+@dataclass(frozen=True, slots=True)
+class FoundStore:
+    """What was found in a store's directory.
+
+    ``meta``: None: there is no such file. It is written after the store has its first positions,
+    and before the first record is read. ``positions`` {partition: next offset}. ``newest_ms``: when
+    the latest of its files was written, in ms since 1970. ``fault``: why it cannot be read.
+    """
+
+    exists: bool
+    meta: AdjunctMeta | None = None
+    positions: Mapping[SystemStreamPartition, int] = field(default_factory=dict)
+    newest_ms: int = 0
+    fault: Refusal | None = None
+
+
+NO_STORE = FoundStore(exists=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamNow:
+    """The store's stream, by the broker's answer. ``ranges``: of each partition that fills it."""
+
+    topic_id: str
+    ranges: Mapping[SystemStreamPartition, InputRange]
+
+
+class StoreAction(Enum):
+    """What becomes of the store's directory."""
+
+    CREATE = "create"
+    RECREATE = "re-create"
+    KEEP = "keep"
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """How one store begins.
+
+    ``forces_bootstrap``: whether its stream is read from its oldest record because it is marked so.
+    ``starts`` {partition: where reading goes on}. ``refusal``: why a store that was found is
+    re-created.
+    """
+
+    action: StoreAction
+    forces_bootstrap: bool
+    starts: Mapping[SystemStreamPartition, InputPosition]
+    refusal: Refusal | None = None
+
+
+def expected_meta(store: AdjunctStore, topic_id: str) -> AdjunctMeta:
+    """What a good directory's ``ADJUNCT-META`` says."""
+    return AdjunctMeta(str(store.stream), topic_id, store.extractor or "")
+
+
+def recover(
+    store: AdjunctStore,
+    found: FoundStore,
+    stream: StreamNow,
+    now_ms: int,
+    last_position: Callable[[SystemStreamPartition], InputPosition],
+) -> Recovery:
+    """The cell of the tables that holds.
+
+    Args:
+        store: its configuration; one that is not kept is never found.
+        found: what its directory holds.
+        stream: what Kafka has of its stream.
+        now_ms: this host's clock.
+        last_position: "last offset": where the checkpoint, else ``samza.offset.default``, lets a
+            partition go on. Called only where the table says so, as it may raise.
+    """
+    is_found = store.is_kept and found.exists
+    refusal = _fault(store, found, stream, now_ms) if is_found else None
+    if is_found and refusal is None:
+        action, positions = StoreAction.KEEP, found.positions
+    else:
+        action, positions = StoreAction.RECREATE if is_found else StoreAction.CREATE, {}
+    from_oldest = store.is_bootstrap or (refusal is not None and refusal.reason in _STREAM_CHANGED)
+    starts: dict[SystemStreamPartition, InputPosition] = {}
+    for ssp, available in sorted(stream.ranges.items()):
+        if ssp in positions:
+            starts[ssp] = InputPosition(max(positions[ssp], available.oldest))
+        elif from_oldest:
+            starts[ssp] = InputPosition(available.oldest)
+        else:
+            starts[ssp] = last_position(ssp)
+    forces = store.is_bootstrap and action is not StoreAction.KEEP
+    return Recovery(action, forces, starts, refusal)
+
+
+def shared_checkpoint(
+    ssp: SystemStreamPartition,
+    checkpoints: Iterable[Mapping[SystemStreamPartition, int]],
+) -> int | None:
+    """The last offset of a partition that several tasks share; None where no checkpoint has it.
+
+    The lowest: tasks that came from another container may be ahead of what this one has.
+    """
+    return min((known[ssp] for known in checkpoints if ssp in known), default=None)
+
+
+def _fault(
+    store: AdjunctStore, found: FoundStore, stream: StreamNow, now_ms: int
+) -> Refusal | None:
+    """Why the store that was found is not valid; None where it is."""
+    return (
+        found.fault
+        or _foreign(found.meta, expected_meta(store, stream.topic_id))
+        or _lost_partitions(found.positions, stream.ranges)
+        or _out_of_range(found.positions, stream.ranges)
+        or _old(found.newest_ms, store.validity_ms, now_ms)
+    )
+
+
+def _foreign(found: AdjunctMeta | None, wanted: AdjunctMeta) -> Refusal | None:
+    if found is None:
+        return Refusal(RefusalReason.MISSING_OFFSET, "ADJUNCT-META is missing: it never began")
+    if found.version != wanted.version:
+        return Refusal(
+            RefusalReason.OTHER_FORMAT,
+            f"ADJUNCT-META has format {found.version}, and {wanted.version} is what is read here",
+        )
+    if found.stream != wanted.stream:
+        return Refusal(
+            RefusalReason.FOREIGN, f"the store is of {found.stream}, not of {wanted.stream}"
+        )
+    if found.topic_id != wanted.topic_id:
+        return Refusal(
+            RefusalReason.RECREATED,
+            f"{wanted.stream} was recreated: its topic id is {wanted.topic_id}, the store's is "
+            f"{found.topic_id}",
+        )
+    if found.extractor != wanted.extractor:
+        return Refusal(
+            RefusalReason.FOREIGN,
+            f"the store was filled by {found.extractor or 'the default extractor'}, and "
+            f"{wanted.extractor or 'the default extractor'} is configured",
+        )
+    return None
+
+
+def _lost_partitions(
+    positions: Mapping[SystemStreamPartition, int], own: Collection[SystemStreamPartition]
+) -> Refusal | None:
+    lost = sorted(ssp.partition for ssp in positions if ssp not in own)
+    if not lost:
+        return None
+    return Refusal(
+        RefusalReason.FOREIGN,
+        f"it holds partitions {', '.join(map(str, lost))}, which nothing here reads any more",
+    )
+
+
+def _out_of_range(
+    positions: Mapping[SystemStreamPartition, int],
+    ranges: Mapping[SystemStreamPartition, InputRange],
+) -> Refusal | None:
+    for ssp, following in sorted(positions.items()):
+        place, available = f"{ssp.system_stream} partition {ssp.partition}", ranges[ssp]
+        if following > available.end:
+            return Refusal(
+                RefusalReason.AHEAD,
+                f"it stands at offset {following} of {place}, which ends at {available.end}",
+            )
+        if available.oldest - following > _MARKER:
+            return Refusal(
+                RefusalReason.BEHIND_OLDEST,
+                f"it stands at offset {following} of {place}, whose oldest is {available.oldest}",
+            )
+    return None
+
+
+def _old(newest_ms: int, validity_ms: int | None, now_ms: int) -> Refusal | None:
+    # Source: ADJUNCT: "compare the latest timestamp of files with current time".
+    if validity_ms is None:
+        return None
+    age_ms = now_ms - newest_ms
+    if age_ms < -_SKEW_MS:
+        return Refusal(
+            RefusalReason.CLOCK_SET_BACK,
+            f"its newest file was written {-age_ms / 1000:.0f} s from now by this host's clock: "
+            "the clock was set back, and its age is unknown",
+        )
+    if age_ms <= validity_ms:
+        return None
+    return Refusal(
+        RefusalReason.STALE,
+        f"its newest file was written {age_ms / 1000:.0f} s ago, and it is valid for "
+        f"{validity_ms / 1000:g} s",
+    )

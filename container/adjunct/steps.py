@@ -1,0 +1,54 @@
+"""The steps in which an adjunct store is filled and kept.
+
+PURE. A container may die between any two of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class AdjunctAction(StrEnum):
+    """What one step does.
+
+    ``WRITE``: entries and position of a micro-batch are in the engine, before tasks see the batch.
+    ``FLUSH``: all that was written is on the disk. ``TOUCH``: the time of ``ADJUNCT-META`` is that
+    of the flush, by which a start judges the store's age. The others are those of a switch from one
+    version of a bounded data set to the next.
+    """
+
+    WRITE = "write-adjunct"
+    FLUSH = "flush-adjunct"
+    TOUCH = "touch-adjunct"
+    FLUSH_VERSION = "flush-version"
+    WRITE_CATALOGUE = "write-catalogue"
+    SWITCH_VERSION = "switch-version"
+    DROP_VERSION = "drop-version"
+
+
+@dataclass(frozen=True, slots=True)
+class AdjunctStep:
+    """One step of the store in the directory ``store``, below the job's folder."""
+
+    action: AdjunctAction
+    store: str
+
+    def __str__(self) -> str:
+        """The name of the step, such as ``flush-adjunct planes/Partition_0``."""
+        return f"{self.action} {self.store}"
+
+
+SWITCH_STEPS = (
+    AdjunctAction.FLUSH_VERSION,
+    AdjunctAction.WRITE_CATALOGUE,
+    AdjunctAction.SWITCH_VERSION,
+    AdjunctAction.DROP_VERSION,
+)
+"""Of a store of a bounded data set, in their order, after the write that makes a version whole."""
+
+
+def flush_steps(store: str, *, has_moved: bool) -> tuple[AdjunctStep, ...]:
+    """The steps of one flush. A store that did not move is as good as it was, and younger."""
+    touch = AdjunctStep(AdjunctAction.TOUCH, store)
+    return (AdjunctStep(AdjunctAction.FLUSH, store), touch) if has_moved else (touch,)

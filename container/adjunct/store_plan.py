@@ -1,0 +1,121 @@
+"""Which adjunct stores a container has, whose they are, and which task fills each.
+
+PURE. Source: ADJUNCT, "Data partitioning" and "Broadcast Streams": one store for each task, or one
+for the container, which one of its tasks fills and all of them read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from homeport.config.settings.adjunct_section import AdjunctStore
+from homeport.container.progress.host_directories import container_directory, task_directory
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStore:
+    """One store of one container.
+
+    ``partitions``: those that fill it, sorted; none where its task reads none of the stream.
+    ``writer``: the task by whose name its records come. ``readers``: the tasks that see it, sorted.
+    ``directory``: below the job's folder.
+    """
+
+    store: AdjunctStore
+    partitions: tuple[SystemStreamPartition, ...]
+    writer: TaskName
+    readers: tuple[TaskName, ...]
+    directory: PurePosixPath
+
+    @property
+    def is_of_container(self) -> bool:
+        """Whether the whole container shares it."""
+        return self.store.is_broadcast
+
+
+@dataclass(frozen=True, slots=True)
+class StorePlan:
+    """All adjunct stores of a container, by name and then by task."""
+
+    stores: tuple[PlannedStore, ...]
+
+    def read_by(self, task: TaskName) -> dict[str, PlannedStore]:
+        """{name: the store that the task sees under it}."""
+        return {item.store.name: item for item in self.stores if task in item.readers}
+
+    def filled_by(self, task: TaskName, partition: SystemStreamPartition) -> PlannedStore | None:
+        """The store that a record of the partition goes to when it comes by the task's name.
+
+        None: the record is for tasks, or it is another task's to store.
+        """
+        return next(
+            (item for item in self.stores if item.writer == task and partition in item.partitions),
+            None,
+        )
+
+    def writes_container_stores(self, task: TaskName) -> bool:
+        """Whether the task is the one that fills the stores of the container."""
+        return any(item.is_of_container and item.writer == task for item in self.stores)
+
+    @property
+    def shared(self) -> dict[SystemStreamPartition, TaskName]:
+        """{partition that all tasks read: the one task by whose name its records are stored}."""
+        return {
+            ssp: item.writer
+            for item in self.stores
+            if item.is_of_container
+            for ssp in item.partitions
+        }
+
+
+def plan_stores(
+    adjuncts: Iterable[AdjunctStore], tasks: Sequence[TaskModel], owner: ProcessorId
+) -> StorePlan:
+    """The stores of the container that has ``tasks``, of either role; the same in each process.
+
+    ``owner``: the container; for a standby the active one that it stands by, whose directories it
+    keeps.
+    """
+    by_name = sorted(tasks, key=lambda task: task.state_of)
+    found: list[PlannedStore] = []
+    for store in sorted(adjuncts, key=lambda item: item.name):
+        if store.is_broadcast:
+            found += _of_container(store, by_name, owner)
+        else:
+            found += [_of_task(store, task) for task in by_name]
+    return StorePlan(tuple(found))
+
+
+def _of_container(
+    store: AdjunctStore, tasks: Sequence[TaskModel], owner: ProcessorId
+) -> list[PlannedStore]:
+    if not tasks:
+        return []
+    partitions = {ssp for task in tasks for ssp in _of_stream(store, task)}
+    return [
+        PlannedStore(
+            store=store,
+            partitions=tuple(sorted(partitions)),
+            writer=tasks[0].task_name,
+            readers=tuple(sorted(task.task_name for task in tasks)),
+            directory=container_directory(store.name, owner),
+        )
+    ]
+
+
+def _of_task(store: AdjunctStore, task: TaskModel) -> PlannedStore:
+    return PlannedStore(
+        store=store,
+        partitions=tuple(sorted(_of_stream(store, task))),
+        writer=task.task_name,
+        readers=(task.task_name,),
+        directory=task_directory(store.name, task.state_of),
+    )
+
+
+def _of_stream(store: AdjunctStore, task: TaskModel) -> list[SystemStreamPartition]:
+    return [ssp for ssp in task.system_stream_partitions if ssp.system_stream == store.stream]

@@ -1,0 +1,114 @@
+"""The texts of a version's parts and of the catalogue.
+
+PURE. Parts are the value of a reserved entry of the version's store, the catalogue is a file of the
+form of OFFSET. Partitions are written as in OFFSET-v2: ``system.stream.partition``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from homeport.config.errors import WireError
+from homeport.config.system_stream import SystemStream
+from homeport.container.adjunct.versions import Catalogue, Left, Part, Parts, VersionFault
+from homeport.container.progress.transaction_plan import RESERVED_PREFIX
+from homeport.job_coordinator.model.job_model import SystemStreamPartition
+
+PARTS_KEY = RESERVED_PREFIX + b"parts"
+"""Reserved: hidden from all reads, and written together with what it speaks for."""
+CATALOGUE_FILE = "CATALOGUE"
+
+_SHOWN = 200
+_Parsed = TypeVar("_Parsed")
+
+
+def parts_text(parts: Parts) -> str:
+    """The text of ``parts``."""
+    fields = {_name(ssp): _fields(part) for ssp, part in sorted(parts.items())}
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
+
+
+def parse_parts(text: str) -> Parts:
+    """The parts that ``text`` holds.
+
+    Raises:
+        WireError: it is not a text of parts.
+    """
+    return _parsed(text, "parts", lambda found: {_ssp(k): _part(v) for k, v in found.items()})
+
+
+def catalogue_text(catalogue: Catalogue) -> str:
+    """The text of ``catalogue``."""
+    fields = {
+        "settled": catalogue.settled,
+        "served": catalogue.served,
+        "records": catalogue.records,
+        "floors": {_name(ssp): floor for ssp, floor in sorted(catalogue.floors.items())},
+    }
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
+
+
+def parse_catalogue(text: str) -> Catalogue:
+    """The catalogue that ``text`` holds.
+
+    Raises:
+        WireError: it is not the text of a catalogue.
+    """
+    return _parsed(text, "a catalogue", _catalogue)
+
+
+def _parsed(text: str, what: str, parse: Callable[[dict[str, Any]], _Parsed]) -> _Parsed:
+    try:
+        return parse(json.loads(text))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise WireError(f"it holds {text[:_SHOWN]!r}, which is not the text of {what}") from None
+
+
+def _catalogue(found: Mapping[str, Any]) -> Catalogue:
+    served = found["served"]
+    return Catalogue(
+        settled=_whole(found["settled"]),
+        served=None if served is None else _whole(served),
+        records=_whole(found["records"]),
+        floors={_ssp(name): _whole(floor) for name, floor in found["floors"].items()},
+    )
+
+
+def _fields(part: Part) -> dict[str, Any]:
+    fields: dict[str, Any] = {"next": part.next, "records": part.records, "left": part.left.value}
+    if part.began_ms is not None:
+        fields["began-ms"] = part.began_ms
+    if part.fault is not None:
+        fields["fault"] = part.fault.name
+    return fields
+
+
+def _part(found: Mapping[str, Any]) -> Part:
+    began_ms, fault = found.get("began-ms"), found.get("fault")
+    return Part(
+        next=_whole(found["next"]),
+        records=_whole(found["records"]),
+        left=Left(found["left"]),
+        began_ms=None if began_ms is None else _whole(began_ms),
+        fault=None if fault is None else VersionFault[fault],
+    )
+
+
+def _name(ssp: SystemStreamPartition) -> str:
+    return f"{ssp.system}.{ssp.stream}.{ssp.partition}"
+
+
+def _ssp(name: str) -> SystemStreamPartition:
+    stream, _, partition = name.rpartition(".")
+    found = SystemStream.parse(stream)
+    if found is None:
+        raise ValueError(name)
+    return SystemStreamPartition(found.system, found.stream, int(partition))
+
+
+def _whole(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError
+    return value

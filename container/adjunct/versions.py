@@ -1,0 +1,431 @@
+"""The versions of a bounded data set: which a record belongs to, which is whole, which is served.
+
+PURE. Source: ADJUNCT, "Bounded dataset": a marker ends a version, the next one is built beside the
+one that is served, and takes its place at once.
+
+Each version is a store of its own, which holds the `Part` of each partition beside the entries that
+the part speaks for. A `Catalogue` says what is settled. Both together bring everything back after a
+crash: a version takes no record below its own position, so what is read again changes nothing.
+
+A data set of one partition is *counted*: its markers are ``begin`` (which may be left out) and
+``end``, and versions are numbered as they come. One of several is *numbered*: ``begin 17`` and
+``end 17``, with numbers that grow, as partitions may have lost different markers to retention.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from homeport.job_coordinator.model.job_model import SystemStreamPartition
+
+_PERCENT = 100
+_NUMBER_DIGITS = 18
+
+
+class MarkerKind(StrEnum):
+    """What a marker says of its partition."""
+
+    BEGIN = "begin"
+    END = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A version begins, or has ended; ``number``: its own, where the marker has one."""
+
+    kind: MarkerKind
+    number: int | None = None
+
+
+def parse_marker(value: bytes | None) -> Marker | None:
+    """The marker that ``value`` is; None where it is none that is known."""
+    try:
+        kind, _, number = (value or b"").decode("ascii").strip().partition(" ")
+        found = MarkerKind(kind)
+    except ValueError:
+        return None
+    if not number:
+        return Marker(found)
+    is_number = number.isdigit() and len(number) <= _NUMBER_DIGITS
+    return Marker(found, int(number)) if is_number else None
+
+
+class Left(StrEnum):
+    """Whether a partition has left a version: not yet, at its end, or without one."""
+
+    OPEN = "open"
+    ENDED = "ended"
+    LEFT = "left"
+
+
+class VersionFault(StrEnum):
+    """Why a version is not served though every partition has ended it."""
+
+    CUT = "its beginning is no longer in the stream"
+    BEGAN_AGAIN = "its producer began again in the middle of it"
+    SHRUNKEN = "it is much smaller than the one before"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one version has of one partition.
+
+    ``next``: the offset behind the last record it has looked at. ``began_ms``: the time of its
+    first record, in ms since 1970. ``fault``: why the version must not be served.
+    """
+
+    next: int
+    records: int = 0
+    left: Left = Left.OPEN
+    began_ms: int | None = None
+    fault: VersionFault | None = None
+
+
+Parts = Mapping[SystemStreamPartition, Part]
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """What is settled for good.
+
+    ``settled``: no version up to this number is built any more. ``served``: the one that is served,
+    of ``records`` records; None: there is none yet. ``floors`` {partition: offset that all settled
+    versions lie below}.
+    """
+
+    settled: int = 0
+    served: int | None = None
+    records: int = 0
+    floors: Mapping[SystemStreamPartition, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Records of one partition, in the order of their offsets.
+
+    ``markers`` {index: the marker that is there; None: one that is not understood}.
+    """
+
+    partition: SystemStreamPartition
+    offsets: Sequence[int]
+    timestamps: Sequence[int]
+    markers: Mapping[int, Marker | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Records ``start`` to before ``stop`` of a run go into the version ``number``."""
+
+    number: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a run comes to.
+
+    ``parts`` {version: the part of the run's partition as it stands now}, to be written together
+    with the version's records. ``strays``: how many records and markers belong to no version.
+    """
+
+    versions: Versions
+    writes: tuple[Write, ...]
+    parts: Mapping[int, Part]
+    strays: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of a whole version; ``fault``: why it is not served, None where it is."""
+
+    number: int
+    records: int
+    fault: VersionFault | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where a partition stands: its next offset, and the version it is in; None: between two."""
+
+    next: int
+    number: int | None
+
+
+@dataclass(frozen=True)
+class Versions:
+    """All versions of one store.
+
+    Shapes: ``partitions`` are all that fill it. ``building`` {number: its parts}.
+    """
+
+    partitions: tuple[SystemStreamPartition, ...]
+    catalogue: Catalogue = field(default_factory=Catalogue)
+    building: Mapping[int, Parts] = field(default_factory=dict)
+
+    @staticmethod
+    def found(
+        partitions: Iterable[SystemStreamPartition],
+        catalogue: Catalogue,
+        stores: Mapping[int, Parts],
+    ) -> Versions:
+        """The versions as a start finds them; ``stores`` {number: the parts that its store has}."""
+        building = {n: dict(parts) for n, parts in stores.items() if n > catalogue.settled}
+        return Versions(tuple(sorted(partitions)), catalogue, building)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether versions are numbered as they come."""
+        return len(self.partitions) == 1
+
+    def cursor(self, partition: SystemStreamPartition) -> Cursor:
+        """Where the partition is read on: in the oldest version that it has not left.
+
+        A later version may have more of it already, where a crash took the end of the older one.
+        """
+        own = {n: parts[partition] for n, parts in self.building.items() if partition in parts}
+        for number in sorted(own):
+            if own[number].left is Left.OPEN:
+                return Cursor(own[number].next, number)
+        floor = self.catalogue.floors.get(partition, 0)
+        following = max([floor, *(part.next for part in own.values())])
+        if self.is_counted:
+            return Cursor(following, max([self.catalogue.settled, *own]) + 1)
+        return Cursor(following, None)
+
+    def begun(self, partition: SystemStreamPartition, start: int) -> Versions:
+        """The same, of a partition whose first record to be read is at ``start``.
+
+        Of a partition that is not known the first version may lack its beginning.
+        """
+        floors = self.catalogue.floors
+        if partition in floors or any(partition in parts for parts in self.building.values()):
+            return self
+        catalogue = replace(self.catalogue, floors={**floors, partition: start})
+        found = replace(self, catalogue=catalogue)
+        if not self.is_counted or start == 0:
+            return found
+        number = found.catalogue.settled + 1
+        part = Part(start, fault=VersionFault.CUT)
+        return replace(found, building={**self.building, number: {partition: part}})
+
+    def take(self, run: Run) -> Taken:
+        """Where each record of ``run`` goes, and what stands afterwards."""
+        return _Taking(self, run).taken()
+
+    def verdict(self, minimum_share_percent: int) -> Verdict | None:
+        """What becomes of the oldest whole version; None: none is whole.
+
+        The same again after a crash, as long as nothing is settled.
+        """
+        for number in sorted(self.building):
+            parts = self.building[number]
+            if all(p in parts and parts[p].left is Left.ENDED for p in self.partitions):
+                return self._judged(number, minimum_share_percent)
+        return None
+
+    def _judged(self, number: int, minimum_share_percent: int) -> Verdict:
+        parts = self.building[number].values()
+        records = sum(part.records for part in parts)
+        fault = next((part.fault for part in parts if part.fault is not None), None)
+        least = minimum_share_percent * self.catalogue.records
+        if fault is None and records * _PERCENT < least:
+            fault = VersionFault.SHRUNKEN
+        return Verdict(number, records, fault)
+
+    def decided(self, verdict: Verdict) -> Versions:
+        """The same once the verdict is carried out; older versions without end are given up."""
+        parts = self.building[verdict.number]
+        before = self.catalogue
+        floors = {p: max(before.floors.get(p, 0), parts[p].next) for p in self.partitions}
+        catalogue = replace(before, settled=verdict.number, floors=floors)
+        if verdict.fault is None:
+            catalogue = replace(catalogue, served=verdict.number, records=verdict.records)
+        building = {n: own for n, own in self.building.items() if n > verdict.number}
+        return replace(self, catalogue=catalogue, building=building)
+
+    def late(self, now_ms: int, late_ms: int) -> tuple[int, ...]:
+        """The versions under way that began more than ``late_ms`` ago."""
+        return tuple(
+            number
+            for number, parts in sorted(self.building.items())
+            if (began := [p.began_ms for p in parts.values() if p.began_ms is not None])
+            and now_ms - min(began) > late_ms
+        )
+
+
+class _Taking:
+    """One run on its way into the versions."""
+
+    def __init__(self, versions: Versions, run: Run) -> None:
+        self._versions = versions
+        self._run = run
+        self._ssp = run.partition
+        self._own = {n: p[self._ssp] for n, p in versions.building.items() if self._ssp in p}
+        self._cursor = versions.cursor(self._ssp)
+        self._writes: list[Write] = []
+        self._changed: set[int] = set()
+        self._strays = 0
+
+    def taken(self) -> Taken:
+        """The run is dealt out."""
+        offsets, at = self._run.offsets, 0
+        for index, marker in sorted(self._run.markers.items()):
+            if offsets[index] < self._cursor.next:
+                continue
+            self._records(at, index)
+            self._mark(marker, offsets[index])
+            at = index + 1
+        self._records(at, len(offsets))
+        building = {n: dict(parts) for n, parts in self._versions.building.items()}
+        for number in self._changed:
+            building.setdefault(number, {})[self._ssp] = self._own[number]
+        changed = {number: self._own[number] for number in sorted(self._changed)}
+        versions = replace(self._versions, building=building)
+        return Taken(versions, tuple(self._writes), changed, self._strays)
+
+    def _records(self, start: int, stop: int) -> None:
+        """What is not known yet of these, all between two markers, goes where the cursor is."""
+        offsets = self._run.offsets
+        start = max(start, bisect_left(offsets, self._cursor.next))
+        if start >= stop:
+            return
+        number, following = self._cursor.number, offsets[stop - 1] + 1
+        self._cursor = Cursor(following, number)
+        if number is None:
+            self._strays += stop - start
+            return
+        part = self._own.get(number) or Part(offsets[start])
+        began_ms = self._run.timestamps[start] if part.began_ms is None else part.began_ms
+        records = part.records + stop - start
+        self._set(number, replace(part, next=following, records=records, began_ms=began_ms))
+        self._writes.append(Write(number, start, stop))
+
+    def _mark(self, marker: Marker | None, offset: int) -> None:
+        if self._versions.is_counted:
+            self._mark_counted(marker, offset)
+        else:
+            self._mark_numbered(marker, offset)
+
+    def _mark_counted(self, marker: Marker | None, offset: int) -> None:
+        number = self._cursor.number or 1
+        part = self._own.get(number) or Part(offset)
+        if marker is None:
+            self._strays += 1
+        elif marker.kind is MarkerKind.END:
+            self._set(number, replace(part, next=offset + 1, left=Left.ENDED))
+            self._enter_next(number, offset)
+            return
+        elif part.records:
+            fault = part.fault or VersionFault.BEGAN_AGAIN
+            self._set(number, replace(part, next=offset + 1, left=Left.ENDED, fault=fault))
+            self._enter_next(number, offset)
+            return
+        else:
+            part = replace(part, fault=None)
+        self._set(number, replace(part, next=offset + 1))
+        self._cursor = Cursor(offset + 1, number)
+
+    def _enter_next(self, number: int, offset: int) -> None:
+        number, following = number + 1, offset + 1
+        while (known := self._own.get(number)) is not None:
+            following = known.next
+            if known.left is Left.OPEN:
+                break
+            number += 1
+        else:
+            self._set(number, Part(following))
+        self._cursor = Cursor(following, number)
+
+    def _mark_numbered(self, marker: Marker | None, offset: int) -> None:
+        number = self._cursor.number
+        if marker is None or marker.number is None:
+            self._leave(offset + 1)
+            self._strays += 1
+        elif marker.kind is MarkerKind.BEGIN:
+            if marker.number != number:
+                # The old version may reach the disk before the new one: the marker is read again.
+                self._leave(offset)
+            self._enter(marker.number, offset)
+        elif marker.number == number:
+            part = self._own[number]
+            self._set(number, replace(part, next=offset + 1, left=Left.ENDED))
+            self._cursor = Cursor(offset + 1, None)
+        else:
+            self._leave(offset + 1)
+            self._strays += 1
+
+    def _leave(self, following: int) -> None:
+        """The partition is in no version; one that it was in never becomes whole."""
+        number = self._cursor.number
+        if number is not None:
+            self._set(number, replace(self._own[number], next=following, left=Left.LEFT))
+        self._cursor = Cursor(following, None)
+
+    def _enter(self, number: int, offset: int) -> None:
+        known = self._own.get(number)
+        if number <= self._versions.catalogue.settled:
+            self._strays += 1
+        elif known is None:
+            self._set(number, Part(offset + 1))
+            self._cursor = Cursor(offset + 1, number)
+        elif offset < known.next:
+            is_open = known.left is Left.OPEN
+            self._cursor = Cursor(known.next, number if is_open else None)
+        else:
+            fault = VersionFault.BEGAN_AGAIN if known.records else None
+            part = replace(known, next=offset + 1, left=Left.OPEN, fault=known.fault or fault)
+            self._set(number, part)
+            self._cursor = Cursor(offset + 1, number)
+
+    def _set(self, number: int, part: Part) -> None:
+        self._own[number] = part
+        self._changed.add(number)
+
+
+class VersionAction(StrEnum):
+    """What one step of carrying out a verdict does."""
+
+    FLUSH = "flush"
+    WRITE_CATALOGUE = "write-CATALOGUE"
+    SWITCH = "switch"
+    DROP = "drop"
+
+
+@dataclass(frozen=True, slots=True)
+class VersionStep:
+    """One step; ``number``: the version that it is about."""
+
+    action: VersionAction
+    number: int
+
+    def __str__(self) -> str:
+        """The name of the step, such as ``flush v3``."""
+        return f"{self.action} v{self.number}"
+
+
+def verdict_plan(versions: Versions, verdict: Verdict) -> tuple[VersionStep, ...]:
+    """The steps, between any two of which the container may die.
+
+    The catalogue is replaced in one step. Until then the version is judged again after a crash,
+    with the same result; from then on what it does not name is removed.
+    """
+    served = versions.catalogue.served
+    gone = [n for n in sorted(versions.building) if n <= verdict.number]
+    if verdict.fault is None:
+        gone = [*([] if served is None else [served]), *gone[:-1]]
+    is_served = verdict.fault is None
+    return (
+        *([VersionStep(VersionAction.FLUSH, verdict.number)] if is_served else []),
+        VersionStep(VersionAction.WRITE_CATALOGUE, verdict.number),
+        *([VersionStep(VersionAction.SWITCH, verdict.number)] if is_served else []),
+        *(VersionStep(VersionAction.DROP, number) for number in gone),
+    )
+
+
+def removable(catalogue: Catalogue, found: Iterable[int]) -> tuple[int, ...]:
+    """Those of the versions that are on the disk which a start removes."""
+    return tuple(n for n in sorted(found) if n <= catalogue.settled and n != catalogue.served)

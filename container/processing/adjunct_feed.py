@@ -1,0 +1,106 @@
+"""AdjunctFeed: the records of adjunct streams go to their stores, and all others to the tasks.
+
+A micro-batch is split right after the poll, before a pipeline sees it. What it brings to the stores
+is written when its turn comes at the tasks: what they read stands still within a batch, and is the
+same however far the pipeline is ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from homeport.config.declarations import all_keys as keys
+from homeport.container.adjunct.manager import TableManager
+from homeport.container.kafka.input_consumer import MicroBatch
+from homeport.container.processing.records import BadRecords, Row
+from homeport.container.spark.faults import Named
+from homeport.container.spark.table_order import rows_by_task
+from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, Layers, write
+from homeport.container.storage.task_store import Reached
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import SystemStreamPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What one micro-batch brings to the stores. ``refused``: records that cannot be stored."""
+
+    layers: Layers = ()
+    refused: tuple[tuple[Row, str], ...] = ()
+
+
+NOTHING = Brought()
+_INPUT = Named(keys.TASK_INPUTS.name, "")  # its rows have a task, as none is a pipeline's yet
+
+
+@dataclass
+class RefusedRecords:
+    """Those of the batch that is split; what becomes of them is decided at the batch's turn."""
+
+    found: list[tuple[Row, str]] = field(default_factory=list)
+
+    def met(self, row: Row, reason: str) -> None:
+        """The record is one of them."""
+        self.found.append((row, reason))
+
+    def take(self) -> tuple[tuple[Row, str], ...]:
+        """All of them, which are the caller's now."""
+        found, self.found = self.found, []
+        return tuple(found)
+
+
+class AdjunctFeed:
+    """One per container, in the loop's thread.
+
+    ``partitions``: those of adjunct streams.
+
+    Args:
+        storage: the stores; ``recover`` has returned.
+        managers: {task: what its records pass}.
+        refused: holds what the managers refuse.
+        bad: what becomes of that.
+    """
+
+    def __init__(
+        self,
+        storage: AdjunctStorage,
+        managers: Mapping[TaskName, TableManager],
+        refused: RefusedRecords,
+        bad: BadRecords,
+    ) -> None:
+        self._storage = storage
+        self._managers = managers
+        self._refused = refused
+        self._bad = bad
+        stores = storage.plan.stores
+        self.partitions: frozenset[SystemStreamPartition] = frozenset(
+            partition for store in stores for partition in store.partitions
+        )
+
+    def split(self, batch: MicroBatch) -> tuple[pa.Table, Brought]:
+        """The rows of ``batch`` that are for the tasks, in their order, and what is for stores.
+
+        Raises:
+            HomeportError: a record cannot be stored, and may not be dropped.
+        """
+        if not any(self.partitions.intersection(own) for own in batch.processed.values()):
+            return batch.table, NOTHING
+        left = [
+            self._managers[TaskName(task)].process_table(rows)
+            for task, rows in rows_by_task(batch.table, _INPUT)
+        ]
+        rows = pa.concat_tables(left).combine_chunks()
+        return rows, Brought(self._storage.sealed(), self._refused.take())
+
+    def show(self, brought: Brought, reached: Reached, begins: Reached) -> None:
+        """Tasks see what the batch brought; the open transaction has what was refused of it.
+
+        Raises:
+            UndecodableError: a record was refused, and may not be dropped.
+        """
+        for row, reason in brought.refused:
+            self._bad.met(row, reason)
+        write(brought.layers, reached, begins)

@@ -1,0 +1,294 @@
+"""VersionedStore: an adjunct store of a bounded data set, one engine for each version.
+
+Source: ADJUNCT, "Bounded dataset". What belongs to which version, which is whole and in which order
+a switch is carried out, ``container/adjunct/versions.py`` says; this carries it out.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from homeport.config.errors import StoreError, WireError
+from homeport.config.settings.stores_section import StoreConfig
+from homeport.container.adjunct.extractor import Bytes
+from homeport.container.adjunct.steps import AdjunctAction, AdjunctStep
+from homeport.container.adjunct.store_plan import PlannedStore
+from homeport.container.adjunct.version_text import (
+    CATALOGUE_FILE,
+    PARTS_KEY,
+    catalogue_text,
+    parse_catalogue,
+    parse_parts,
+    parts_text,
+)
+from homeport.container.adjunct.versions import (
+    Catalogue,
+    Parts,
+    Run,
+    Taken,
+    Verdict,
+    VersionAction,
+    Versions,
+    removable,
+    verdict_plan,
+)
+from homeport.container.engine.in_memory_store import InMemoryStore
+from homeport.container.engine.storage_engine import DamagedStoreError, StorageEngine
+from homeport.container.host.disk_space import DiskError, room_on_disk_of
+from homeport.container.progress.refusal import Refusal, RefusalReason
+from homeport.container.storage.adjunct.filled_store import FilledStore, Handed, Reached
+from homeport.container.storage.directory import StoreDirectory
+from homeport.container.storage.directory_files import DirectoryFiles
+from homeport.container.storage.storage_engines import StorageEngines, persistent_engine
+from homeport.container.storage.task_store import passed
+from homeport.job_coordinator.model.job_model import SystemStreamPartition
+
+_LOG = logging.getLogger(__name__)
+_FOLDER = re.compile(r"v([1-9][0-9]{0,17})")
+_STEPS = {
+    VersionAction.FLUSH: AdjunctAction.FLUSH_VERSION,
+    VersionAction.WRITE_CATALOGUE: AdjunctAction.WRITE_CATALOGUE,
+    VersionAction.SWITCH: AdjunctAction.SWITCH_VERSION,
+    VersionAction.DROP: AdjunctAction.DROP_VERSION,
+}
+
+
+class VersionedStore(FilledStore):
+    """As ``FilledStore``; tasks see the newest whole version, and nothing before there is one.
+
+    What it is handed waits as it is: versions are dealt out when the layer is written.
+    """
+
+    def __init__(
+        self,
+        planned: PlannedStore,
+        config: StoreConfig,
+        directory: StoreDirectory,
+        engines: StorageEngines,
+    ) -> None:
+        """Nothing is open; the directory is locked."""
+        super().__init__(planned, config, directory, engines)
+        self._versions = Versions(planned.partitions)
+        self._open: dict[int, StorageEngine] = {}
+        self._unflushed: set[int] = set()
+        self._handed: list[Handed] = []
+        self._late: tuple[int, ...] = ()
+        self._strays = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is a version to read."""
+        return self._versions.catalogue.served is not None or not self.planned.partitions
+
+    @property
+    def served(self) -> int | None:
+        """The version that tasks see."""
+        return self._versions.catalogue.served
+
+    # -- the start
+
+    def _story_of_files(self) -> str | None:
+        kind = persistent_engine(self._config.factory)
+        for number in self._found_numbers():
+            path = self._path(number)
+            story = DirectoryFiles(path).read_damage() or kind.fault(path)
+            if story is not None:
+                return f"version {number}: {story}"
+        return None
+
+    def _open_found(self) -> tuple[Mapping[SystemStreamPartition, int], Refusal | None]:
+        try:
+            text = self._directory.read_text(CATALOGUE_FILE)
+            if text is None:
+                return {}, Refusal(RefusalReason.MISSING_POSITION, f"{CATALOGUE_FILE} is missing")
+            catalogue = parse_catalogue(text)
+            for number in removable(catalogue, self._found_numbers()):
+                self._remove(number)
+            stores = self._opened_versions(catalogue)
+        except DiskError:
+            raise
+        except (StoreError, WireError) as error:
+            story = error.story if isinstance(error, DamagedStoreError) else str(error)
+            return {}, Refusal(RefusalReason.DAMAGED_STORE, story)
+        self._versions = Versions.found(self.planned.partitions, catalogue, stores)
+        known = {*catalogue.floors, *(p for parts in stores.values() for p in parts)}
+        if len(known) == 1 < len(self.planned.partitions):
+            story = "it was of one partition: its versions were counted, and now have numbers"
+            return {}, Refusal(RefusalReason.FOREIGN, story)
+        return {p: self._versions.cursor(p).next for p in known}, None
+
+    def _opened_versions(self, catalogue: Catalogue) -> dict[int, Parts]:
+        """{version: its parts} of all that are there, which are open.
+
+        Raises:
+            StoreError: one cannot be opened, or the one that is served is not there.
+            WireError: one does not say where it stands.
+        """
+        stores: dict[int, Parts] = {}
+        for number in self._found_numbers():
+            text = self._engine_of(number).get(PARTS_KEY)
+            stores[number] = parse_parts((text or b"").decode("utf-8", "replace"))
+        if catalogue.served is not None and catalogue.served not in stores:
+            raise StoreError(f"version {catalogue.served}, which was served, is missing")
+        return stores
+
+    def _start(self, starts: Mapping[SystemStreamPartition, int]) -> None:
+        for partition, offset in sorted(starts.items()):
+            self._versions = self._versions.begun(partition, offset)
+        for number, parts in self._versions.building.items():
+            self._write_to(number, {}, parts)
+        self._write_catalogue(self._versions.catalogue)
+        served = self._versions.catalogue.served
+        if served is not None:
+            self.entries.engine = self._engine_of(served)
+        self._settle(passed, passed)
+
+    def _throw_away(self) -> None:
+        super()._throw_away()
+        self._open.clear()
+        self._unflushed.clear()
+        self._versions = Versions(self.planned.partitions)
+
+    # -- its work
+
+    def take(self, run: Run, keys: Bytes, values: Bytes) -> None:
+        """As ``AdjunctSink``; it belongs to a version once the layer is written."""
+        self._handed.append((run, keys, values))
+
+    def sealed(self) -> tuple[Handed, ...] | None:
+        """All that it was handed since the last call; None where that is nothing."""
+        handed, self._handed = self._handed, []
+        return tuple(handed) or None
+
+    def write(self, layer: tuple[Handed, ...], reached: Reached, begins: Reached) -> None:
+        """The versions have what ``layer`` has; tasks see the newest that is whole."""
+        step = AdjunctStep(AdjunctAction.WRITE, self.name)
+        begins(step)
+        for run, keys, values in layer:
+            taken = self._versions.take(run)
+            entries = _dealt(taken, keys, values)
+            for number in taken.parts:
+                parts = taken.versions.building[number]
+                self._write_to(number, entries.get(number, {}), parts)
+            self._versions = taken.versions
+            self._strays += taken.strays
+        reached(step)
+        self._settle(reached, begins)
+
+    def _settle(self, reached: Reached, begins: Reached) -> None:
+        """No version is whole and neither served nor refused."""
+        while (verdict := self._verdict()) is not None:
+            decided = self._versions.decided(verdict)
+            for todo in verdict_plan(self._versions, verdict):
+                step = AdjunctStep(_STEPS[todo.action], self.name)
+                begins(step)
+                if todo.action is VersionAction.FLUSH:
+                    self._flush(todo.number)
+                elif todo.action is VersionAction.WRITE_CATALOGUE:
+                    self._write_catalogue(decided.catalogue)
+                elif todo.action is VersionAction.SWITCH:
+                    self.entries.engine = self._engine_of(todo.number)
+                else:
+                    self._remove(todo.number)
+                reached(step)
+            self._versions = decided
+            self._say(verdict)
+
+    def _verdict(self) -> Verdict | None:
+        return self._versions.verdict(self.planned.store.minimum_share_percent)
+
+    def _say(self, verdict: Verdict) -> None:
+        of = f"adjunct store {self.name}: version {verdict.number} of {verdict.records} records"
+        if verdict.fault is None:
+            _LOG.info("%s is served", of)
+        else:
+            served = "none" if self.served is None else f"version {self.served}"
+            _LOG.warning("%s is not served: %s; %s is served", of, verdict.fault.value, served)
+
+    def flush(self, now_ms: int, reached: Reached, begins: Reached) -> bool:
+        """As ``FilledStore``; the log says which version has no end for too long, each once.
+
+        And how many records and markers came that belong to no version.
+        """
+        late = self._versions.late(now_ms, self.planned.store.late_ms)
+        for number in late:
+            if number not in self._late:
+                _LOG.warning("adjunct store %s: version %d has no end yet", self.name, number)
+        self._late = late
+        if self._strays:
+            _LOG.warning(
+                "adjunct store %s: %d records or markers belong to no version",
+                self.name,
+                self._strays,
+            )
+            self._strays = 0
+        return super().flush(now_ms, reached, begins)
+
+    def _flush_engines(self) -> None:
+        for number in sorted(self._unflushed):
+            self._flush(number)
+
+    def _flush(self, number: int) -> None:
+        self._engine_of(number).flush()
+        self._unflushed.discard(number)
+
+    # -- engines and folders
+
+    def _write_to(self, number: int, entries: Mapping[bytes, bytes | None], parts: Parts) -> None:
+        is_new = number not in self._open
+        engine = self._engine_of(number)
+        engine.write({**entries, PARTS_KEY: parts_text(parts).encode()}, None)
+        self._unflushed.add(number)
+        self._has_moved = True
+        if is_new:
+            # A folder without its first position would be damage.
+            self._flush(number)
+
+    def _write_catalogue(self, catalogue: Catalogue) -> None:
+        if self.planned.store.is_kept:
+            self._directory.write_text(CATALOGUE_FILE, catalogue_text(catalogue))
+
+    def _engine_of(self, number: int) -> StorageEngine:
+        if number not in self._open:
+            self._open[number] = self._engines.open(self._config, self._path(number))
+        return self._open[number]
+
+    def _remove(self, number: int) -> None:
+        """Nothing of the version is left."""
+        engine = self._open.pop(number, None)
+        self._unflushed.discard(number)
+        if engine is not None:
+            if self.entries.engine is engine:
+                self.entries.engine = InMemoryStore()
+            engine.close()
+        with room_on_disk_of(self._directory.path):
+            shutil.rmtree(self._path(number), ignore_errors=True)
+
+    def _path(self, number: int) -> Path:
+        return self._directory.path / f"v{number}"
+
+    def _found_numbers(self) -> list[int]:
+        with room_on_disk_of(self._directory.path):
+            names = [entry.name for entry in self._directory.path.iterdir()]
+        return sorted(int(match[1]) for name in names if (match := _FOLDER.fullmatch(name)))
+
+    def _close_engines(self) -> None:
+        for engine in self._open.values():
+            engine.close()
+        self._open.clear()
+
+
+def _dealt(taken: Taken, keys: Bytes, values: Bytes) -> dict[int, dict[bytes, bytes | None]]:
+    """{version: the entries that go into it}."""
+    found: dict[int, dict[bytes, bytes | None]] = {}
+    for write in taken.writes:
+        entries = found.setdefault(write.number, {})
+        for index in range(write.start, write.stop):
+            key = keys[index]
+            if key is not None:
+                entries[key] = values[index]
+    return found

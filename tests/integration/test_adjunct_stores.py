@@ -1,0 +1,259 @@
+"""Adjunct stores in a real container process, filled from a real broker."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from stream_containers import Job, Running, make_job
+
+from homeport.container.progress.transaction_plan import RESERVED_PREFIX
+from homeport.container.rocksdb.rocksdb_view import RocksDbView
+from homeport.container.testing import TestRunner, shared_spark
+
+_PLANES, _AIRLINES = 3000, 50
+JOIN = """
+from homeport.container.api import BatchTask
+
+class Counter(BatchTask):
+    def init(self, context):
+        self.planes, self.airlines = context.store("planes"), context.store("airlines")
+        self.counts = context.store("counts")
+
+    def process_batch(self, table, collector):
+        for tail, airline in zip(*(table.column(c).to_pylist() for c in ("key", "value"))):
+            tail, airline = tail.decode(), airline.decode()
+            self.counts.put(tail, (self.counts.get(tail) or 0) + 1)
+            text = f"{self.planes.get(tail)}/{self.airlines.get(airline)}/{self.counts.get(tail)}"
+            collector.send("out", text.encode(), tail.encode())
+"""
+_KEYS = {
+    "task.inputs": "kafka.<job>-in, kafka.<job>-planes",
+    "task.broadcast.inputs": "kafka.<job>-airlines#0",
+    "task.commit.ms": "200",
+    "systems.kafka.streams.<job>-planes.samza.bootstrap": "true",
+    "systems.kafka.streams.<job>-airlines.samza.bootstrap": "true",
+    **{
+        f"stores.{store}.{key}": value
+        for store in ("planes", "airlines")
+        for key, value in {
+            "factory": "rocksdb",
+            "key.serde": "string",
+            "msg.serde": "string",
+            "adstore.input": f"kafka.<job>-{store}",
+        }.items()
+    },
+}
+
+
+@pytest.fixture
+def job(kafka: str, tmp_path: Path) -> Iterator[Job]:
+    """Two tasks with a part of ``planes`` each, and ``airlines`` for both."""
+    made = make_job(kafka, tmp_path, JOIN, _KEYS, {"planes": 2, "airlines": 1})
+    yield made
+    made.close()
+
+
+def _planes(job: Job, model: str, count: int = _PLANES) -> None:
+    records = [(n % 2, b"N%d" % n, f"{model} {n}".encode()) for n in range(count)]
+    job.produce(records, "planes")
+
+
+def _airlines(job: Job, name: str) -> None:
+    job.produce([(0, b"A%d" % n, f"{name} {n}".encode()) for n in range(_AIRLINES)], "airlines")
+
+
+def _fly(job: Job, flights: int) -> None:
+    """Each of the first planes flies so often; flight n of plane n is of airline n."""
+    places = [n for n in range(_AIRLINES) for _ in range(flights)]
+    job.produce([(n % 2, b"N%d" % n, b"A%d" % n) for n in places])
+
+
+def _seen(job: Job) -> list[str]:
+    return [(value or b"").decode() for _, value in job.read(job.topic("out"))]
+
+
+def _held(job: Job, stores: str = "stores") -> dict[str, dict[str, str]]:
+    """{directory: its entries} of the adjunct stores on the disk; nothing has them open."""
+    root = job.folder / stores / f"{job.config['job.name']}-1"
+    found = {}
+    for path in sorted([*root.glob("planes/*"), *root.glob("airlines/*")]):
+        view = RocksDbView(path)
+        pairs = [(k, v) for k, v in view.scan() if not k.startswith(RESERVED_PREFIX)]
+        found[f"{path.parent.name}/{path.name}"] = {k.decode(): v.decode() for k, v in pairs}
+        view.close()
+    return found
+
+
+def _expected(model: str, name: str, count: int = _PLANES) -> dict[str, dict[str, str]]:
+    parts = {
+        f"planes/Partition_{part}": {f"N{n}": f"{model} {n}" for n in range(part, count, 2)}
+        for part in (0, 1)
+    }
+    return {"airlines/container-0": {f"A{n}": f"{name} {n}" for n in range(_AIRLINES)}, **parts}
+
+
+def _until_seen(job: Job, container: Running, text: str) -> None:
+    """One more flight after the other, until one has found ``text``."""
+
+    def is_seen() -> bool:
+        before = len(_seen(job))
+        job.produce([(0, b"N0", b"A0")])
+        job.until(lambda: len(_seen(job)) > before, container)
+        return any(value.startswith(text) for value in _seen(job))
+
+    job.until(is_seen, container)
+
+
+def _has_a_sound_history(job: Job) -> None:
+    judge = Path(__file__).resolve().parents[2] / "scripts" / "check-history"
+    folders = [str(path) for path in sorted(job.folder.glob("stores*"))]
+    for folder in folders:
+        argv = [sys.executable, str(judge), folder]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _log(container: Running) -> str:
+    return container.log.read_text(encoding="utf-8")
+
+
+def _counts_exactly(job: Job) -> None:
+    """The flights of each plane are numbered from 1 on, each number once."""
+    numbers: dict[str, list[int]] = {}
+    for key, value in job.read(job.topic("out")):
+        plane = (key or b"").decode()
+        numbers.setdefault(plane, []).append(int((value or b"").decode().rpartition("/")[2]))
+    for plane, found in numbers.items():
+        assert found == list(range(1, len(found) + 1)), plane
+
+
+def test_reference_data_survives_kill_9(job: Job) -> None:
+    """It is there before the first flight, follows its stream, and a restart continues it."""
+    _planes(job, "737")
+    _airlines(job, "United")
+    _fly(job, 2)
+    first = job.start(1)
+    job.until(lambda: len(_seen(job)) == 2 * _AIRLINES, first)
+    assert {value.rpartition("/")[0] for value in _seen(job)} == {
+        f"737 {n}/United {n}" for n in range(_AIRLINES)
+    }
+    _planes(job, "A320")
+    _until_seen(job, first, "A320 0/United 0")
+    job.until(lambda: bool(job.history("commit")), first)
+
+    # Under load: what was written and not flushed is gone, and is read again.
+    _airlines(job, "Untied")
+    _fly(job, 20)
+    first.stop(signal.SIGKILL)
+    second = job.start(2, fence=[1])
+    _until_seen(job, second, "A320 0/Untied 0")
+    assert _log(second).count("is kept: its stream") == 3
+    assert "is filled again" not in _log(second)
+    assert second.stop() == 143
+    assert _held(job) == _expected("A320", "Untied")
+    _counts_exactly(job)
+    _has_a_sound_history(job)
+
+
+@pytest.mark.long
+def test_reference_data_comes_to_another_host(job: Job) -> None:
+    """On the same host nothing is read again, on another one all of it, before any flight."""
+    _planes(job, "A320")
+    _airlines(job, "United")
+    first = job.start(1)
+    _until_seen(job, first, "A320 0/United 0")
+    assert first.stop() == 143
+    second = job.start(2, fence=[1])
+    job.report(second, 2)
+    assert f"airlines is read on at 0: {_AIRLINES}" in _log(second)
+    assert second.stop() == 143
+
+    _fly(job, 1)
+    flights = len(_seen(job))
+    third = job.start(3, fence=[2], host="NM2", stores="stores-2")
+    job.until(lambda: len(_seen(job)) == flights + _AIRLINES, third)
+    assert {value.rpartition("/")[0] for value in _seen(job)} == {
+        f"A320 {n}/United {n}" for n in range(_AIRLINES)
+    }
+    assert _log(third).count("is new: its stream") == 3
+    assert third.stop() == 143
+    assert _held(job, "stores-2") == _expected("A320", "United")
+    _counts_exactly(job)
+    _has_a_sound_history(job)
+
+
+@pytest.mark.long
+def test_a_store_of_a_topic_that_was_recreated_is_filled_again(job: Job) -> None:
+    """The reason is in the log, and nothing of the topic before is left."""
+    _planes(job, "737", 10)
+    _airlines(job, "United")
+    first = job.start(1)
+    _until_seen(job, first, "737 0/United 0")
+    assert first.stop() == 143
+    job.make_anew("planes", [(n % 2, b"N%d" % n, f"A320 {n}".encode()) for n in range(4)])
+    second = job.start(2, fence=[1])
+    _until_seen(job, second, "A320 0/United 0")
+    assert _log(second).count("planes was recreated: its topic id is") == 2
+    assert second.stop() == 143
+    assert _held(job) == _expected("A320", "United", 4)
+
+
+_PIPELINE = """
+from homeport.container.api import BatchTask
+
+
+def shouted(frames):
+    assert set(frames) == {"flights"}, set(frames)
+    return frames["flights"].selectExpr(
+        "task", "stream", "partition", "offset", "upper(CAST(key AS STRING)) AS tail")
+
+
+class Join(BatchTask):
+    def init(self, context):
+        self.planes = context.store("planes")
+
+    def process_batch(self, table, collector):
+        for tail, model in zip(table["tail"], self.planes.get_arrow(table["tail"])):
+            collector.send("out", f"{tail.as_py()}/{model.as_py()}".encode())
+"""
+
+
+@pytest.mark.long
+def test_a_pipeline_has_the_other_inputs_and_its_task_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a real Spark; a batch of reference data alone does not pass it."""
+    (tmp_path / "joined_pipeline.py").write_text(_PIPELINE, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    config = {
+        "task.inputs": "kafka.flights, kafka.planes",
+        "task.class": "joined_pipeline:Join",
+        "task.pipeline.class": "joined_pipeline:shouted",
+        "cluster-manager.container.memory.mb": "1536",
+        "cluster-manager.container.cpu.cores": "1",
+        "systems.kafka.samza.offset.default": "oldest",
+        "stores.planes.factory": "rocksdb",
+        "stores.planes.key.serde": "string",
+        "stores.planes.msg.serde": "string",
+        "stores.planes.adstore.input": "kafka.planes",
+    }
+    try:
+        with TestRunner(config) as runner:
+            runner.send("kafka.planes", key=b"N1", value=b"737")
+            assert runner.run() == 1
+            runner.send("kafka.flights", key=b"n1", value=b"")
+            runner.send("kafka.planes", key=b"N1", value=b"A320")
+            runner.send("kafka.planes", key=b"N2", value=b"757")
+            runner.run()
+            runner.send("kafka.flights", key=b"n2", value=b"")
+            runner.run()
+            values = [record.value for record in runner.output("kafka.out")]
+            assert values == [b"N1/A320", b"N2/757"]
+    finally:
+        shared_spark.stop()
+        sys.modules.pop("joined_pipeline", None)

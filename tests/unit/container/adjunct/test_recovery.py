@@ -1,0 +1,227 @@
+"""Every cell of both recovery tables of ADJUNCT, and every way for a store not to be valid."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from homeport.config.settings.adjunct_section import AdjunctStore
+from homeport.container.adjunct.recovery import (
+    NO_STORE,
+    FoundStore,
+    Recovery,
+    StoreAction,
+    StreamNow,
+    expected_meta,
+    recover,
+    shared_checkpoint,
+)
+from homeport.container.progress.input_position import InputPosition, InputRange
+from homeport.container.progress.refusal import Refusal, RefusalReason
+from homeport.job_coordinator.model.job_model import SystemStreamPartition
+from tests.unit.container.adjunct.adjuncts import DAY_MS, PLANES
+
+_NOW_MS = 1_000_000_000_000
+_P0, _P1 = (SystemStreamPartition("kafka", "planes", number) for number in (0, 1))
+_STREAM = StreamNow("id-1", {_P0: InputRange(10, 100), _P1: InputRange(0, 50)})
+_OLDEST = {_P0: InputPosition(10), _P1: InputPosition(0)}
+_LAST = {_P0: InputPosition(71), _P1: InputPosition(31, lost=3)}
+_OWN = {_P0: InputPosition(90), _P1: InputPosition(40)}
+_MARKED = replace(PLANES, is_bootstrap=True)
+_VALID = FoundStore(
+    exists=True,
+    meta=expected_meta(PLANES, "id-1"),
+    positions={_P0: 90, _P1: 40},
+    newest_ms=_NOW_MS - DAY_MS,
+)
+_OLD = replace(_VALID, newest_ms=_NOW_MS - DAY_MS - 1)
+
+
+def _recovered(store: AdjunctStore, found: FoundStore, stream: StreamNow = _STREAM) -> Recovery:
+    return recover(store, found, stream, _NOW_MS, _LAST.__getitem__)
+
+
+def _not_asked(_ssp: SystemStreamPartition) -> InputPosition:
+    raise AssertionError
+
+
+_PERSISTENT = (
+    ("marked, no store", _MARKED, NO_STORE, StoreAction.CREATE, True, _OLDEST),
+    ("marked, not valid", _MARKED, _OLD, StoreAction.RECREATE, True, _OLDEST),
+    ("marked, valid", _MARKED, _VALID, StoreAction.KEEP, False, _OWN),
+    ("not marked, no store", PLANES, NO_STORE, StoreAction.CREATE, False, _LAST),
+    ("not marked, not valid", PLANES, _OLD, StoreAction.RECREATE, False, _LAST),
+    ("not marked, valid", PLANES, _VALID, StoreAction.KEEP, False, _OWN),
+)
+
+
+@pytest.mark.parametrize(
+    ("store", "found", "action", "forces", "starts"),
+    [cell[1:] for cell in _PERSISTENT],
+    ids=[cell[0] for cell in _PERSISTENT],
+)
+def test_the_table_of_persistent_stores(
+    store: AdjunctStore,
+    found: FoundStore,
+    action: StoreAction,
+    forces: bool,  # noqa: FBT001 - a column of the table
+    starts: dict[SystemStreamPartition, InputPosition],
+) -> None:
+    """Its six cells: what becomes of the store, and where its stream is read."""
+    done = _recovered(store, found)
+    assert (done.action, done.forces_bootstrap, done.starts) == (action, forces, starts)
+    assert (done.refusal is None) == (action is not StoreAction.RECREATE)
+
+
+@pytest.mark.parametrize("found", [NO_STORE, _OLD, _VALID])
+@pytest.mark.parametrize(
+    ("store", "forces", "starts"), [(_MARKED, True, _OLDEST), (PLANES, False, _LAST)]
+)
+def test_the_table_of_stores_that_do_not_persist(
+    store: AdjunctStore,
+    found: FoundStore,
+    forces: bool,  # noqa: FBT001 - a column of the table
+    starts: dict[SystemStreamPartition, InputPosition],
+) -> None:
+    """Bootstrap is always forced where the stream is marked, else the last offset counts."""
+    done = _recovered(replace(store, is_kept=False), found)
+    assert done == Recovery(StoreAction.CREATE, forces, starts)
+
+
+@pytest.mark.parametrize(
+    ("store", "found"), [(_MARKED, NO_STORE), (_MARKED, _OLD), (PLANES, _VALID)]
+)
+def test_the_last_offset_is_asked_only_where_it_counts(
+    store: AdjunctStore, found: FoundStore
+) -> None:
+    """A checkpoint whose records are gone would fail the job, though nothing needs them."""
+    recover(store, found, _STREAM, _NOW_MS, _not_asked)
+
+
+_META = expected_meta(PLANES, "id-1")
+_UNREADABLE = Refusal(RefusalReason.DAMAGED_STORE, "a block is damaged")
+_INVALID = (
+    (replace(_VALID, fault=_UNREADABLE), RefusalReason.DAMAGED_STORE, "a block is damaged"),
+    (replace(_VALID, meta=None), RefusalReason.MISSING_OFFSET, "ADJUNCT-META is missing"),
+    (
+        replace(_VALID, meta=replace(_META, version=9)),
+        RefusalReason.OTHER_FORMAT,
+        "has format 9, and 1 is",
+    ),
+    (
+        replace(_VALID, meta=replace(_META, stream="kafka.x")),
+        RefusalReason.FOREIGN,
+        "is of kafka.x, not of",
+    ),
+    (
+        replace(_VALID, meta=replace(_META, topic_id="id-0")),
+        RefusalReason.RECREATED,
+        "planes was recreated",
+    ),
+    (
+        replace(_VALID, meta=replace(_META, extractor="a:B")),
+        RefusalReason.FOREIGN,
+        "filled by a:B, and the",
+    ),
+    (
+        replace(_VALID, positions={_P0: 90, replace(_P0, partition=7): 1}),
+        RefusalReason.FOREIGN,
+        "it holds partitions 7, which nothing here reads any more",
+    ),
+    (
+        replace(_VALID, positions={_P0: 101}),
+        RefusalReason.AHEAD,
+        "at offset 101 of kafka.planes partition 0",
+    ),
+    (
+        replace(_VALID, positions={_P0: 8}),
+        RefusalReason.BEHIND_OLDEST,
+        "at offset 8 .* whose oldest is 10",
+    ),
+    (
+        replace(_VALID, newest_ms=_NOW_MS - DAY_MS - 1),
+        RefusalReason.STALE,
+        "it is valid for 86400 s",
+    ),
+    (
+        replace(_VALID, newest_ms=_NOW_MS + 60_001),
+        RefusalReason.CLOCK_SET_BACK,
+        "the clock was set back",
+    ),
+)
+
+
+@pytest.mark.parametrize(("found", "reason", "story"), _INVALID, ids=[s for _, _, s in _INVALID])
+def test_a_store_is_not_valid_for_each_of_these_reasons(
+    found: FoundStore, reason: RefusalReason, story: str
+) -> None:
+    """It is re-created; the reason is in one line."""
+    done = _recovered(PLANES, found)
+    assert done.action is StoreAction.RECREATE
+    assert done.refusal is not None
+    assert done.refusal.reason is reason
+    assert re.search(story, done.refusal.story)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        replace(_VALID, positions={_P0: 100, _P1: 50}),
+        replace(_VALID, positions={_P0: 10, _P1: 0}),
+        replace(_VALID, newest_ms=_NOW_MS + 60_000),
+        replace(_VALID, newest_ms=_NOW_MS),
+    ],
+)
+def test_a_store_at_the_edge_is_valid(found: FoundStore) -> None:
+    """At both ends of the stream, and with a clock that was set back a little."""
+    assert _recovered(PLANES, found).action is StoreAction.KEEP
+
+
+def test_one_offset_that_is_gone_is_no_loss() -> None:
+    """It is where a transaction ended, in a partition that retention emptied."""
+    done = _recovered(PLANES, replace(_VALID, positions={_P0: 9, _P1: 40}))
+    assert done.action is StoreAction.KEEP
+    assert done.starts[_P0] == InputPosition(10)
+
+
+@pytest.mark.parametrize("found", [_INVALID[4][0], _INVALID[7][0], _INVALID[8][0]])
+def test_where_the_stream_is_another_all_of_it_is_read(found: FoundStore) -> None:
+    """Recreated, truncated, deleted past the store: no checkpoint means anything there."""
+    done = recover(PLANES, found, _STREAM, _NOW_MS, _not_asked)
+    assert (done.starts, done.forces_bootstrap) == (_OLDEST, False)
+
+
+def test_without_a_validity_time_age_says_nothing() -> None:
+    """Neither the past nor the future."""
+    store = replace(PLANES, validity_ms=None)
+    for newest_ms in (0, 2 * _NOW_MS):
+        assert _recovered(store, replace(_VALID, newest_ms=newest_ms)).action is StoreAction.KEEP
+
+
+@pytest.mark.parametrize(("store", "start"), [(_MARKED, _OLDEST[_P1]), (PLANES, _LAST[_P1])])
+def test_a_partition_that_is_new_to_a_store_begins_as_without_one(
+    store: AdjunctStore, start: InputPosition
+) -> None:
+    """The rest of the store continues."""
+    done = _recovered(store, replace(_VALID, positions={_P0: 90}))
+    assert (done.action, done.forces_bootstrap) == (StoreAction.KEEP, False)
+    assert done.starts == {_P0: _OWN[_P0], _P1: start}
+
+
+def test_an_extractor_is_part_of_what_a_store_is() -> None:
+    """With another one its entries would be others."""
+    store = replace(PLANES, extractor="a:B")
+    assert expected_meta(store, "id").extractor == "a:B"
+    done = _recovered(store, _VALID)
+    assert done.refusal is not None
+    assert "filled by the default extractor, and a:B is configured" in done.refusal.story
+
+
+def test_tasks_that_share_a_store_continue_at_the_lowest_of_their_offsets() -> None:
+    """One that came from a container that was ahead must not let records be passed over."""
+    checkpoints: tuple[dict[SystemStreamPartition, int], ...] = ({_P0: 7}, {_P0: 5, _P1: 1}, {})
+    assert shared_checkpoint(_P0, checkpoints) == 5
+    assert shared_checkpoint(_P1, checkpoints) == 1
+    assert shared_checkpoint(_P1, ()) is None

@@ -1,0 +1,49 @@
+"""Parts and catalogue as text, and what is no such text."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.config.errors import WireError
+from homeport.container.adjunct.version_text import (
+    catalogue_text,
+    parse_catalogue,
+    parse_parts,
+    parts_text,
+)
+from homeport.container.adjunct.versions import Catalogue, Left, Part, VersionFault
+from homeport.job_coordinator.model.job_model import SystemStreamPartition
+
+_P, _Q = (SystemStreamPartition("kafka", "all.planes", number) for number in (0, 1))
+_PARTS = {_P: Part(3, 2, Left.ENDED, 17, VersionFault.CUT), _Q: Part(0)}
+
+
+def test_parts_come_back_as_they_were() -> None:
+    """Names of topics may have dots."""
+    assert parse_parts(parts_text(_PARTS)) == _PARTS
+    assert parts_text({_Q: Part(0)}) == (
+        '{"kafka.all.planes.1":{"next":0,"records":0,"left":"open"}}'
+    )
+
+
+@pytest.mark.parametrize("catalogue", [Catalogue(), Catalogue(7, 6, 100, {_P: 5, _Q: 0})])
+def test_a_catalogue_comes_back_as_it_was(catalogue: Catalogue) -> None:
+    """With and without a served version."""
+    assert parse_catalogue(catalogue_text(catalogue)) == catalogue
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{", '{"planes":{}}', '{"k.p.0":{"next":true,"records":0,"left":"open"}}'],
+)
+def test_what_is_no_text_of_parts_is_refused(text: str) -> None:
+    """In one line with its beginning."""
+    with pytest.raises(WireError, match=r"which is not the text of parts$"):
+        parse_parts(text)
+
+
+@pytest.mark.parametrize("text", ["null", "{}", '{"settled":"1"}'])
+def test_what_is_no_text_of_a_catalogue_is_refused(text: str) -> None:
+    """In one line with its beginning."""
+    with pytest.raises(WireError, match=r"which is not the text of a catalogue$"):
+        parse_catalogue(text)

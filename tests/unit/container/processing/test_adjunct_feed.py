@@ -1,0 +1,193 @@
+"""What a micro-batch brings to adjunct stores, and when tasks see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Consumer
+
+from homeport.config.config import Config
+from homeport.config.settings.sections import SystemConfig
+from homeport.config.settings.stores_section import StorageConfig
+from homeport.container.adjunct.extractor import OwnKeyAndValue, Serdes
+from homeport.container.adjunct.manager import BuiltInManager
+from homeport.container.adjunct.store_plan import plan_stores
+from homeport.container.kafka.input_consumer import InputConsumer, MicroBatch
+from homeport.container.processing.adjunct_feed import NOTHING, AdjunctFeed, RefusedRecords
+from homeport.container.processing.ahead import Ahead
+from homeport.container.processing.beside import Inline
+from homeport.container.processing.loop_parts import LoopParts, spans
+from homeport.container.processing.records import BadRecords
+from homeport.container.processing.task_instance import Outputs
+from homeport.container.progress.input_position import InputPosition, InputRange
+from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage
+from homeport.container.storage.directory_lock import NO_WAIT
+from homeport.container.storage.storage_engines import StorageEngines
+from homeport.container.testing.broker import Broker
+from homeport.container.testing.clients import MemoryConsumer
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
+from tests.unit.container.adjunct.adjuncts import adjunct
+from tests.unit.container.adjunct.tables import table
+
+_TASK = TaskName("Partition 0")
+_PLANES = replace(adjunct("planes", is_broadcast=False), is_kept=False)
+_SSP, _FLIGHTS = (SystemStreamPartition("kafka", name, 0) for name in ("planes", "flights"))
+_CONFIG = Config(
+    {
+        "stores.planes.factory": "in-memory",
+        "stores.planes.key.serde": "string",
+        "stores.planes.msg.serde": "string",
+        "stores.planes.adstore.input": "kafka.planes",
+    }
+)
+
+
+def _passed(_step: object) -> None:
+    pass
+
+
+class _Case:
+    """One task with one store in memory, and the pipeline that its rows pass."""
+
+    def __init__(self, folder: Path) -> None:
+        plan = plan_stores([_PLANES], [TaskModel(_TASK, (_SSP,), 0)], ProcessorId("0"))
+        self.storage = AdjunctStorage(
+            plan, StorageConfig.of(_CONFIG).stores, folder, folder, lambda: 0
+        )
+        self.storage.open(StorageEngines(1, 1), NO_WAIT, None)
+        self.storage.recover(
+            {_PLANES.stream: "id"}, {_SSP: InputRange(0, 0)}, lambda *_: InputPosition(0)
+        )
+        self.outputs = Outputs(["kafka"], ["kafka"], "kafka")
+        refused = RefusedRecords()
+        bare = Serdes(None, None)
+        manager = BuiltInManager(
+            {"planes": _PLANES},
+            {"planes": OwnKeyAndValue("planes", bare, bare, refused.met)},
+            self.storage.of_container(),
+            self.storage.of_task(_TASK),
+            writes_container_stores=False,
+        )
+        bad = BadRecords(self.outputs, "kafka.dead", drop=True)
+        self.feed = AdjunctFeed(self.storage, {_TASK: manager}, refused, bad)
+        self.piped: list[pa.Table] = []
+        self.ahead = Ahead(self, Inline(), adjuncts=self.feed)
+
+    def run(self, rows: pa.Table) -> pa.Table:
+        """The pipeline."""
+        self.piped.append(rows)
+        return rows
+
+    def planes(self) -> Mapping[bytes, bytes]:
+        """What the task sees."""
+        return dict(self.storage.entries("planes", _TASK).scan())
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Iterator[_Case]:
+    """A container before its first batch."""
+    found = _Case(tmp_path)
+    yield found
+    found.storage.close()
+
+
+def _batch(*tables: pa.Table) -> MicroBatch:
+    rows = pa.concat_tables(tables)
+    last: dict[SystemStreamPartition, int] = {}
+    for stream, offset in zip(
+        *(rows[name].to_pylist() for name in ("stream", "offset")), strict=True
+    ):
+        last[SystemStreamPartition("kafka", stream, 0)] = offset
+    return MicroBatch(rows, rows.nbytes, {_TASK: last}, {_TASK: last})
+
+
+def _planes(value: bytes, first: int) -> pa.Table:
+    return table([(b"N1", value)], "planes", first=first)
+
+
+def test_tasks_see_what_a_batch_brings_at_its_turn_and_not_before(case: _Case) -> None:
+    """However many batches are on their way behind it."""
+    for n, value in enumerate((b"737", b"747", b"757")):
+        case.ahead.add(_batch(table([(b"f", b"")], "flights", first=n), _planes(value, n)))
+    before: Mapping[bytes, bytes] = {}
+    for value in (b"737", b"747", b"757"):
+        assert case.planes() == before
+        piped = case.ahead.take(0)
+        assert piped is not None
+        case.feed.show(piped.brought, _passed, _passed)
+        assert case.planes() == (before := {b"N1": value})
+        assert piped.rows["stream"].to_pylist() == ["flights"]
+
+
+def test_the_pipeline_sees_no_reference_data(case: _Case) -> None:
+    """A batch of it alone does not pass the pipeline, and one without it is untouched."""
+    case.ahead.add(_batch(_planes(b"737", 0)))
+    assert case.piped == []
+    piped = case.ahead.take(0)
+    assert piped is not None
+    assert piped.rows.num_rows == 0
+    assert len(piped.brought.layers) == 1
+    flights = _batch(table([(b"f", b"")], "flights"))
+    case.ahead.add(flights)
+    assert case.piped == [flights.table]
+    piped = case.ahead.take(0)
+    assert piped is not None
+    assert piped.brought is NOTHING
+
+
+def test_what_cannot_be_stored_leaves_with_the_batch_that_had_it(case: _Case) -> None:
+    """Not before its turn: the dead letter is of the transaction in which its offset moves."""
+    case.ahead.add(_batch(table([(None, b"x"), (b"N2", b"y")], "planes")))
+    assert not case.outputs.sends
+    piped = case.ahead.take(0)
+    assert piped is not None
+    case.feed.show(piped.brought, _passed, _passed)
+    assert [send.topic for send in case.outputs.sends] == ["dead"]
+    assert case.planes() == {b"N2": b"y"}
+
+
+def test_a_shared_partition_is_handed_out_once_with_offsets_for_all() -> None:
+    """Its records come by the name of the one task that stores them."""
+    broker = Broker(lambda _topic: 1, lambda: 0)
+    for topic in ("planes", "planes", "flights"):
+        broker.append(topic, b"k", b"v", partition=0)
+    config = Config({"systems.kafka.consumer.bootstrap.servers": "none:9092"})
+
+    def connect(_system: SystemConfig, _properties: Mapping[str, Any]) -> Consumer:
+        return cast("Consumer", MemoryConsumer(broker))
+
+    other = TaskName("Partition 1")
+    starts = {_TASK: {_SSP: 0}, other: {_SSP: 0, _FLIGHTS: 0}}
+    source = InputConsumer(
+        {"kafka": SystemConfig.of(config, "kafka")}, starts, connect, shared={_SSP: _TASK}
+    )
+    batch = source.poll(10, 0)
+    assert batch is not None
+    places = zip(*(batch.table[name].to_pylist() for name in ("task", "stream")), strict=True)
+    assert list(places) == [(_TASK, "planes"), (_TASK, "planes"), (other, "flights")]
+    assert batch.processed == {_TASK: {_SSP: 1}, other: {_SSP: 1, _FLIGHTS: 0}}
+    source.close()
+
+
+def test_the_history_has_no_offsets_of_adjunct_streams(case: _Case) -> None:
+    """They may go back, and forth: a store has a position of its own."""
+    nothing: Any = None
+    bare = LoopParts(
+        *(nothing, nothing, nothing, nothing, nothing, nothing),
+        *(nothing, nothing, nothing, nothing, nothing, nothing),
+    )
+    parts = replace(bare, adjuncts=case.feed)
+    other = TaskName("Partition 1")
+    offsets = {_TASK: {_SSP: 3, _FLIGHTS: 5}, other: {_SSP: 3}}
+    assert parts.of_tasks(offsets) == {_TASK: {_FLIGHTS: 5}}
+    first, last = {other: {_SSP: 1}}, {_TASK: {_FLIGHTS: 5}}
+    assert spans(parts.of_tasks(first), parts.of_tasks(last)) == {
+        _TASK: {"kafka.flights.0": 5},
+    }
+    assert bare.of_tasks(offsets) is offsets

@@ -1,0 +1,408 @@
+"""Adjunct stores on real RocksDB: what a start finds, keeps and fills again, crash by crash."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from homeport.config.config import Config
+from homeport.config.errors import StoreError
+from homeport.config.settings.adjunct_section import AdjunctStore, VersionMarkers
+from homeport.config.settings.stores_section import StorageConfig
+from homeport.container.adjunct.meta_text import META_FILE
+from homeport.container.adjunct.steps import AdjunctStep
+from homeport.container.adjunct.store_plan import plan_stores
+from homeport.container.adjunct.version_text import PARTS_KEY
+from homeport.container.adjunct.versions import Run
+from homeport.container.api import ReadOnlyStoreError
+from homeport.container.engine.in_memory_store import InMemoryStore
+from homeport.container.engine.storage_engine import StorageEngine
+from homeport.container.progress.input_position import InputPosition, InputRange
+from homeport.container.progress.offset_file import encode
+from homeport.container.storage import directory
+from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, write
+from homeport.container.storage.adjunct.read_only_entries import ReadOnlyEntries
+from homeport.container.storage.directory import StoreDirectory
+from homeport.container.storage.directory_lock import NO_WAIT
+from homeport.container.storage.storage_engines import StorageEngines
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
+from tests.unit.container.adjunct.adjuncts import adjunct
+
+_NAMES = TaskName("Partition 0"), TaskName("Partition 1")
+_PLANES, _AIRLINES = adjunct("planes", is_broadcast=False), adjunct("airlines", is_broadcast=True)
+_P0, _A0 = (SystemStreamPartition("kafka", name, 0) for name in ("planes", "airlines"))
+_DIRECTORY = Path("planes", "Partition_0")
+_CONFIG = Config(
+    {
+        f"stores.{store}.{key}": value
+        for store in ("planes", "airlines")
+        for key, value in {
+            "factory": "rocksdb",
+            "key.serde": "string",
+            "msg.serde": "string",
+            "adstore.input": f"kafka.{store}",
+        }.items()
+    }
+)
+
+
+def _tasks(partitions: int) -> list[TaskModel]:
+    ssps = [
+        (_A0, *(SystemStreamPartition("kafka", "planes", p) for p in range(n, partitions, 2)))
+        for n in (0, 1)
+    ]
+    return [TaskModel(name, own, n) for n, (name, own) in enumerate(zip(_NAMES, ssps, strict=True))]
+
+
+def _passed(_step: AdjunctStep) -> None:
+    pass
+
+
+@dataclass
+class _Host:
+    """One host and its Kafka. ``asked``: the partitions whose checkpoint was looked at."""
+
+    root: Path
+    planes: AdjunctStore = _PLANES
+    partitions: int = 2
+    end: int = 100
+    oldest: int = 0
+    topic_id: str = "id"
+    now_ms: int = 1_000_000
+    asked: list[int] = field(default_factory=list)
+    starts: Mapping[SystemStreamPartition, InputPosition] = field(default_factory=dict)
+
+    def start(self) -> AdjunctStorage:
+        """The stores of both tasks and their container, recovered."""
+        plan = plan_stores([self.planes, _AIRLINES], _tasks(self.partitions), ProcessorId("0"))
+        configs = StorageConfig.of(_CONFIG).stores
+        storage = AdjunctStorage(
+            plan, configs, self.root / "logged", self.root / "scratch", lambda: self.now_ms
+        )
+        storage.open(StorageEngines(32 << 20, storage.count), NO_WAIT, None)
+        ranges = {p: InputRange(self.oldest, self.end) for s in plan.stores for p in s.partitions}
+        ids = {self.planes.stream: self.topic_id, _AIRLINES.stream: "id of airlines"}
+        try:
+            starts = storage.recover(ids, ranges, self._last)
+        except BaseException:  # whatever it was, no lock stays behind
+            storage.close()
+            raise
+        self.starts = {ssp: at for own in starts.values() for ssp, at in own.items()}
+        assert starts[_NAMES[0]][_A0] == starts[_NAMES[1]][_A0]
+        return storage
+
+    def _last(self, _of: object, ssp: SystemStreamPartition) -> InputPosition:
+        self.asked.append(ssp.partition)
+        return InputPosition(7)
+
+    @property
+    def directory(self) -> Path:
+        """That of the first task's part of ``planes``."""
+        return self.root / "logged" / _DIRECTORY
+
+    def crash(self, storage: AdjunctStorage) -> None:
+        """As SIGKILL: what is only in memory is gone."""
+        kept = self.root / "kept"
+        shutil.copytree(self.root / "logged", kept)
+        storage.close()
+        shutil.rmtree(self.root / "logged")
+        kept.rename(self.root / "logged")
+
+
+def _fill(storage: AdjunctStorage, *offsets: int, value: bytes = b"1") -> None:
+    """Key ``k<offset>`` of each offset of partition 0."""
+    sink = storage.of_task(_NAMES[0]).adjunct("planes")
+    assert sink is not None
+    keys = [b"k%d" % offset for offset in offsets]
+    sink.take(Run(_P0, offsets, [0] * len(offsets)), keys, [value] * len(keys))
+    write(storage.sealed(), _passed, _passed)
+
+
+def _held(storage: AdjunctStorage) -> list[bytes]:
+    return [key for key, _ in storage.entries("planes", _NAMES[0]).scan()]
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> _Host:
+    """An empty one."""
+    return _Host(tmp_path)
+
+
+def test_a_store_that_is_found_goes_on_where_it_stands(host: _Host) -> None:
+    """After a flush; the checkpoint counts for the others only."""
+    storage = host.start()
+    assert host.starts[_P0] == InputPosition(7)
+    _fill(storage, 7, 8)
+    storage.flush(_passed, _passed)
+    _fill(storage, 9)
+    host.crash(storage)
+    host.asked.clear()
+    storage = host.start()
+    assert host.starts[_P0] in (InputPosition(9), InputPosition(10))
+    assert _held(storage)[:2] == [b"k7", b"k8"]
+    assert host.asked == []
+    storage.close()
+
+
+def test_what_was_not_flushed_is_read_again(host: _Host) -> None:
+    """The store and its position agree, wherever it died."""
+    storage = host.start()
+    _fill(storage, 7, 8)
+    host.crash(storage)
+    storage = host.start()
+    assert (host.starts[_P0].offset == 7) is (_held(storage) == [])
+    storage.close()
+
+
+@pytest.mark.parametrize("left", [None, "META", "RocksDB"])
+def test_a_directory_that_never_began_or_was_emptied_in_part_is_filled_again(
+    host: _Host, left: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without ADJUNCT-META it never began; without RocksDB's files nothing speaks for them."""
+    storage = host.start()
+    _fill(storage, 7)
+    storage.flush(_passed, _passed)
+    storage.close()
+    if left == "META":
+        for path in host.directory.iterdir():
+            if path.name not in (META_FILE, "LOCK"):
+                path.unlink()
+    elif left == "RocksDB":
+        (host.directory / META_FILE).unlink()
+    else:
+        held = StoreDirectory(host.directory)
+        held.empty()
+        held.release()
+    host.start().close()
+    assert host.starts[_P0] == InputPosition(7)
+    assert ("planes/Partition_0 is filled again" in caplog.text) is (left is not None)
+
+
+def test_a_removal_that_is_cut_short_leaves_nothing_that_speaks_for_the_store(
+    host: _Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ADJUNCT-META goes before the first file of the engine."""
+    host.start().close()
+    removed: list[str] = []
+    monkeypatch.setattr(directory, "_remove", lambda path: removed.append(path.name))
+    held = StoreDirectory(host.directory)
+    held.empty()
+    held.release()
+    assert removed.index(META_FILE) < removed.index("CURRENT")
+
+
+def _damage_meta(host: _Host) -> None:
+    (host.directory / META_FILE).write_bytes(b"damaged")
+
+
+def _other_text(host: _Host) -> None:
+    (host.directory / META_FILE).write_bytes(encode("{}"))
+
+
+def _damage_store(host: _Host) -> None:
+    for path in host.directory.glob("MANIFEST*"):
+        path.write_bytes(b"damaged")
+
+
+def _recreate(host: _Host) -> None:
+    host.topic_id = "another"
+
+
+def _truncate(host: _Host) -> None:
+    host.end = 5
+
+
+def _compact_past(host: _Host) -> None:
+    host.oldest = 50
+
+
+def _other_extractor(host: _Host) -> None:
+    host.planes = replace(_PLANES, extractor="my:Factory")
+
+
+def _later(host: _Host) -> None:
+    host.now_ms += 2 * 86_400_000
+
+
+def _earlier(host: _Host) -> None:
+    host.now_ms -= 600_000
+
+
+def _fewer(host: _Host) -> None:
+    host.partitions = 1
+
+
+def _condemn(host: _Host) -> None:
+    (host.directory / "DAMAGED").write_text("it was found so")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "start", "reason"),
+    [
+        (_damage_meta, 7, "ADJUNCT-META is damaged: it does not begin"),
+        (_other_text, 7, "ADJUNCT-META is damaged: it holds '{}'"),
+        (_damage_store, 7, "RocksDB cannot open it"),
+        (_recreate, 0, "kafka.planes was recreated"),
+        (_truncate, 0, "stands at offset 9 of kafka.planes partition 0, which ends at 5"),
+        (_compact_past, 50, "whose oldest is 50"),
+        (_other_extractor, 7, "filled by the default extractor, and my:Factory is configured"),
+        (_later, 7, "its newest file was written 172800 s ago"),
+        (_earlier, 7, "the clock was set back"),
+        (_condemn, 7, "it was found so"),
+    ],
+)
+def test_a_store_that_is_not_valid_is_filled_again(
+    host: _Host,
+    spoil: Callable[[_Host], None],
+    start: int,
+    reason: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Nothing that it held is left, and the reason is in the log."""
+    storage = host.start()
+    _fill(storage, 7, 8)
+    storage.flush(_passed, _passed)
+    storage.close()
+    spoil(host)
+    storage = host.start()
+    assert host.starts[_P0] == InputPosition(start)
+    assert _held(storage) == []
+    assert reason in caplog.text
+    assert _P0 in storage.of_task(_NAMES[0]).reset_partitions()
+    storage.close()
+    caplog.clear()
+    host.start().close()
+    assert "filled again" not in caplog.text
+
+
+def test_a_store_without_its_position_is_filled_again(
+    host: _Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its entries may be of any time."""
+    storage = host.start()
+    _fill(storage, 7)
+    engine = storage.entries("planes", _NAMES[0]).engine
+    engine.write({PARTS_KEY: None}, None)
+    storage.flush(_passed, _passed)
+    storage.close()
+    storage = host.start()
+    assert "it does not say where it is" in caplog.text
+    assert _held(storage) == []
+    engine = storage.entries("planes", _NAMES[0]).engine
+    engine.write({PARTS_KEY: b"\xff"}, None)
+    storage.close()
+    host.start().close()
+    assert "which is not the text of parts" in caplog.text
+
+
+def test_a_task_with_a_new_partition_keeps_what_it_has(host: _Host) -> None:
+    """The new one begins as if there were no store; one that is lost takes the store with it."""
+    storage = host.start()
+    _fill(storage, 7)
+    storage.flush(_passed, _passed)
+    storage.close()
+    host.partitions = 4
+    host.asked.clear()
+    storage = host.start()
+    assert host.asked == [2, 3]
+    assert _held(storage) == [b"k7"]
+    storage.close()
+    host.partitions = 2
+    storage = host.start()
+    assert _held(storage) == []
+    storage.close()
+
+
+def test_versions_that_were_counted_do_not_go_on_with_numbers(
+    host: _Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A data set that gets a second partition begins again; one with the same ones does not."""
+    host.planes = replace(_PLANES, markers=VersionMarkers(header="version"))
+    host.start().close()
+    host.start().close()
+    assert "filled again" not in caplog.text
+    host.partitions = 4
+    host.start().close()
+    assert caplog.text.count("is filled again: it was of one partition") == 2
+
+
+def test_a_store_that_is_cleaned_on_start_is_never_found(host: _Host) -> None:
+    """It lives where stores live no longer than their container."""
+    host.planes = replace(_PLANES, is_kept=False, is_bootstrap=True)
+    storage = host.start()
+    assert not host.directory.exists()
+    _fill(storage, 0, 1)
+    storage.flush(_passed, _passed)
+    storage.close()
+    storage = host.start()
+    assert host.starts[_P0] == InputPosition(0)
+    assert _held(storage) == []
+    storage.close()
+
+
+def test_each_flush_says_that_the_store_is_alive(host: _Host) -> None:
+    """An idle stream makes no store old, as long as its container runs."""
+    storage = host.start()
+    host.now_ms += 80_000_000
+    storage.flush(_passed, _passed)
+    host.now_ms += 80_000_000
+    host.crash(storage)
+    host.asked.clear()
+    storage = host.start()
+    assert host.asked == []
+    storage.close()
+
+
+def test_tasks_share_what_is_the_containers(host: _Host) -> None:
+    """One directory, one writer, all readers; a name that no store has is refused."""
+    storage = host.start()
+    assert (host.root / "logged" / "airlines" / "container-0").is_dir()
+    sink = storage.of_container().adjunct("airlines")
+    assert sink is not None
+    sink.take(Run(_A0, [0], [0]), [b"UA"], [b"United"])
+    assert all(storage.entries("airlines", name).get(b"UA") is None for name in _NAMES)
+    sink.take(Run(_A0, [9], [0]), [b"UA"], [b"United"])
+    write(storage.sealed(), _passed, _passed)
+    assert all(storage.entries("airlines", name).get(b"UA") == b"United" for name in _NAMES)
+    with pytest.raises(StoreError, match="no adjunct store trains of task Partition 0"):
+        storage.entries("trains", _NAMES[0])
+    storage.close()
+
+
+def _rocksdb(path: Path) -> StorageEngine:
+    engines = StorageEngines(32 << 20, 1)
+    return engines.open(StorageConfig.of(_CONFIG).stores["planes"], path)
+
+
+@pytest.mark.parametrize("make", [lambda _path: InMemoryStore(), _rocksdb])
+def test_reserved_keys_are_hidden_and_nothing_is_written(
+    make: Callable[[Path], StorageEngine], tmp_path: Path
+) -> None:
+    """Whatever the bounds of a scan."""
+    engine = make(tmp_path)
+    engine.write({b"\x00a": b"1", PARTS_KEY: b"2", b"b": b"3", b"c": b"4"}, None)
+    entries = ReadOnlyEntries(engine, "planes", "kafka.planes")
+    assert entries.get(PARTS_KEY) is None
+    assert entries.get(b"b") == b"3"
+    assert entries.get_all([b"b", PARTS_KEY, b"x"]) == [b"3", None, None]
+    assert entries.get_all([b"b", b"x"]) == [b"3", None]
+    for start, end, found in (
+        (None, None, b"abc"),
+        (b"\x00", b"b", b"a"),
+        (PARTS_KEY, None, b"bc"),
+        (None, PARTS_KEY, b"a"),
+        (b"c", None, b"c"),
+        (PARTS_KEY, PARTS_KEY + b"\x00", b""),
+    ):
+        assert b"".join(key[-1:] for key, _ in entries.scan(start, end)) == found, (start, end)
+    with pytest.raises(ReadOnlyStoreError, match=r"planes is filled by kafka\.planes alone"):
+        entries.put(b"b", b"")
+    with pytest.raises(ReadOnlyStoreError, match="write to another store"):
+        entries.put_all({b"b": None})
+    entries.scan().close()
+    engine.close()
