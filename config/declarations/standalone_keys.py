@@ -1,0 +1,78 @@
+"""Configuration keys of jobs whose processors users start; ``keys`` offers them with all others."""
+
+from __future__ import annotations
+
+from homeport.config.declarations.key_types import OWN, SAMZA, IntKey, Liveness, TextKey
+
+_HA = "HA-STANDALONE"
+_DAY_MS = 86_400_000
+
+YARN, ZOOKEEPER, LOCAL = "yarn", "zookeeper", "local"
+JOB_COORDINATOR_FACTORY = TextKey(
+    name="job.coordinator.factory",
+    meaning="what coordinates the job: yarn, zookeeper or local; each command takes its own one",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_COORDINATOR_ZK_CONNECT = TextKey(
+    name="job.coordinator.zk.connect",
+    meaning="ZooKeeper servers of standalone processors: host:port, separated by commas, and a "
+    "path behind the last one, if any",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_COORDINATOR_ZK_SESSION_TIMEOUT_MS = IntKey(
+    name="job.coordinator.zk.session.timeout.ms",
+    default=30_000,
+    minimum=1000,
+    maximum=_DAY_MS,
+    unit="ms",
+    meaning="how long a standalone processor may be silent before its tasks go to others; "
+    "ZooKeeper's own limits hold",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_COORDINATOR_ZK_CONNECTION_TIMEOUT_MS = IntKey(
+    name="job.coordinator.zk.connection.timeout.ms",
+    default=60_000,
+    minimum=1,
+    maximum=_DAY_MS,
+    unit="ms",
+    meaning="how long the start of a standalone processor waits for ZooKeeper",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_COORDINATOR_ZK_CONSENSUS_TIMEOUT_MS = IntKey(
+    name="job.coordinator.zk.consensus.timeout.ms",
+    default=40_000,
+    minimum=1,
+    maximum=_DAY_MS,
+    unit="ms",
+    meaning="how long the processors have to join the barrier of a version; then comes another one",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_COORDINATOR_ZK_ROOT = TextKey(
+    name="job.coordinator.zk.root",
+    default="/homeport",
+    meaning="path in ZooKeeper below which each job has a tree of its own",
+    source=_HA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_DEBOUNCE_TIME_MS = IntKey(
+    name="job.debounce.time.ms",
+    default=20_000,
+    minimum=0,
+    maximum=_DAY_MS,
+    unit="ms",
+    meaning="how long the standalone processors must stay the same before tasks move",
+    source=SAMZA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_LOCATION_ID = TextKey(
+    name="job.location-id",
+    meaning="where a standalone processor runs: text, or env:NAME for that variable; processors "
+    "with the same one share their folders of state; default the host name",
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)

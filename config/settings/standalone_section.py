@@ -1,0 +1,160 @@
+"""StandaloneConfig: how the processors of a job that users start find each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.standalone_keys import LOCAL, YARN, ZOOKEEPER
+from homeport.config.errors import ConfigError
+from homeport.config.settings.sections import StandbyConfig
+
+_JAVA = {
+    "org.apache.samza.zk.ZkJobCoordinatorFactory": ZOOKEEPER,
+    "org.apache.samza.standalone.PassthroughJobCoordinatorFactory": LOCAL,
+}
+_COMMANDS = {
+    YARN: "run-job",
+    ZOOKEEPER: "homeport run-processor",
+    LOCAL: "homeport run-local",
+}
+_ENV = "env:"
+_SERVER = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s\[\]:]+)(?::(\d{1,5}))?", re.ASCII)
+_PORT, _PORT_MAX = 2181, 65535
+"""ZooKeeper's own port stands where none is named."""
+
+
+def require_coordinator(config: Config, wanted: str) -> None:
+    """``job.coordinator.factory`` is missing, or says ``wanted``.
+
+    Raises:
+        ConfigError: it says something else.
+    """
+    key = keys.JOB_COORDINATOR_FACTORY
+    given = key.read(config)
+    meant = wanted if given is None else _JAVA.get(given, given)
+    if meant not in _COMMANDS:
+        known = ", ".join((*_COMMANDS, *_JAVA))
+        raise ConfigError(key.name, given, f"it must be one of {known}", f"write {wanted}")
+    if meant != wanted:
+        rule = f"{_COMMANDS[wanted]} needs {wanted}"
+        remedy = f"start the job by {_COMMANDS[meant]}, or remove the key"
+        raise ConfigError(key.name, given, rule, remedy)
+
+
+def require_never_standalone(recorded: Config) -> None:
+    """Nothing where no processor that a user starts has run the job that was recorded so.
+
+    Epochs of YARN and generations of processors name the same transactional ids.
+
+    Raises:
+        ConfigError: one has, and may run.
+    """
+    key = keys.JOB_COORDINATOR_FACTORY
+    found = key.read(recorded)
+    if found in {ZOOKEEPER, LOCAL}:
+        rule = f"{_COMMANDS[found]} has run a job of this name and id, and could still write"
+        raise ConfigError(key.name, found, rule, f"give the job another {keys.JOB_ID.name}")
+
+
+@dataclass(frozen=True, slots=True)
+class StandaloneConfig:
+    """Views of the keys; times in ms.
+
+    ``connect``: ZooKeeper's servers. ``root``: the path of all jobs, behind the one that is named
+    with the servers, without a slash at its end.
+    """
+
+    connect: str
+    root: str
+    session_timeout_ms: int
+    connection_timeout_ms: int
+    consensus_timeout_ms: int
+    debounce_ms: int
+
+    @staticmethod
+    def of(config: Config) -> StandaloneConfig:
+        """The view of ``config``.
+
+        Raises:
+            ConfigError: a key is missing or breaks its rule, or asks for what processors that
+                users start cannot do.
+        """
+        require_coordinator(config, ZOOKEEPER)
+        connect = keys.JOB_COORDINATOR_ZK_CONNECT.read(config)
+        if connect is None:
+            raise ConfigError(
+                keys.JOB_COORDINATOR_ZK_CONNECT.name,
+                None,
+                "processors find each other by ZooKeeper",
+                "write host:port of its servers, or run the job by homeport run-local",
+            )
+        refuse_standbys(config)
+        servers, _, path = connect.partition("/")
+        _check_servers(servers)
+        return StandaloneConfig(
+            connect=servers,
+            root=f"/{path}".rstrip("/") + _root(config),
+            session_timeout_ms=keys.JOB_COORDINATOR_ZK_SESSION_TIMEOUT_MS.read(config),
+            connection_timeout_ms=keys.JOB_COORDINATOR_ZK_CONNECTION_TIMEOUT_MS.read(config),
+            consensus_timeout_ms=keys.JOB_COORDINATOR_ZK_CONSENSUS_TIMEOUT_MS.read(config),
+            debounce_ms=keys.JOB_DEBOUNCE_TIME_MS.read(config),
+        )
+
+
+def location_id(config: Config, environ: Mapping[str, str], host_name: str) -> str:
+    """Where a processor runs: what ``job.location-id`` says, else ``host_name``.
+
+    Raises:
+        ConfigError: the variable that it names is not set.
+    """
+    key = keys.JOB_LOCATION_ID
+    given = key.read(config)
+    if given is None:
+        return host_name.strip().lower()
+    if not given.startswith(_ENV):
+        return given
+    variable = given.removeprefix(_ENV)
+    found = environ.get(variable, "").strip()
+    if not found:
+        rule = f"the environment variable {variable!r} must say where this processor runs"
+        raise ConfigError(key.name, given, rule, f"set {variable}, or write the location itself")
+    return found
+
+
+def refuse_standbys(config: Config) -> None:
+    """Nothing where the job has no standbys; else ConfigError."""
+    if StandbyConfig.of(config).enabled:
+        raise ConfigError(
+            keys.JOB_HOT_STANDBY_ENABLED.name,
+            "true",
+            "processors that users start have no standbys yet",
+            "write false, or run the job by run-job on YARN",
+        )
+
+
+def _check_servers(servers: str) -> None:
+    for server in servers.split(","):
+        found = _SERVER.fullmatch(server.strip())
+        if found is None or not 0 < int(found[1] or _PORT) <= _PORT_MAX:
+            raise ConfigError(
+                keys.JOB_COORDINATOR_ZK_CONNECT.name,
+                servers,
+                f"{server.strip()!r} is not of the form host:port",
+                "write host:port of each server, separated by commas",
+            )
+
+
+def _root(config: Config) -> str:
+    key = keys.JOB_COORDINATOR_ZK_ROOT
+    root = key.read(config) or ""
+    parts = root.split("/")
+    if parts[0] or not parts[1:] or any(part in {"", ".", ".."} for part in parts[1:]):
+        rule = "it must be a path in ZooKeeper, such as /homeport"
+        raise ConfigError(key.name, root, rule, "write names, each behind a slash")
+    if "zookeeper" in parts[1:2]:
+        raise ConfigError(key.name, root, "that path is ZooKeeper's own", "write another one")
+    return root

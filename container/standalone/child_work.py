@@ -1,0 +1,197 @@
+"""ChildWork: the work of one processor as a child process, one incarnation after another.
+
+The child is the stream container's program. Its permit has the JobModel of its own tasks, and its
+deadline in shared memory is that of the session, so that it ends in time whatever becomes of this
+process (safety C1, C2). It is spawned by the thread of the coordination, which outlives it, and is
+killed with that thread (safety C5).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from homeport.config.config import Config
+from homeport.config.settings.sections import TaskConfig
+from homeport.container.host.exit_codes import EXIT_LEASE_LOST
+from homeport.container.host.permit import Permit
+from homeport.container.incarnation.environment import LOCATION_VARIABLE, WORK_VARIABLE
+from homeport.container.launcher.child_end import EXITED, cause_of, last_lines
+from homeport.container.launcher.child_process import ChildProcess
+from homeport.container.launcher.lease import BeatWatch
+from homeport.job_coordinator.clocks import boot_ms
+from homeport.job_coordinator.model.codec import encode_job_model
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.standalone.protocol import StartWork
+from homeport.job_coordinator.zookeeper.parts import WorkBegun, WorkEnded, WorkFenced, WorkReport
+from homeport.job_coordinator.zookeeper.session import SessionLease
+
+_LOG = logging.getLogger(__name__)
+
+_TAIL_BYTES = 32 * 1024
+_COMMAND = (sys.executable, "-m", "homeport.container.incarnation.container_runner")
+
+
+@dataclass(slots=True)
+class _Child:
+    incarnation: Incarnation
+    process: ChildProcess
+    lease: SessionLease
+    beats: BeatWatch
+    is_fenced: bool = False
+    is_started: bool = False
+    is_ordered: bool = False
+    has_hung: bool = False
+    kill_at_ms: int | None = None
+
+
+class ChildWork:
+    """To be used from one thread, which lives until ``kill`` was called.
+
+    Args:
+        processor_id: of the processor. location: where it runs.
+        config: of the processor, whole.
+        folder: of this processor alone: logs, and state where the configuration names no place.
+        environment: of the child; what it needs besides is added.
+        command: the program; it gets its permit on standard input.
+    """
+
+    def __init__(
+        self,
+        processor_id: ProcessorId,
+        location: Host,
+        config: Config,
+        folder: Path,
+        environment: Mapping[str, str],
+        command: Sequence[str] = _COMMAND,
+    ) -> None:
+        task = TaskConfig.of(config)
+        self._processor_id = processor_id
+        self._config = config
+        self._folder = folder
+        self._shutdown_ms, self._hang_ms = task.shutdown_ms, task.hang_ms
+        self._environment = {
+            **environment,
+            LOCATION_VARIABLE: location,
+            WORK_VARIABLE: str(folder),
+        }
+        self._command = tuple(command)
+        self._child: _Child | None = None
+
+    def start(self, order: StartWork, model: JobModel, lease: SessionLease) -> None:
+        """It begins; it ends with its lease.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        own = model.containers[self._processor_id]
+        text = encode_job_model(JobModel(self._config, {own.processor_id: own}), mask_secrets=False)
+        incarnation = Incarnation(self._processor_id, order.generation)
+        permit = Permit(incarnation, order.version, order.fence, text.decode())
+        name = f"container-{order.generation}.log"
+        process = ChildProcess.start(
+            self._command,
+            self._environment,
+            self._folder / f"starting-{order.generation}.log",
+            boot_ms(),
+            has_own_group=True,
+        )
+        beats = BeatWatch.at(boot_ms(), self._hang_ms)
+        self._child = _Child(incarnation, process, lease, beats)
+
+        def take(deadline_ms: int) -> None:
+            process.memory.deadline_ms = deadline_ms
+
+        lease.hold(take)
+        process.permit(permit.to_json(), name)
+        log = process.log_file
+        _LOG.info("generation %d runs as pid %d, log %s", order.generation, process.pid, log)
+
+    def stop(self) -> bool:
+        """It is to commit and end, within ``task.shutdown.ms``; whether there is one."""
+        child = self._child
+        if child is None:
+            return False
+        child.is_ordered = True
+        if child.kill_at_ms is None:
+            child.kill_at_ms = boot_ms() + self._shutdown_ms
+            child.process.signal(signal.SIGTERM)
+        return True
+
+    def kill(self) -> None:
+        """There is none, and no report of it comes."""
+        child = self._child
+        if child is not None:
+            child.process.signal(signal.SIGKILL)
+            child.process.wait()
+            self._bury(child)
+
+    def confirm(self, incarnation: Incarnation) -> None:
+        """It may go on."""
+        if self._child is not None and self._child.incarnation == incarnation:
+            self._child.process.memory.confirm()
+
+    def look(self) -> Sequence[WorkReport]:
+        """What is new; an end that takes too long is brought about."""
+        child = self._child
+        if child is None:
+            return ()
+        found: list[WorkReport] = []
+        memory = child.process.memory
+        if memory.is_fenced and not child.is_fenced:
+            child.is_fenced = True
+            found.append(WorkFenced(child.incarnation))
+        if memory.is_started and not child.is_started:
+            child.is_started = True
+            found.append(WorkBegun(child.incarnation))
+        exit_code = child.process.poll()
+        if exit_code is not None:
+            found.append(self._end_of(child, exit_code))
+            self._bury(child)
+        elif child.kill_at_ms is not None and boot_ms() >= child.kill_at_ms:
+            _LOG.error("generation %d does not stop in time: killed", child.incarnation.epoch)
+            child.kill_at_ms = boot_ms() + self._shutdown_ms
+            child.process.signal(signal.SIGKILL)
+        elif child.beats.is_hung(memory.beat_ms, boot_ms()) and not child.has_hung:
+            _LOG.error("generation %d does not beat: killed", child.incarnation.epoch)
+            child.has_hung = True
+            child.process.signal(signal.SIGKILL)
+        return found
+
+    def _end_of(self, child: _Child, exit_code: int) -> WorkEnded:
+        is_finished = child.process.memory.is_finished
+        cause = cause_of(exit_code, finished=is_finished, ordered=child.is_ordered)
+        lines = last_lines(child.process.log_tail(_TAIL_BYTES))
+        text = lines[-1].removeprefix("error: ") if lines else f"exit code {exit_code}"
+        if child.has_hung:
+            cause, text = StopCause.FAILED, f"it was silent for task.hang.ms ({self._hang_ms})"
+        elif exit_code == EXIT_LEASE_LOST:
+            cause, text = StopCause.LEASE_LOST, "the session did not last"
+        elif exit_code == 0 and cause is StopCause.FAILED:
+            text = EXITED
+        elif cause is StopCause.KILLED:
+            text = "it was killed by another process, or for want of memory"
+        return WorkEnded(child.incarnation, cause, f"{text}; log {child.process.log_file}")
+
+    def _bury(self, child: _Child) -> None:
+        child.lease.hold(None)
+        self._child = None
+        child.process.close()
+
+
+def child_environment(package: Path | None) -> dict[str, str]:
+    """What a child inherits: this process's environment, with the job's code to be imported.
+
+    Python's own path is handed on too, as a user's program may have added to it.
+    """
+    own = [] if package is None else [str(package)]
+    paths = dict.fromkeys((*own, *(path for path in sys.path if path), str(Path.cwd())))
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}

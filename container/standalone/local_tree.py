@@ -1,0 +1,238 @@
+"""LocalTree: the tree of a job with one processor, in a folder and without ZooKeeper.
+
+The folder is the processor's own, under a lock. What fencing needs is in one file: the newest
+version with its plan, and what was fenced. So no generation recurs, and a process that comes back
+fences the one before it, as it would under ZooKeeper.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import fcntl
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from homeport.config.errors import ConfigError, StoreError, WireError
+from homeport.job_coordinator.clocks import boot_ms
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.model.json_values import (
+    compact_json,
+    parse_object,
+    required_field,
+    required_number,
+)
+from homeport.job_coordinator.standalone import nodes
+from homeport.job_coordinator.standalone.plan import Plan, Registration
+from homeport.job_coordinator.standalone.protocol import (
+    BarrierPhase,
+    BarrierSeen,
+    CloseBarrier,
+    Deregister,
+    Event,
+    Join,
+    PlanSeen,
+    ProcessorsSeen,
+    Publish,
+    Record,
+    Register,
+    Registered,
+    SessionBegun,
+    WriteLocality,
+)
+from homeport.job_coordinator.zookeeper.session import Connection
+from homeport.job_coordinator.zookeeper.tree import Readings, Sink
+
+_YEAR_MS = 365 * 86_400_000
+_FILE, _LOCK = "coordination.json", "lock"
+_OPTION = "--work-dir"
+"""What names the folder, for errors."""
+
+
+class LocalTree:
+    """``begin`` once, ``close`` in any case. All is done at once, in the caller's thread.
+
+    Args:
+        folder: of the job; it is made where it is not there.
+    """
+
+    session_timeout_ms = 1000
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock_fd: int | None = None
+        self._sink: Sink | None = None
+        self._connection = Connection()
+        self._number = 0
+        self._registration: Registration | None = None
+        self._plan: Plan | None = None
+        self._model: JobModel | None = None
+        self._barrier = BarrierPhase.NEW
+        self._joined: tuple[tuple[ProcessorId, int], ...] = ()
+        self._hosts: dict[TaskName, Host] = {}
+        self._fenced: dict[ProcessorId, int] = {}
+
+    @property
+    def name(self) -> str:
+        """What it is, for errors."""
+        return str(self._folder)
+
+    def acquire(self) -> None:
+        """The folder is this process's, and what it holds is read.
+
+        Raises:
+            ConfigError: another process has it, or it cannot be used.
+            StoreError: its file is damaged.
+        """
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            fd = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            rule = f"it must be a folder that can be written ({error.strerror})"
+            raise ConfigError(_OPTION, str(self._folder), rule, "name another one") from None
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            rule = "another process runs this job there"
+            raise ConfigError(_OPTION, str(self._folder), rule, "stop that one") from None
+        self._lock_fd = fd
+        try:
+            self._load()
+        except StoreError:
+            self.close()
+            raise
+
+    def begin(self, sink: Sink) -> None:
+        """The session stands, and lasts as long as this process."""
+        self._sink = sink
+        self._begin_session()
+
+    def write(self, record: Record, model: JobModel | None = None) -> None:
+        """The record is written, and what follows from it is seen."""
+        if isinstance(record, Register):
+            self._number += 1
+            self._save()
+            self._registration = Registration(self._number, record.processor_id, record.location)
+            self._sees(Registered(self._number))
+            if self._plan is not None:
+                self._sees(PlanSeen(self._plan))
+                self._see_barrier()
+            self._sees(ProcessorsSeen((self._registration,)))
+        elif isinstance(record, Deregister):
+            self._registration = None
+        elif isinstance(record, Publish):
+            self._plan, self._model = record.plan, model
+            self._barrier, self._joined = BarrierPhase.NEW, ()
+            self._save()
+            self._sees(PlanSeen(record.plan))
+            self._see_barrier()
+        elif isinstance(record, Join):
+            self._joined = ((record.processor_id, record.sequence),)
+            self._see_barrier()
+        elif isinstance(record, CloseBarrier):
+            self._barrier = record.phase
+            self._see_barrier()
+        elif isinstance(record, WriteLocality):
+            self._hosts.update(dict.fromkeys(record.tasks, record.location))
+            self._save()
+
+    def confirm(self, incarnation: Incarnation) -> None:
+        """It has fenced its list, if its generation stands in the plan."""
+        members = () if self._plan is None else self._plan.members
+        is_newest = incarnation in {member.incarnation for member in members}
+        if is_newest:
+            self._fenced[incarnation.processor_id] = incarnation.epoch
+            self._save()
+        if self._sink is not None:
+            self._sink.confirmed(incarnation, is_newest=is_newest)
+
+    def renew(self) -> None:
+        """A new session begins."""
+        self._registration = None
+        self._begin_session()
+
+    def model(self, version: int) -> JobModel:
+        """The JobModel of the version, which is the newest."""
+        if self._model is None or self._plan is None or self._plan.version != version:
+            raise StoreError(f"{self._folder}: there is no version {version}")
+        return self._model
+
+    def readings(self) -> Readings:
+        """What a computation reads now."""
+        there = () if self._registration is None else (self._registration,)
+        version = 0 if self._plan is None else self._plan.version
+        return Readings(version, there, dict(self._hosts), dict(self._fenced))
+
+    def close(self) -> None:
+        """The folder is free."""
+        if self._lock_fd is not None:
+            os.close(self._lock_fd)
+            self._lock_fd = None
+
+    def _begin_session(self) -> None:
+        self._connection = Connection(is_up=True)
+        self._connection.lease.renew(boot_ms() + _YEAR_MS)
+        self._sees(SessionBegun())
+
+    def _sees(self, event: Event) -> None:
+        if self._sink is not None:
+            self._sink.event(self._connection, event)
+
+    def _see_barrier(self) -> None:
+        if self._plan is not None:
+            self._sees(BarrierSeen(self._plan.version, self._barrier, self._joined))
+
+    # --- the file
+
+    def _load(self) -> None:
+        path = self._folder / _FILE
+        try:
+            body = parse_object(path.read_bytes(), _FILE)
+        except FileNotFoundError:
+            return
+        except (OSError, WireError) as error:
+            raise StoreError(f"{path} cannot be read: {error}") from None
+        try:
+            self._number = required_number(body, "registrations")
+            version = required_number(body, "version")
+            plan = base64.b64decode(required_field(body, "plan", str))
+            if version:
+                self._plan, self._model = nodes.decode_plan(version, plan, ())
+            self._hosts = {TaskName(t): Host(h) for t, h in _texts(body, "localityData").items()}
+            fenced: Mapping[str, int] = required_field(body, "fenced", dict)
+            self._fenced = {ProcessorId(p): required_number(fenced, p) for p in fenced}
+        except (WireError, ValueError) as error:  # ValueError: no base64
+            raise StoreError(f"{path} is damaged: {error}") from None
+
+    def _save(self) -> None:
+        plan = b""
+        if self._plan is not None and self._model is not None:
+            plan = nodes.encode_plan(self._plan, self._model, self._number, 1 << 30).value
+        body = {
+            "registrations": self._number,
+            "version": 0 if self._plan is None else self._plan.version,
+            "plan": base64.b64encode(plan).decode(),
+            "localityData": self._hosts,
+            "fenced": self._fenced,
+        }
+        path = self._folder / _FILE
+        fresh = path.with_suffix(".tmp")
+        with fresh.open("wb") as file:
+            file.write(compact_json(body))
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.rename(path)
+        folder = os.open(self._folder, os.O_RDONLY)
+        with contextlib.suppress(OSError):
+            os.fsync(folder)
+        os.close(folder)
+
+
+def _texts(body: Mapping[str, Any], name: str) -> dict[str, str]:
+    found: dict[str, str] = required_field(body, name, dict)
+    return {key: required_field(found, key, str) for key in found}

@@ -1,0 +1,305 @@
+"""JobPlanner: the leader's computation of a JobModel, from Kafka, ZooKeeper and what was before.
+
+What Kafka's topics are, and which changelog partition a task has for ever, stays in the coordinator
+stream, where containers and tools read it. It is written there before the plan is published: a plan
+that loses against another leader's leaves records that its successor writes again. The plan has
+the last word: a task keeps the changelog partition that the newest version gives it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.standalone_keys import LOCAL, ZOOKEEPER
+from homeport.config.errors import ConfigError, HomeportError, UnavailableError, in_one_line
+from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
+from homeport.job_coordinator.grouper.job_model_calculator import (
+    calculate_job_model,
+    input_streams,
+)
+from homeport.job_coordinator.grouper.one_time_configuration import (
+    changed_key,
+    changed_tasks,
+    has_state,
+    refusal,
+)
+from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
+from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
+from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
+from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
+from homeport.job_coordinator.metadata import input_topics
+from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
+from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.epochs import EpochManager
+from homeport.job_coordinator.metadata.input_partitions import InputPartitionManager
+from homeport.job_coordinator.metadata.state_reset import StateResetManager
+from homeport.job_coordinator.metadata.task_assignment import (
+    TaskAssignmentManager,
+    TaskPartitionManager,
+)
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import (
+    JobModel,
+    SystemStream,
+    TaskModel,
+)
+from homeport.job_coordinator.standalone.plan import Plan, Registration, present
+from homeport.job_coordinator.standalone.protocol import Computed
+from homeport.job_coordinator.zookeeper.parts import Planned
+from homeport.job_coordinator.zookeeper.tree import Readings
+
+_LOG = logging.getLogger(__name__)
+
+_SOURCE = "homeport"
+_PAUSE_S = 1.0
+_NO_SUBMISSION = 0
+_Order = tuple[int, Plan | None, JobModel | None]
+_PLACE = {
+    LOCAL: "name the same --work-dir",
+    ZOOKEEPER: "name the same job.coordinator.zk.connect and job.coordinator.zk.root",
+}
+
+
+class Answers(Protocol):
+    """Where answers go."""
+
+    def planned(self, answer: Planned) -> None:
+        """What a computation has come to."""
+
+    def broken(self, cause: str) -> None:
+        """The one line that says why none can be made."""
+
+
+class JobPlanner:
+    """Computes one JobModel at a time, the newest that was wanted.
+
+    Args:
+        config: of the leader; the job runs with it.
+        readings: of the tree, as they are now.
+        answers: gets the answer.
+    """
+
+    def __init__(self, config: Config, readings: Callable[[], Readings], answers: Answers) -> None:
+        self._config = config
+        self._readings = readings
+        self._answers = answers
+        self._wanted = threading.Condition()
+        self._order: _Order | None = None
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._run, name="planner", daemon=True)
+        self._thread.start()
+
+    def compute(self, base: int, plan: Plan | None, model: JobModel | None) -> None:
+        """The answer comes; an earlier one that is under way does not."""
+        with self._wanted:
+            self._order = base, plan, model
+            self._wanted.notify()
+
+    def close(self) -> None:
+        """No answer comes; what is under way ends by itself."""
+        with self._wanted:
+            self._is_closed = True
+            self._wanted.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._wanted:
+                while self._order is None and not self._is_closed:
+                    self._wanted.wait()
+                order = self._order
+            if order is None or self._is_closed:
+                return
+            self._answer(order)
+
+    def _answer(self, order: _Order) -> None:
+        try:
+            answer = self._planned(*order)
+        except UnavailableError as error:
+            _LOG.warning("no JobModel can be computed now: %s", error)
+            with self._wanted:
+                if self._order is order:
+                    self._wanted.wait(_PAUSE_S)
+            return
+        except HomeportError as error:
+            if self._is_taken(order):
+                self._answers.broken(str(error))
+            return
+        except Exception as error:  # noqa: BLE001 - the thread would end, and no version come
+            _LOG.exception("no JobModel can be computed")
+            if self._is_taken(order):
+                self._answers.broken(in_one_line(error))
+            return
+        if self._is_taken(order) and answer is not None:
+            self._answers.planned(answer)
+
+    def _is_taken(self, order: _Order) -> bool:
+        """Whether the order was the newest one; it is done."""
+        with self._wanted:
+            if self._order is not order or self._is_closed:
+                return False
+            self._order = None
+            return True
+
+    def _planned(self, base: int, plan: Plan | None, model: JobModel | None) -> Planned | None:
+        """The answer; None where the tree has another version by now, which is about to be seen."""
+        readings = self._readings()
+        if readings.version != base:
+            return None
+        job = JobConfig.of(self._config)
+        system = SystemConfig.of(self._config, job.coordinator_system)
+        TopicAdmin(system).ensure(coordinator_topic_spec(job))
+        with CoordinatorStreamStore.of(self._config, source=_SOURCE) as stream:
+            stream.bootstrap()
+            _require_own(stream, self._config, is_first=base == 0)
+            before = previous_assignment(stream, plan, model, readings)
+            _require_unchanged(stream, self._config, before)
+            found = self._model(stream, before, present(readings.registrations))
+            _write(stream, self._config, found)
+        assignment = {p: tuple(sorted(c.tasks)) for p, c in found.containers.items()}
+        changed = remodelled(model, found)
+        computed = Computed(base, readings.registrations, assignment, readings.fenced, changed)
+        return Planned(computed, found)
+
+    def _model(
+        self,
+        stream: CoordinatorStreamStore,
+        before: PreviousAssignment,
+        processors: tuple[Registration, ...],
+    ) -> JobModel:
+        """The JobModel; the job's own topics are there, and its inputs are those it has read."""
+        config = self._config
+        counts = StreamMetadataCache(config).partition_counts(input_streams(config))
+        ids = [r.processor_id for r in processors]
+        model = calculate_job_model(config, counts, before, ids)
+        if has_state(config, before):
+            change = changed_tasks(before, model)
+            if change is not None:
+                raise refusal(change)
+        checkpoints, changelogs = CheckpointTopic(config, stream), ChangelogTopics(config, stream)
+        partitions = model.max_change_log_stream_partitions
+        for line in changelogs.check(partitions, may_be_replaced=False):
+            _LOG.warning("%s", line)
+        checkpoints.check()
+        checkpoints.make()
+        changelogs.make(partitions)
+        _require_same_inputs(stream, config)
+        containers = {p: c for p, c in model.containers.items() if c.tasks}
+        return JobModel(config, containers)
+
+
+def previous_assignment(
+    stream: CoordinatorStreamStore,
+    plan: Plan | None,
+    model: JobModel | None,
+    readings: Readings,
+) -> PreviousAssignment:
+    """What the newest version and the stream say of the last assignment.
+
+    Changelog partitions are those of the stream, which has those of tasks that are gone too; the
+    newest version's are the ones that count.
+    """
+    tasks = {} if model is None else tasks_of(model)
+    known = {name: frozenset(task.system_stream_partitions) for name, task in tasks.items()}
+    changelogs = ChangelogPartitionManager(stream).read()
+    members = () if plan is None else plan.members
+    return PreviousAssignment(
+        task_processors={task: m.processor_id for m in members for task in m.tasks},
+        task_partitions=known or TaskPartitionManager(stream).read_inputs(),
+        changelog_partitions={
+            **changelogs,
+            **{name: task.changelog_partition for name, task in tasks.items()},
+        },
+        task_hosts=readings.task_hosts,
+        processor_hosts={r.processor_id: r.location for r in readings.registrations},
+    )
+
+
+def tasks_of(model: JobModel) -> dict[TaskName, TaskModel]:
+    """{name: task} of the whole job."""
+    return {name: task for c in model.containers.values() for name, task in c.tasks.items()}
+
+
+def remodelled(before: JobModel | None, model: JobModel) -> frozenset[TaskName]:
+    """The tasks of both models whose inputs or changelog partition differ."""
+    former = {} if before is None else tasks_of(before)
+    now = tasks_of(model).items()
+    return frozenset(name for name, task in now if former.get(name, task) != task)
+
+
+def _require_own(stream: CoordinatorStreamStore, config: Config, *, is_first: bool) -> None:
+    """No incarnation of the job is one that this tree does not know.
+
+    Epochs of YARN, and generations of any tree, name transactional ids of the same job.
+
+    Raises:
+        ConfigError: one may be.
+    """
+    StateResetManager(stream).require_finished()
+    epochs, key = EpochManager(stream), keys.JOB_COORDINATOR_FACTORY
+    found = ""
+    if epochs.read_processor_epochs():
+        found = "on YARN"
+    elif epochs.read_fenced():
+        recorded, own = key.read(ConfigManager(stream).read()), key.read(config)
+        if recorded != own:
+            found = f"under {key.name}={recorded}"
+        elif is_first:
+            found = f"under another tree of {own}, which is not at hand: {_PLACE[own or LOCAL]}"
+    if found:
+        rule = f"a job of this name and id has run {found}; what ran there could still write"
+        raise ConfigError(
+            keys.JOB_ID.name, JobConfig.of(config).id, rule, "give the job another job.id"
+        )
+
+
+def _require_unchanged(
+    stream: CoordinatorStreamStore, config: Config, before: PreviousAssignment
+) -> None:
+    running = ConfigManager(stream).read()
+    if has_state(running, before):
+        change = changed_key(running, config)
+        if change is not None:
+            raise refusal(change)
+
+
+def _require_same_inputs(stream: CoordinatorStreamStore, config: Config) -> None:
+    """The inputs are the topics that the job has read; the stream has the ids of new ones."""
+    manager = input_topics.InputTopicManager(stream, _NO_SUBMISSION)
+    seen: dict[SystemStream, str] = {}
+    for name in sorted({s.system for s in input_streams(config)}):
+        topics = sorted(s.stream for s in input_streams(config) if s.system == name)
+        found = TopicAdmin(SystemConfig.of(config, name)).topic_ids(topics)
+        seen |= {SystemStream(name, topic): topic_id for topic, topic_id in found.items()}
+    known = manager.ids()
+    for other in input_topics.recreated(known, seen):
+        raise input_topics.refusal(other, known[other], seen[other])
+    manager.write(seen)
+
+
+def _write(stream: CoordinatorStreamStore, config: Config, model: JobModel) -> None:
+    """What containers and tools read of the job is in the stream."""
+    if ConfigManager(stream).read() != config:
+        ConfigManager(stream).replace(config, _SOURCE)
+    tasks = tasks_of(model)
+    owners: dict[TaskName, ProcessorId] = {
+        name: p for p, c in model.containers.items() for name in c.tasks
+    }
+    counts = model.partition_counts()
+    inputs = {s: counts[s] for s in TaskConfig.of(config).inputs if s in counts}
+    stream.write(
+        [
+            *TaskAssignmentManager(stream).messages(owners),
+            *TaskPartitionManager(stream).messages(model),
+            *ChangelogPartitionManager(stream).messages(
+                {name: task.changelog_partition for name, task in tasks.items()}
+            ),
+            *InputPartitionManager(stream).messages(inputs),
+        ]
+    )

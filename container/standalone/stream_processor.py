@@ -1,0 +1,219 @@
+"""StreamProcessor: one processor of a job that no cluster manager starts.
+
+It runs in a user's own program, or in ``homeport run-processor`` and ``homeport run-local``. The
+processors of a job find each other under ZooKeeper and share its tasks; each has its tasks in a
+child process. One program may hold several.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import uuid
+from enum import Enum
+from pathlib import Path
+
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.standalone_keys import LOCAL, ZOOKEEPER
+from homeport.config.errors import ConfigError, HomeportError, in_one_line
+from homeport.config.settings.sections import JobConfig
+from homeport.config.settings.standalone_section import (
+    StandaloneConfig,
+    location_id,
+    refuse_standbys,
+    require_coordinator,
+)
+from homeport.config.settings.validation import validate
+from homeport.container.standalone.child_work import ChildWork, child_environment
+from homeport.container.standalone.local_tree import LocalTree
+from homeport.container.standalone.planner import JobPlanner
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.standalone.nodes import escaped, root_of
+from homeport.job_coordinator.standalone.protocol import EndCause
+from homeport.job_coordinator.standalone.state import Life, ProcessorState, WorkPhase
+from homeport.job_coordinator.zookeeper.coordination import Coordination, Times
+from homeport.job_coordinator.zookeeper.parts import Tree
+from homeport.job_coordinator.zookeeper.tree import ZooKeeperTree
+
+_LOG = logging.getLogger(__name__)
+
+_STAGE = "1"
+_STATE_VARIABLE = "LOGGED_STORE_BASE_DIR"
+_LOCAL_TIMES = Times(debounce=0, barrier=60_000, connection=60_000)
+
+
+class ProcessorPhase(Enum):
+    """What a processor does. Source: Samza's states of a StreamProcessor (reference, 10.2)."""
+
+    NEW = "NEW"
+    STARTED = "STARTED"
+    IN_REBALANCE = "IN_REBALANCE"
+    RUNNING = "RUNNING"
+    STOPPING = "STOPPING"
+    STOPPED = "STOPPED"
+
+
+class StreamProcessor:
+    """``start``, then ``join``; ``stop`` makes it commit, close its stores and leave.
+
+    Args:
+        config: of the job, with ``job.coordinator.zk.connect``.
+        processor_id: of its own in the job; None: ``processor.id``, else one that is made.
+        work_dir: folder for logs and scratch files, and for state where neither
+            LOGGED_STORE_BASE_DIR nor ``job.logged.store.base.dir`` is set; None: one below the
+            working directory.
+        is_local: the job has this one processor, and needs no ZooKeeper.
+
+    Raises:
+        ConfigError: the configuration breaks a rule; nothing was begun.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        processor_id: str | None = None,
+        work_dir: Path | None = None,
+        *,
+        is_local: bool = False,
+    ) -> None:
+        self.warnings = validate(config)
+        config = _with_defaults(config, LOCAL if is_local else ZOOKEEPER)
+        self._config = config
+        job = JobConfig.of(config)
+        host = socket.gethostname()
+        self.location = Host(location_id(config, os.environ, host))
+        self.processor_id = _processor_id(config, processor_id, is_local=is_local)
+        base = (work_dir or Path.cwd() / job.directory_name).absolute()
+        self.work_dir = base / _folder_name(self.processor_id)
+        self._tree: Tree
+        if is_local:
+            refuse_standbys(config)
+            self._tree, times = LocalTree(base / "coordination"), _LOCAL_TIMES
+        else:
+            settings = StandaloneConfig.of(config)
+            names = job.name, job.id
+            root = root_of(settings.root, app=names, job=names, stage=_STAGE)
+            self._tree, times = ZooKeeperTree(settings, root), Times.of(settings)
+        environment = child_environment(_package(config))
+        if job.logged_store_base_dir is None:
+            environment.setdefault(_STATE_VARIABLE, str(base / "state"))
+        work = ChildWork(self.processor_id, self.location, config, self.work_dir, environment)
+        self._coordination = Coordination(
+            self.processor_id, self.location, self._tree, work, times, self._note
+        )
+        self._lock = threading.Lock()
+        self._state: ProcessorState | None = None
+        self._thread: threading.Thread | None = None
+        self._is_stopping = False
+        self._error = ""
+
+    def start(self) -> None:
+        """It connects, registers, and works as soon as it is its turn. Returns at once.
+
+        A second call changes nothing.
+
+        Raises:
+            ConfigError: its folder is in use, or cannot be used.
+            StoreError: what a local job keeps in its folder is damaged.
+        """
+        if self._thread is not None:
+            return
+        try:
+            self.work_dir.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            rule = f"it must be a folder that can be written ({error.strerror})"
+            raise ConfigError("--work-dir", str(self.work_dir), rule, "name another one") from None
+        if isinstance(self._tree, LocalTree):
+            self._tree.acquire()
+        name = f"processor-{self.processor_id}"
+        self._thread = threading.Thread(target=self._run, name=name)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """It is to commit, close its stores and leave. Returns at once."""
+        self._is_stopping = True
+        self._coordination.stop()
+
+    def join(self, timeout_s: float | None = None) -> bool:
+        """Whether it has ended, within the time given.
+
+        Raises:
+            HomeportError: it has failed; the line says why.
+        """
+        if self._thread is None:
+            return False
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            return False
+        if self._error:
+            raise HomeportError(self._error)
+        return True
+
+    @property
+    def phase(self) -> ProcessorPhase:
+        """What it does now."""
+        with self._lock:
+            state = self._state
+        if self._thread is None:
+            return ProcessorPhase.NEW
+        if not self._thread.is_alive():
+            return ProcessorPhase.STOPPED
+        if self._is_stopping or (state is not None and state.life in {Life.LEAVING, Life.ENDED}):
+            return ProcessorPhase.STOPPING
+        if state is None or state.life is not Life.MEMBER or state.plan is None:
+            return ProcessorPhase.STARTED
+        entry, work = state.entry, state.work
+        is_settled = entry is not None and (
+            not entry.tasks
+            or (work.phase is WorkPhase.RUNNING and work.generation == entry.generation)
+        )
+        return ProcessorPhase.RUNNING if is_settled else ProcessorPhase.IN_REBALANCE
+
+    def _run(self) -> None:
+        planner = JobPlanner(self._config, self._tree.readings, self._coordination)
+        try:
+            end = self._coordination.run(planner)
+        except Exception as error:  # noqa: BLE001 - the thread ends here, with the cause for join
+            _LOG.exception("processor %s has failed", self.processor_id)
+            self._error = in_one_line(error)
+        else:
+            if end.cause is not EndCause.STOPPED:
+                self._error = end.text
+
+    def _note(self, state: ProcessorState) -> None:
+        with self._lock:
+            self._state = state
+
+
+def _with_defaults(config: Config, coordinator: str) -> Config:
+    """Tasks go where their state is, to whatever processors there are, where nothing else is said.
+
+    The coordinator's name is part of it: ``run-job`` and other trees find it in the stream.
+    """
+    require_coordinator(config, coordinator)
+    defaults = {
+        keys.TASK_NAME_GROUPER_FACTORY.name: "group-by-container-ids",
+        keys.JOB_HOST_AFFINITY_ENABLED.name: "true",
+    }
+    more = {name: text for name, text in defaults.items() if config.get_str(name) is None}
+    return config.merged({**more, keys.JOB_COORDINATOR_FACTORY.name: coordinator})
+
+
+def _processor_id(config: Config, given: str | None, *, is_local: bool) -> ProcessorId:
+    found = given or keys.PROCESSOR_ID.read(config)
+    if found:
+        return ProcessorId(found)
+    return ProcessorId("0" if is_local else f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}")
+
+
+def _folder_name(processor_id: ProcessorId) -> str:
+    return f"processor-{escaped(processor_id)}"
+
+
+def _package(config: Config) -> Path | None:
+    """The folder of the job's code, where the configuration names one; an archive is not used."""
+    named = keys.YARN_PACKAGE_PATH.read(config)
+    return Path(named).absolute() if named and Path(named).is_dir() else None

@@ -1,0 +1,135 @@
+"""What the leader does: due, debounced, computed, published, and the barrier's end.
+
+PURE. See ``machine``, which calls these in its steps.
+"""
+
+from __future__ import annotations
+
+from homeport.job_coordinator.standalone.plan import Registration, fits, next_plan
+from homeport.job_coordinator.standalone.protocol import (
+    BarrierPhase,
+    CloseBarrier,
+    Computed,
+    ComputeModel,
+    Publish,
+    TimerKind,
+)
+from homeport.job_coordinator.standalone.reasons import ReasonKind
+from homeport.job_coordinator.standalone.state import Draft, ProcessorState
+
+
+def note_registrations(draft: Draft, registrations: tuple[Registration, ...]) -> None:
+    """These are all; a change begins the debounce time again, and a computation is void."""
+    state = draft.state
+    if registrations == state.registrations:
+        return
+    led = state.is_leader
+    draft.set(registrations=registrations, computing=-1)
+    draft.cancel(TimerKind.DEBOUNCE)
+    if draft.state.is_leader and not led:
+        draft.because(ReasonKind.LEADS, sequence=draft.state.sequence)
+    elif led and not draft.state.is_leader:
+        draft.because(ReasonKind.LEADS_NO_MORE)
+
+
+def compute(draft: Draft) -> None:
+    """The debounce time is over: the next version is computed, where one is due."""
+    state = draft.state
+    if state.is_leader and _due(state) and state.computing < 0 and not state.publishing:
+        draft.because(ReasonKind.COMPUTES, version=state.version)
+        draft.set(computing=state.version)
+        draft.instructions.append(ComputeModel(state.version))
+
+
+def take_computed(draft: Draft, event: Computed) -> None:
+    """The answer is published, where it is of the present processors and the newest version."""
+    state = draft.state
+    if state.computing != event.base or event.base != state.version:
+        return
+    draft.set(computing=-1)
+    number = state.sequence
+    if event.registrations != state.registrations or not state.is_leader or number is None:
+        draft.because(ReasonKind.STALE_COMPUTATION)
+        note_registrations(draft, event.registrations)
+        return
+    plan = next_plan(state.plan, event.registrations, event.assignment, event.fenced, event.changed)
+    draft.set(has_new_inputs=False)
+    changes = sum(member.generation == plan.version for member in plan.members)
+    if not changes and fits(state.plan, event.registrations) and not _is_timed_out(state):
+        draft.because(ReasonKind.NOTHING_CHANGES, version=state.version)
+        return
+    members = len(plan.members)
+    draft.because(ReasonKind.PUBLISHES, version=plan.version, changes=changes, members=members)
+    draft.set(publishing=plan.version)
+    draft.records.append(Publish(plan, number))
+
+
+def forget_publication(draft: Draft) -> None:
+    """A publication that is not answered may be lost, and the changed inputs with it."""
+    if draft.state.publishing:
+        draft.set(publishing=0, has_new_inputs=True)
+
+
+def time_out(draft: Draft, version: int) -> None:
+    """The barrier's time is over: it is closed where it is still open."""
+    state = draft.state
+    if state.is_leader and _is_open(state) and version == state.version:
+        missing = ", ".join(_missing(state))
+        draft.because(ReasonKind.BARRIER_TIMED_OUT, version=version, missing=missing)
+        draft.set(closed=version)
+        draft.records.append(CloseBarrier(version, BarrierPhase.TIMED_OUT))
+
+
+def lead(draft: Draft) -> None:
+    """A version that is due is on its way, and an open barrier has its timer; of a leader only."""
+    if not draft.state.is_leader:
+        draft.cancel(TimerKind.DEBOUNCE)
+        draft.cancel(TimerKind.BARRIER)
+        return
+    state = draft.state
+    if _is_open(state) and not _missing(state) and state.plan is not None:
+        members = len(state.plan.members)
+        draft.because(ReasonKind.BARRIER_DONE, version=state.version, members=members)
+        draft.set(closed=state.version)
+        draft.records.append(CloseBarrier(state.version, BarrierPhase.DONE))
+    if not _is_open(draft.state):
+        draft.cancel(TimerKind.BARRIER)
+    else:
+        draft.cancel(TimerKind.BARRIER, but=state.version)
+        if not draft.runs(TimerKind.BARRIER, state.version):
+            draft.set_timer(TimerKind.BARRIER, state.version)
+    _debounce(draft)
+
+
+def _debounce(draft: Draft) -> None:
+    state = draft.state
+    cause = _due(state)
+    if not cause:
+        draft.cancel(TimerKind.DEBOUNCE)
+    elif state.computing < 0 and not state.publishing and not draft.runs(TimerKind.DEBOUNCE):
+        draft.because(ReasonKind.REBALANCE_DUE, cause=cause)
+        draft.set_timer(TimerKind.DEBOUNCE)
+
+
+def _due(state: ProcessorState) -> str:
+    """Why a further version is due; empty where none is."""
+    if not fits(state.plan, state.registrations):
+        return "The processors are not the members of the newest version"
+    if _is_timed_out(state):
+        return "The barrier timed out"
+    return "The inputs changed" if state.has_new_inputs else ""
+
+
+def _is_timed_out(state: ProcessorState) -> bool:
+    return state.barrier_phase is BarrierPhase.TIMED_OUT
+
+
+def _is_open(state: ProcessorState) -> bool:
+    return state.barrier_phase is BarrierPhase.NEW and state.closed != state.version
+
+
+def _missing(state: ProcessorState) -> list[str]:
+    """The members of the newest version that have not joined its barrier."""
+    joined = set() if state.barrier is None else set(state.barrier.joined)
+    members = () if state.plan is None else state.plan.members
+    return [m.processor_id for m in members if (m.processor_id, m.sequence) not in joined]

@@ -1,0 +1,316 @@
+"""What goes into the machine of one processor, and what comes out of it.
+
+PURE. Events are snapshots: what the shell read of a node, whole, or what befell the session or the
+work. The shell writes the records of a decision to ZooKeeper, in their order, then carries out its
+instructions. A write that ZooKeeper refuses is an event only where it is a publication: every other
+one is refused because a newer snapshot is on its way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.standalone.plan import Plan, Registration
+
+
+class BarrierPhase(Enum):
+    """The value of a barrier's node."""
+
+    NEW = "NEW"
+    DONE = "DONE"
+    TIMED_OUT = "TIMED_OUT"
+
+
+class TimerKind(Enum):
+    """What a timer is for. The shell knows how long each takes."""
+
+    DEBOUNCE = "debounce"
+    BARRIER = "barrier"
+    SESSION = "session"
+    DUPLICATE = "duplicate"
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """One timer; ``version``: of a barrier's, the version, else 0."""
+
+    kind: TimerKind
+    version: int = 0
+
+
+class EndCause(Enum):
+    """Why a processor ends."""
+
+    STOPPED = "stopped"
+    DUPLICATE = "duplicate"
+    FAILED = "failed"
+
+
+# --- events
+
+
+@dataclass(frozen=True, slots=True)
+class SessionBegun:
+    """A new session with ZooKeeper stands, and has no registration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """This processor's node is there, with this number."""
+
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorsSeen:
+    """All registrations, in the order of their numbers."""
+
+    registrations: tuple[Registration, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSeen:
+    """The newest version."""
+
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierSeen:
+    """The barrier of one version. ``joined``: (processor, number of its registration), sorted."""
+
+    version: int
+    phase: BarrierPhase
+    joined: tuple[tuple[ProcessorId, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """The answer to ``ComputeModel``.
+
+    ``registrations`` were read after the plan of version ``base``, so that a member of that plan
+    that is not among them has lost its session. The rest is as in ``plan.next_plan``.
+    """
+
+    base: int
+    registrations: tuple[Registration, ...]
+    assignment: Mapping[ProcessorId, tuple[TaskName, ...]]
+    fenced: Mapping[ProcessorId, int]
+    changed: frozenset[TaskName] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class PublishRefused:
+    """Another version than the expected one is the newest, or the own registration is gone."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class InputsChanged:
+    """Partition counts or configuration are not those of the newest version."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkStarted:
+    """The incarnation has fenced, checked the newest version, restored, and takes input."""
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkOvertaken:
+    """The incarnation found a newer generation in the newest version, and holds no task."""
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkStopped:
+    """No incarnation works; the stores of these tasks are open, committed, and no other is."""
+
+    held: tuple[TaskName, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkFailed:
+    """The incarnation has ended with an error, and holds no task."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnected:
+    """The connection is lost; the session may stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reconnected:
+    """The connection stands again, in the same session; each node is read again after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionExpired:
+    """The session is over, and the registration with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimerFired:
+    """The timer has come to its end."""
+
+    timer: Timer
+
+
+@dataclass(frozen=True, slots=True)
+class StopRequested:
+    """The user's program stops the processor."""
+
+
+Event = (
+    SessionBegun
+    | Registered
+    | ProcessorsSeen
+    | PlanSeen
+    | BarrierSeen
+    | Computed
+    | PublishRefused
+    | InputsChanged
+    | WorkStarted
+    | WorkOvertaken
+    | WorkStopped
+    | WorkFailed
+    | Disconnected
+    | Reconnected
+    | SessionExpired
+    | TimerFired
+    | StopRequested
+)
+
+
+# --- records: writes to ZooKeeper
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A node in ``processors``, one for each session; the answer, ``Registered``, has its number.
+
+    A session that has its node already, as an answer was lost, gets the number of that one.
+    """
+
+    processor_id: ProcessorId
+    location: Host
+
+
+@dataclass(frozen=True, slots=True)
+class Deregister:
+    """The node of this number is gone."""
+
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """In one transaction: leader's node is there, the newest version becomes the plan's.
+
+    It was the one before, and the barrier of the new one is NEW.
+    """
+
+    plan: Plan
+    leader: int
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """The processor, with this registration, holds nothing that the version gives to another."""
+
+    version: int
+    processor_id: ProcessorId
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class CloseBarrier:
+    """In one transaction: the version is the newest, its barrier was NEW and has this phase."""
+
+    version: int
+    phase: BarrierPhase
+
+
+@dataclass(frozen=True, slots=True)
+class WriteLocality:
+    """Each of the tasks was last at this location."""
+
+    tasks: tuple[TaskName, ...]
+    location: Host
+
+
+Record = Register | Deregister | Publish | Join | CloseBarrier | WriteLocality
+
+
+# --- instructions
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeModel:
+    """The shell reads the registrations and all else, runs the grouper, answers ``Computed``."""
+
+    base: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopWork:
+    """Commit and end the incarnation, if there is one; close all stores but those of ``keep``.
+
+    The answer is ``WorkStopped``. A second one before the answer replaces the first.
+    """
+
+    keep: tuple[TaskName, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StartWork:
+    """Begin as this incarnation: fence, check, restore what is not held, read input.
+
+    The answer is ``WorkStarted``, ``WorkOvertaken`` or ``WorkFailed``.
+    """
+
+    version: int
+    generation: int
+    tasks: tuple[TaskName, ...]
+    fence: tuple[Incarnation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RenewSession:
+    """The session is closed, and a new one begins; the answer is ``SessionBegun``."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimer:
+    """The timer runs from now, also where it ran before."""
+
+    timer: Timer
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTimer:
+    """The timer does not run."""
+
+    timer: Timer
+
+
+@dataclass(frozen=True, slots=True)
+class EndProcessor:
+    """The processor is over; ``text`` is one line for the user's program, empty without fault."""
+
+    cause: EndCause
+    text: str = ""
+
+
+Instruction = (
+    ComputeModel | StopWork | StartWork | RenewSession | SetTimer | CancelTimer | EndProcessor
+)

@@ -1,0 +1,173 @@
+"""All that one processor's machine knows, as a value, and one step's working copy of it.
+
+PURE. Rules for editing: timers are set and cancelled in ``Draft`` only; no field is a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.standalone.plan import Member, Plan, Registration, present
+from homeport.job_coordinator.standalone.protocol import (
+    BarrierPhase,
+    BarrierSeen,
+    CancelTimer,
+    EndCause,
+    Instruction,
+    Record,
+    SetTimer,
+    Timer,
+    TimerKind,
+)
+from homeport.job_coordinator.standalone.reasons import Reason, ReasonKind
+
+
+class Life(Enum):
+    """Where a processor is between its beginning and its end."""
+
+    OUT = "out"
+    REGISTERING = "registering"
+    MEMBER = "member"
+    LEAVING = "leaving"
+    ENDED = "ended"
+
+
+class WorkPhase(Enum):
+    """What the work does; ``IDLE``: no incarnation lives, stores may be held open."""
+
+    IDLE = "idle"
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The incarnation that works, or worked last.
+
+    ``generation``: the highest one that was ever started here; no lower or equal one starts again.
+    ``held``: the tasks whose stores are open. ``keep``: those that the stop under way leaves open.
+    """
+
+    phase: WorkPhase = WorkPhase.IDLE
+    generation: int = 0
+    held: tuple[TaskName, ...] = ()
+    keep: tuple[TaskName, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorState:
+    """The state between two events.
+
+    ``is_given_up``: the connection was away for as long as a session lasts.
+    ``joined``, ``closed``: the version whose barrier this registration has joined, or closed.
+    ``publishing``: the version whose publication is not answered, else 0.
+    ``computing``: the version that a computation goes from, -1 where none is under way.
+    ``has_new_inputs``: inputs changed since the last computation began.
+    """
+
+    processor_id: ProcessorId
+    location: Host
+    life: Life = Life.OUT
+    end: EndCause = EndCause.STOPPED
+    error: str = ""
+    is_connected: bool = False
+    is_given_up: bool = False
+    sequence: int | None = None
+    registrations: tuple[Registration, ...] = ()
+    plan: Plan | None = None
+    barrier: BarrierSeen | None = None
+    joined: int = 0
+    closed: int = 0
+    computing: int = -1
+    publishing: int = 0
+    has_new_inputs: bool = False
+    work: Work = Work()
+    timers: frozenset[Timer] = frozenset()
+
+    @property
+    def version(self) -> int:
+        """The newest version that was seen; 0 where there is none."""
+        return 0 if self.plan is None else self.plan.version
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether the first registration is its own; ZooKeeper has the last word at each write."""
+        first = self.registrations[0].sequence if self.registrations else None
+        return self.is_connected and self.sequence is not None and self.sequence == first
+
+    @property
+    def twin(self) -> Registration | None:
+        """The earlier registration with its processor id; None where there is none."""
+        if self.sequence is None:
+            return None
+        for registration in present(self.registrations):
+            if registration.processor_id == self.processor_id:
+                return registration if registration.sequence < self.sequence else None
+        return None
+
+    @property
+    def entry(self) -> Member | None:
+        """What the newest version says of its registration."""
+        return None if self.plan is None else self.plan.of(self.sequence)
+
+    @property
+    def barrier_phase(self) -> BarrierPhase | None:
+        """Of the newest version; None where its barrier was not seen yet."""
+        if self.barrier is None or self.barrier.version != self.version:
+            return None
+        return self.barrier.phase
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What one event led to. Records are written first, in their order."""
+
+    state: ProcessorState
+    records: tuple[Record, ...] = ()
+    instructions: tuple[Instruction, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+
+
+class Draft:
+    """A state being changed, and what the changes demand of the shell."""
+
+    def __init__(self, state: ProcessorState) -> None:
+        self.state = state
+        self.records: list[Record] = []
+        self.instructions: list[Instruction] = []
+        self.reasons: list[Reason] = []
+
+    def set(self, **changes: Any) -> None:  # noqa: ANN401 - values of fields
+        """These fields of the state have these values."""
+        self.state = replace(self.state, **changes)
+
+    def set_timer(self, kind: TimerKind, version: int = 0) -> None:
+        """The timer runs from now."""
+        timer = Timer(kind, version)
+        self.set(timers=self.state.timers | {timer})
+        self.instructions.append(SetTimer(timer))
+
+    def cancel(self, kind: TimerKind, *, but: int | None = None) -> None:
+        """No timer of the kind runs, but that of the version ``but``."""
+        for timer in sorted(self.state.timers, key=lambda t: t.version):
+            if timer.kind is kind and timer.version != but:
+                self.set(timers=self.state.timers - {timer})
+                self.instructions.append(CancelTimer(timer))
+
+    def runs(self, kind: TimerKind, version: int = 0) -> bool:
+        """Whether the timer runs."""
+        return Timer(kind, version) in self.state.timers
+
+    def because(self, kind: ReasonKind, **facts: object) -> None:
+        """The decision has this reason."""
+        self.reasons.append(Reason(kind, tuple(sorted(facts.items()))))
+
+    def decision(self) -> Decision:
+        """The end of the step."""
+        return Decision(
+            self.state, tuple(self.records), tuple(self.instructions), tuple(self.reasons)
+        )

@@ -1,0 +1,329 @@
+"""Coordination: the thread that runs one processor's machine.
+
+It takes what others put into one queue, calls ``machine.step``, writes the records, then carries
+out the instructions. What it decides itself is what a work's end means, and how long timers take.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import queue
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from homeport.config.declarations import all_keys as keys
+from homeport.config.settings.standalone_section import StandaloneConfig
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.standalone.machine import step
+from homeport.job_coordinator.standalone.protocol import (
+    CancelTimer,
+    ComputeModel,
+    Disconnected,
+    EndProcessor,
+    Event,
+    Instruction,
+    Publish,
+    Reconnected,
+    RenewSession,
+    SessionBegun,
+    SessionExpired,
+    SetTimer,
+    StartWork,
+    StopRequested,
+    StopWork,
+    Timer,
+    TimerFired,
+    TimerKind,
+    WorkFailed,
+    WorkOvertaken,
+    WorkStarted,
+    WorkStopped,
+)
+from homeport.job_coordinator.standalone.state import ProcessorState, WorkPhase
+from homeport.job_coordinator.zookeeper.parts import (
+    Planned,
+    Planner,
+    Tree,
+    Work,
+    WorkBegun,
+    WorkEnded,
+    WorkFenced,
+    WorkReport,
+)
+from homeport.job_coordinator.zookeeper.session import Connection
+
+_LOG = logging.getLogger(__name__)
+
+_LOOK_S = 0.05
+_IDLE_S = 1.0
+_OF_SESSION = (SessionBegun, Reconnected, Disconnected, SessionExpired)
+_AGAIN = frozenset({StopCause.UNAVAILABLE, StopCause.CUT_OFF, StopCause.LEASE_LOST})
+"""Ends that are no fault of the work's: the processor registers again, as a new generation."""
+_LEAVE = frozenset({StopCause.FINISHED, StopCause.SIGNALLED, StopCause.ORDERED})
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """How long the timers take, in ms; ``connection``: until a session stands at the start."""
+
+    debounce: int
+    barrier: int
+    connection: int
+
+    @classmethod
+    def of(cls, settings: StandaloneConfig) -> Times:
+        """What the configuration says."""
+        return cls(
+            settings.debounce_ms, settings.consensus_timeout_ms, settings.connection_timeout_ms
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    connection: Connection
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class _Confirmed:
+    incarnation: Incarnation
+    is_newest: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    cause: str
+
+
+_Item = _Seen | _Confirmed | _Broken | Planned | StopRequested
+
+
+class Coordination:
+    """``run`` once, in a thread of its own; all else may be called by any thread.
+
+    Args:
+        processor_id: of the processor. location: where it runs.
+        tree, work: its own. times: of timers.
+        note: gets the state after each step.
+    """
+
+    def __init__(
+        self,
+        processor_id: ProcessorId,
+        location: Host,
+        tree: Tree,
+        work: Work,
+        times: Times,
+        note: Callable[[ProcessorState], object] = lambda _state: None,
+    ) -> None:
+        self._items: queue.SimpleQueue[_Item] = queue.SimpleQueue()
+        self._state = ProcessorState(processor_id, location)
+        self._tree = tree
+        self._work = work
+        self._planner: Planner | None = None
+        self._times = times
+        self._note = note
+        self._connection = Connection()
+        self._timers: dict[Timer, float] = {}
+        self._model: JobModel | None = None
+        self._asks: Incarnation | None = None
+        self._stopped: list[WorkStopped] = []
+        self._end: EndProcessor | None = None
+
+    def run(self, planner: Planner) -> EndProcessor:
+        """Runs the processor to its end; afterwards nothing of it is left."""
+        self._planner = planner
+        begun_by = time.monotonic() + self._times.connection / 1000
+        try:
+            self._tree.begin(self)
+            while self._end is None:
+                self._take_next()
+                self._look_at_work()
+                self._fire_timers()
+                if self._connection.is_up:
+                    begun_by = math.inf
+                elif time.monotonic() > begun_by:
+                    self.broken(self._unanswered())
+                    begun_by = math.inf
+            return self._end
+        finally:
+            self._work.kill()
+            planner.close()
+            self._tree.close()
+
+    def _unanswered(self) -> str:
+        key, limit_ms = keys.JOB_COORDINATOR_ZK_CONNECTION_TIMEOUT_MS.name, self._times.connection
+        connect = keys.JOB_COORDINATOR_ZK_CONNECT.name
+        return (
+            f"{self._tree.name} does not answer within {key} ({limit_ms}): start it, or correct "
+            f"{connect}"
+        )
+
+    # --- put by other threads
+
+    def event(self, connection: Connection, event: Event) -> None:
+        """What was seen, or befell, in that state of the connection."""
+        self._items.put(_Seen(connection, event))
+
+    def confirmed(self, incarnation: Incarnation, *, is_newest: bool) -> None:
+        """Whether the incarnation may go on (safety I3)."""
+        self._items.put(_Confirmed(incarnation, is_newest))
+
+    def broken(self, cause: str) -> None:
+        """The one line that says why there is no going on."""
+        self._items.put(_Broken(cause))
+
+    def planned(self, answer: Planned) -> None:
+        """What a computation has come to."""
+        self._items.put(answer)
+
+    def stop(self) -> None:
+        """The processor commits, closes its stores, and leaves."""
+        self._items.put(StopRequested())
+
+    # --- the loop
+
+    def _take_next(self) -> None:
+        if self._stopped:
+            self._feed(self._stopped.pop())
+            return
+        limit_s = _IDLE_S if self._state.work.phase is WorkPhase.IDLE else _LOOK_S
+        due = min(self._timers.values(), default=math.inf) - time.monotonic()
+        try:
+            item = self._items.get(timeout=max(0.0, min(limit_s, due)))
+        except queue.Empty:
+            return
+        self._take(item)
+
+    def _take(self, item: _Item) -> None:
+        if isinstance(item, _Seen):
+            if isinstance(item.event, _OF_SESSION):
+                name = type(item.event).__name__
+                _LOG.info("processor %s, ZooKeeper: %s", self._state.processor_id, name)
+                self._connection = item.connection
+                self._feed(item.event)
+                self._ask()
+            elif item.connection is self._connection:
+                self._feed(item.event)
+        elif isinstance(item, _Confirmed):
+            self._take_confirmed(item)
+        elif isinstance(item, _Broken):
+            self._fail(item.cause)
+        elif isinstance(item, Planned):
+            self._model = item.model
+            self._feed(item.computed)
+        else:
+            self._feed(item)
+
+    def _take_confirmed(self, item: _Confirmed) -> None:
+        if item.incarnation != self._asks:
+            return
+        self._asks = None
+        if item.is_newest:
+            self._work.confirm(item.incarnation)
+        else:
+            self._work.kill()
+            self._feed(WorkOvertaken(item.incarnation.epoch))
+
+    def _fail(self, cause: str) -> None:
+        self._work.kill()
+        self._asks = None
+        self._feed(WorkFailed(cause))
+
+    def _look_at_work(self) -> None:
+        for report in self._work.look():
+            self._take_report(report)
+
+    def _take_report(self, report: WorkReport) -> None:
+        if isinstance(report, WorkFenced):
+            self._asks = report.incarnation
+            self._ask()
+        elif isinstance(report, WorkBegun):
+            self._feed(WorkStarted(report.incarnation.epoch))
+        else:
+            self._asks = None
+            self._take_end(report)
+
+    def _take_end(self, report: WorkEnded) -> None:
+        """What the end of the work means for the processor."""
+        if self._state.work.phase is WorkPhase.STOPPING:
+            self._feed(WorkStopped(()))
+        elif report.cause in _AGAIN:
+            _LOG.warning("the work ended (%s): %s", report.cause.value, report.text)
+            self._feed(WorkStopped(()))
+            self._connection = Connection()
+            self._feed(SessionExpired())
+            self._tree.renew()
+        elif report.cause in _LEAVE:
+            _LOG.info("the work ended (%s): the processor leaves", report.cause.value)
+            self._feed(WorkStopped(()))
+            self._feed(StopRequested())
+        else:
+            self._feed(WorkFailed(report.text))
+
+    def _ask(self) -> None:
+        if self._asks is not None and self._connection.is_up:
+            self._tree.confirm(self._asks)
+
+    def _fire_timers(self) -> None:
+        now = time.monotonic()
+        for timer in [timer for timer, due in self._timers.items() if due <= now]:
+            if self._timers.pop(timer, None) is not None:
+                self._feed(TimerFired(timer))
+
+    # --- a step
+
+    def _feed(self, event: Event) -> None:
+        decision = step(self._state, event)
+        self._state = decision.state
+        for reason in decision.reasons:
+            _LOG.info("processor %s: %s", self._state.processor_id, reason)
+        for record in decision.records:
+            self._tree.write(record, self._model if isinstance(record, Publish) else None)
+        for instruction in decision.instructions:
+            self._carry_out(instruction)
+        self._note(self._state)
+
+    def _carry_out(self, instruction: Instruction) -> None:
+        if isinstance(instruction, ComputeModel):
+            self._compute(instruction.base)
+        elif isinstance(instruction, StopWork):
+            if not self._work.stop():
+                self._stopped.append(WorkStopped(()))
+        elif isinstance(instruction, StartWork):
+            self._start(instruction)
+        elif isinstance(instruction, RenewSession):
+            self._connection = Connection()
+            self._tree.renew()
+        elif isinstance(instruction, SetTimer):
+            self._timers[instruction.timer] = time.monotonic() + self._takes_s(instruction.timer)
+        elif isinstance(instruction, CancelTimer):
+            self._timers.pop(instruction.timer, None)
+        else:
+            self._end = instruction
+
+    def _compute(self, base: int) -> None:
+        if self._planner is not None:
+            model = self._tree.model(base) if base else None
+            self._planner.compute(base, self._state.plan, model)
+
+    def _start(self, order: StartWork) -> None:
+        try:
+            self._work.start(order, self._tree.model(order.version), self._connection.lease)
+        except OSError as error:
+            self._fail(f"the work cannot be started: {error}")
+
+    def _takes_s(self, timer: Timer) -> float:
+        takes_ms = {
+            TimerKind.DEBOUNCE: self._times.debounce,
+            TimerKind.BARRIER: self._times.barrier,
+            TimerKind.SESSION: self._tree.session_timeout_ms,
+            # What is left of a predecessor goes with its session.
+            TimerKind.DUPLICATE: 2 * self._tree.session_timeout_ms,
+        }
+        return takes_ms[timer.kind] / 1000

@@ -1,0 +1,118 @@
+"""What the coordination of a processor works with: its tree, its work, its planner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.standalone.plan import Plan
+from homeport.job_coordinator.standalone.protocol import Computed, Record, StartWork
+from homeport.job_coordinator.zookeeper.session import SessionLease
+from homeport.job_coordinator.zookeeper.tree import Readings, Sink
+
+
+class Tree(Protocol):
+    """Where the processors of a job find each other. See ``ZooKeeperTree``."""
+
+    @property
+    def name(self) -> str:
+        """What it is, for errors."""
+
+    @property
+    def session_timeout_ms(self) -> int:
+        """How long a session that is silent is kept."""
+
+    def begin(self, sink: Sink) -> None:
+        """From now on ``sink`` gets what is seen."""
+
+    def write(self, record: Record, model: JobModel | None = None) -> None:
+        """The record is written, after all before it; ``model``: of a plan that is published."""
+
+    def confirm(self, incarnation: Incarnation) -> None:
+        """The sink gets whether the incarnation, which has fenced its list, may go on."""
+
+    def renew(self) -> None:
+        """The session is closed, and a new one begins."""
+
+    def model(self, version: int) -> JobModel:
+        """The JobModel of a version that was seen; it has no configuration."""
+
+    def readings(self) -> Readings:
+        """What a computation reads now."""
+
+    def close(self) -> None:
+        """What was to be written is, as far as can be; the session is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkFenced:
+    """The incarnation has fenced its list, and asks whether it may go on."""
+
+    incarnation: Incarnation
+
+
+@dataclass(frozen=True, slots=True)
+class WorkBegun:
+    """The incarnation takes input."""
+
+    incarnation: Incarnation
+
+
+@dataclass(frozen=True, slots=True)
+class WorkEnded:
+    """No incarnation lives; ``text``: one line of what it said last."""
+
+    incarnation: Incarnation
+    cause: StopCause
+    text: str = ""
+
+
+WorkReport = WorkFenced | WorkBegun | WorkEnded
+
+
+class Work(Protocol):
+    """The one incarnation of a processor, if there is one. To be used from one thread."""
+
+    def start(self, order: StartWork, model: JobModel, lease: SessionLease) -> None:
+        """It begins; it ends with its lease, whatever becomes of this process.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+
+    def stop(self) -> bool:
+        """It is to commit and end; whether there is one. The report of its end comes later."""
+
+    def kill(self) -> None:
+        """There is none, and no report of it comes."""
+
+    def confirm(self, incarnation: Incarnation) -> None:
+        """It may go on."""
+
+    def look(self) -> Sequence[WorkReport]:
+        """What is new; an end that takes too long is brought about."""
+
+
+class Planner(Protocol):
+    """Computes JobModels, in a thread of its own."""
+
+    def compute(self, base: int, plan: Plan | None, model: JobModel | None) -> None:
+        """The answer comes; an earlier one that is under way does not.
+
+        ``plan``, ``model``: of version ``base``; None before the first one.
+        """
+
+    def close(self) -> None:
+        """No answer comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The answer of a planner: for the machine, and the JobModel itself."""
+
+    computed: Computed
+    model: JobModel

@@ -1,0 +1,198 @@
+"""Sessions with ZooKeeper: a kazoo client, what befalls its connection, and the lease that it is.
+
+A callback of kazoo's only puts what it gets into a queue. Each state of the connection has a
+``Connection`` of its own: what was read or written in one that is over says nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+from kazoo.protocol.states import KazooState, KeeperState
+from kazoo.retry import KazooRetry
+
+from homeport.config.settings.standalone_section import StandaloneConfig
+from homeport.job_coordinator.clocks import boot_ms
+from homeport.job_coordinator.standalone.protocol import (
+    Disconnected,
+    Event,
+    Reconnected,
+    SessionBegun,
+    SessionExpired,
+)
+
+_LOG = logging.getLogger(__name__)
+
+_LEASE_PARTS = 5
+"""A lease ends a fifth of the session's time before the session can (safety C1)."""
+_PROBES = 6
+"""So often in a lease's time the session sends a question to ZooKeeper."""
+_STOPPED_S = 0.1
+
+
+class SessionLease:
+    """Until when the work of one session may run: ms on CLOCK_BOOTTIME."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._deadline_ms = 0
+        self._take: Callable[[int], None] | None = None
+
+    @property
+    def deadline_ms(self) -> int:
+        """When the work must be gone."""
+        with self._lock:
+            return self._deadline_ms
+
+    def renew(self, deadline_ms: int) -> None:
+        """It lasts until then; it never gets shorter."""
+        with self._lock:
+            self._deadline_ms = max(self._deadline_ms, deadline_ms)
+            if self._take is not None:
+                self._take(self._deadline_ms)
+
+    def hold(self, take: Callable[[int], None] | None) -> None:
+        """``take`` gets the deadline, now and whenever it changes; None: no callback does."""
+        with self._lock:
+            self._take = take
+            if take is not None:
+                take(self._deadline_ms)
+
+
+@dataclass(frozen=True, eq=False)
+class Connection:
+    """One state of the connection, between two changes; equal to itself alone."""
+
+    is_up: bool = False
+    lease: SessionLease = field(default_factory=SessionLease)
+
+
+Put = Callable[[Connection, Event], None]
+
+
+class Session:
+    """Sessions of one client, one after another. ``close`` in any case.
+
+    Args:
+        settings: servers and times.
+        put: gets what befalls the connection, in its order. A session has begun when its lease has.
+        broken: gets the one line that says why there is no going on.
+    """
+
+    def __init__(
+        self, settings: StandaloneConfig, put: Put, broken: Callable[[str], object]
+    ) -> None:
+        self._put = put
+        self._broken = broken
+        self._lock = threading.Lock()
+        self._connection = Connection()
+        self._is_begun = False
+        self._is_closed = False
+        self._stopped = threading.Event()
+        self.timeout_ms = settings.session_timeout_ms
+        self.client = KazooClient(
+            hosts=settings.connect,
+            timeout=settings.session_timeout_ms / 1000,
+            connection_retry=KazooRetry(max_tries=-1, max_delay=1.0),
+            command_retry=KazooRetry(max_tries=0),
+            logger=logging.getLogger("kazoo"),
+        )
+        self.client.add_listener(self._on_state)
+        self._note_negotiated_timeout()
+        self._prober = threading.Thread(target=self._probe, name="session-lease", daemon=True)
+
+    def begin(self) -> None:
+        """It connects, for as long as that takes."""
+        self.client.start_async()
+        self._prober.start()
+
+    def close(self) -> None:
+        """The session is over where ZooKeeper answers, else as soon as its time is over."""
+        with self._lock:
+            self._is_closed = True
+            self._connection = Connection()
+        self._stopped.set()
+        self.client.stop()
+        self.client.close()
+        self._prober.join()
+
+    @property
+    def connection(self) -> Connection:
+        """The present state of the connection."""
+        with self._lock:
+            return self._connection
+
+    @property
+    def session_id(self) -> int | None:
+        """ZooKeeper's number of the session; None while there is none."""
+        client_id = self.client.client_id
+        return None if client_id is None else int(client_id[0])
+
+    def _on_state(self, state: str) -> None:
+        """Kazoo's word of the connection becomes an event."""
+        with self._lock:
+            if self._is_closed:
+                return
+            was, is_begun = self._connection, self._is_begun
+            event: Event
+            if state == KazooState.CONNECTED:
+                lease = was.lease if is_begun else SessionLease()
+                self._connection, event = Connection(is_up=True, lease=lease), Reconnected()
+            elif state == KazooState.SUSPENDED:
+                self._connection, event = Connection(lease=was.lease), Disconnected()
+            else:
+                self._connection, event = Connection(), SessionExpired()
+                self._is_begun = False
+            if is_begun:  # else there is no session yet that has a lease
+                self._put(self._connection, event)
+        if self.client.client_state == KeeperState.AUTH_FAILED:
+            self._broken("ZooKeeper refuses this client's credentials")
+
+    def _note_negotiated_timeout(self) -> None:
+        """ZooKeeper may grant a shorter session than the requested one, and kazoo does not say so.
+
+        What it returns of a new connection is the time that it waits for an answer: two thirds.
+        """
+        connection: Any = self.client._connection  # noqa: SLF001 - as said above
+        connect = connection._connect  # noqa: SLF001 - as said above
+
+        def connected(*arguments: Any) -> Any:  # noqa: ANN401 - passed on as they come
+            read_timeout_ms, connect_timeout_ms = connect(*arguments)
+            self.timeout_ms = round(read_timeout_ms * 1.5)
+            return read_timeout_ms, connect_timeout_ms
+
+        connection._connect = connected  # noqa: SLF001 - as said above
+
+    def _probe(self) -> None:
+        """The lease follows ZooKeeper's answers, counted from sending (safety C1)."""
+        while not self._stopped.is_set():
+            connection, sent_ms = self.connection, boot_ms()
+            if connection.is_up:
+                try:
+                    self.client.exists_async("/").get()
+                except KazooException as error:
+                    _LOG.debug("no answer of ZooKeeper's: %r", error)
+                    self._stopped.wait(_STOPPED_S)
+                    continue
+                if self._answered(connection, sent_ms):
+                    continue
+            self._stopped.wait(_STOPPED_S)
+
+    def _answered(self, connection: Connection, sent_ms: int) -> bool:
+        """The lease is renewed, and the next question due; False where the answer says nothing."""
+        lasts_ms = self.timeout_ms - self.timeout_ms // _LEASE_PARTS
+        with self._lock:
+            if self._connection is not connection:
+                return False
+            connection.lease.renew(sent_ms + lasts_ms)
+            if not self._is_begun:
+                self._is_begun = True
+                self._put(connection, SessionBegun())
+        self._stopped.wait(lasts_ms / _PROBES / 1000)
+        return True

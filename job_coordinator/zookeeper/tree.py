@@ -1,0 +1,498 @@
+"""ZooKeeperTree: the nodes of one job, as the events and records of a standalone processor.
+
+Reads, and writes of records, run in one thread, in their order. Each is done within one state of
+the connection, or not at all as far as the machine is concerned: what a lost connection cost is
+looked for, and written again. So every write may happen twice, and the second one changes nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+from kazoo.exceptions import (
+    BadVersionError,
+    ConnectionClosedError,
+    ConnectionLoss,
+    KazooException,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    RolledBackError,
+    RuntimeInconsistency,
+    SessionExpiredError,
+    SessionMovedError,
+)
+
+from homeport.config.errors import UnavailableError, WireError
+from homeport.config.settings.standalone_section import StandaloneConfig
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.standalone import nodes
+from homeport.job_coordinator.standalone.plan import Plan, Registration
+from homeport.job_coordinator.standalone.protocol import (
+    BarrierPhase,
+    BarrierSeen,
+    CloseBarrier,
+    Deregister,
+    Event,
+    Join,
+    PlanSeen,
+    ProcessorsSeen,
+    Publish,
+    PublishRefused,
+    Reconnected,
+    Record,
+    Register,
+    Registered,
+    SessionBegun,
+    WriteLocality,
+)
+from homeport.job_coordinator.zookeeper.session import Connection, Session
+
+_LOG = logging.getLogger(__name__)
+
+_AWAY = (ConnectionLoss, SessionExpiredError, ConnectionClosedError, SessionMovedError)
+_REFUSED = (NoNodeError, NodeExistsError, BadVersionError, RolledBackError, RuntimeInconsistency)
+
+
+class Sink(Protocol):
+    """Where a tree puts what it has for the coordination. Called by other threads."""
+
+    def event(self, connection: Connection, event: Event) -> None:
+        """What was seen, or befell, in that state of the connection."""
+
+    def confirmed(self, incarnation: Incarnation, *, is_newest: bool) -> None:
+        """Whether the incarnation may go on (safety I3)."""
+
+    def broken(self, cause: str) -> None:
+        """The one line that says why there is no going on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """What a computation reads.
+
+    Shapes: ``version``: the newest one, read first; ``task_hosts`` {task: location}; ``fenced``
+    {processor: the generation in which it last reported to have fenced its list}.
+    """
+
+    version: int
+    registrations: tuple[Registration, ...]
+    task_hosts: Mapping[TaskName, Host]
+    fenced: Mapping[ProcessorId, int]
+
+
+class ZooKeeperTree:
+    """``begin`` once, ``close`` in any case.
+
+    Args:
+        settings: servers and times.
+        root: the job's node; what is above it is made too.
+    """
+
+    def __init__(self, settings: StandaloneConfig, root: str) -> None:
+        self._settings = settings
+        self._root = root
+        self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="zookeeper", daemon=True)
+        self._lock = threading.Lock()
+        self._plans: dict[int, tuple[Plan, JobModel]] = {}
+        self._members: dict[str, Registration] = {}
+        self._sink: Sink | None = None
+        self._session: Session | None = None
+
+    # --- for the coordination
+
+    def begin(self, sink: Sink) -> None:
+        """It connects; from now on ``sink`` gets what is seen."""
+        self._sink = sink
+        self._session = self._new_session()
+        self._thread.start()
+
+    def write(self, record: Record, model: JobModel | None = None) -> None:
+        """The record is written, after all before it; ``model``: of a plan that is published."""
+        self._tasks.put(partial(self._in_connection, partial(self._write, record, model)))
+
+    def confirm(self, incarnation: Incarnation) -> None:
+        """The tree has that it has fenced its list, if its generation stands in the newest plan.
+
+        Where that is not certain, as the connection is lost, there is no answer.
+        """
+        self._tasks.put(partial(self._in_connection, partial(self._confirm, incarnation)))
+
+    def renew(self) -> None:
+        """The session is closed, and a new one begins."""
+        self._tasks.put(self._renew)
+
+    def model(self, version: int) -> JobModel:
+        """The JobModel of a version that was seen; it has no configuration."""
+        with self._lock:
+            return self._plans[version][1]
+
+    @property
+    def name(self) -> str:
+        """What it is, for errors."""
+        return f"ZooKeeper at {self._settings.connect}"
+
+    @property
+    def session_timeout_ms(self) -> int:
+        """How long ZooKeeper keeps a session that is silent."""
+        session = self._session
+        return self._settings.session_timeout_ms if session is None else session.timeout_ms
+
+    def readings(self) -> Readings:
+        """What a computation reads now.
+
+        Raises:
+            UnavailableError: ZooKeeper does not answer.
+            WireError: a node holds what Homeport does not write.
+        """
+        try:
+            version, _ = self._newest()
+            registrations = self._registrations()
+            hosts = self._values(nodes.LOCALITY)
+            fenced = self._values(nodes.FENCED)
+        except _AWAY as error:
+            raise UnavailableError(f"{self.name}: {error!r}") from None
+        tasks = {TaskName(name): data for name, data in hosts.items()}
+        return Readings(
+            version,
+            registrations,
+            {task: nodes.decode_location(task, data) for task, data in tasks.items()},
+            {ProcessorId(p): nodes.decode_number(nodes.FENCED, p, d) for p, d in fenced.items()},
+        )
+
+    def close(self) -> None:
+        """All that was to be written is, if ZooKeeper answers; the session is over."""
+        session = self._session
+        if session is None:
+            return
+        if session.connection.is_up:
+            self._tasks.put(None)
+            self._thread.join(self.session_timeout_ms / 1000)
+        session.close()
+        self._tasks.put(None)
+        self._thread.join()
+
+    # --- the thread
+
+    def _run(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            task()
+
+    def _in_connection(self, act: Callable[[Connection], None]) -> None:
+        """``act`` within the present state of the connection; not at all where that is down."""
+        sink, session = self._parts()
+        connection = session.connection
+        if not connection.is_up:
+            return
+        try:
+            act(connection)
+        except _AWAY as error:
+            _LOG.info("the connection to ZooKeeper is lost: %r", error)
+        except WireError as error:
+            sink.broken(f"{self.name}, {self._root}: {error}")
+        except Exception as error:  # noqa: BLE001 - the thread would end, and nothing be seen
+            sink.broken(f"{self.name}, {self._root}: {error!r}")
+
+    def _parts(self) -> tuple[Sink, Session]:
+        if self._sink is None or self._session is None:
+            raise RuntimeError("the tree has not begun")
+        return self._sink, self._session
+
+    def _new_session(self) -> Session:
+        sink = self._sink
+        if sink is None:
+            raise RuntimeError("the tree has not begun")
+        session = Session(self._settings, self._on_connection, sink.broken)
+        session.begin()
+        return session
+
+    def _renew(self) -> None:
+        _, session = self._parts()
+        session.close()
+        self._session = self._new_session()
+
+    def _on_connection(self, connection: Connection, event: Event) -> None:
+        """The event goes on; all nodes are to be read in a connection that is up."""
+        if isinstance(event, SessionBegun):
+            # before the event, which may lead to a registration
+            self._tasks.put(partial(self._in_connection, self._make_nodes))
+        if self._sink is not None:
+            self._sink.event(connection, event)
+        if isinstance(event, SessionBegun | Reconnected):
+            self._look_at_plan()
+            self._look_at_processors()
+
+    def _put(self, connection: Connection, event: Event) -> None:
+        sink, _ = self._parts()
+        sink.event(connection, event)
+
+    # --- reading
+
+    def _path(self, *names: str) -> str:
+        return "/".join((self._root, *names))
+
+    @property
+    def _client(self) -> Any:  # noqa: ANN401 - kazoo has no types
+        return self._parts()[1].client
+
+    def _look_at_processors(self, *_event: object) -> None:
+        self._tasks.put(partial(self._in_connection, self._see_processors))
+
+    def _look_at_plan(self, *_event: object) -> None:  # and at its barrier
+        self._tasks.put(partial(self._in_connection, self._see_plan))
+
+    def _see_processors(self, connection: Connection) -> None:
+        found = self._registrations(self._look_at_processors)
+        self._put(connection, ProcessorsSeen(found))
+
+    def _see_plan(self, connection: Connection) -> None:
+        """The newest version, and its barrier, are seen; changes of both will be."""
+        version = self._newest(self._look_at_plan)[0]
+        if version == 0:
+            return
+        plan = self._plan(version)
+        if plan is None:
+            return  # others have replaced it ten times: the change of the newest is on its way
+        self._put(connection, PlanSeen(plan))
+        seen = self._barrier(version)
+        if seen is not None:
+            self._put(connection, seen)
+
+    def _registrations(self, watch: Callable[..., None] | None = None) -> tuple[Registration, ...]:
+        client = self._client
+        names = client.get_children(self._path(nodes.PROCESSORS), watch=watch)
+        found = {}
+        for name in names:
+            known = self._members.get(name)
+            if known is None:
+                with contextlib.suppress(NoNodeError):
+                    data, _ = client.get(self._path(nodes.PROCESSORS, name))
+                    known = nodes.decode_registration(name, data)
+            if known is not None:
+                found[name] = known
+        self._members = found
+        return tuple(sorted(found.values()))
+
+    def _newest(self, watch: Callable[..., None] | None = None) -> tuple[int, int]:
+        """(the newest version, how often the node that says it was written)."""
+        data, stat = self._client.get(self._path(nodes.JOB_MODELS), watch=watch)
+        return nodes.decode_version(data), stat.version
+
+    def _plan(self, version: int) -> Plan | None:
+        """The plan of a version; None where it is deleted."""
+        with self._lock:
+            known = self._plans.get(version)
+        if known is not None:
+            return known[0]
+        name = str(version)
+        try:
+            value, _ = self._client.get(self._path(nodes.JOB_MODELS, name))
+            segments = [
+                self._client.get(self._path(nodes.JOB_MODELS, name, segment))[0]
+                for segment in nodes.segment_names(version, value)
+            ]
+        except NoNodeError:
+            return None
+        plan, model = nodes.decode_plan(version, value, segments)
+        with self._lock:
+            self._plans[version] = plan, model
+            for old in sorted(self._plans)[: -nodes.KEPT_VERSIONS]:
+                del self._plans[old]
+        return plan
+
+    def _barrier(self, version: int) -> BarrierSeen | None:
+        client, path = self._client, self._path(nodes.BARRIERS, str(version))
+        try:
+            data, _ = client.get(path, watch=self._look_at_plan)
+            names = client.get_children(path, watch=self._look_at_plan)
+        except NoNodeError:
+            return None
+        found = self._data_of(path, names)
+        joined = [
+            (ProcessorId(nodes.unescaped(name)), nodes.decode_number(path, name, data))
+            for name, data in found.items()
+        ]
+        return BarrierSeen(version, nodes.decode_barrier(version, data), tuple(sorted(joined)))
+
+    def _values(self, folder: str) -> dict[str, bytes]:
+        """{text that a node below ``folder`` is named of: its value}."""
+        path = self._path(folder)
+        names = self._client.get_children(path)
+        return {nodes.unescaped(name): data for name, data in self._data_of(path, names).items()}
+
+    def _data_of(self, path: str, names: Iterable[str]) -> dict[str, bytes]:
+        """{name: value}; all requests go out at once, and what is gone is left out."""
+        asked = {name: self._client.get_async(f"{path}/{name}") for name in sorted(names)}
+        found: dict[str, bytes] = {}
+        for name, answer in asked.items():
+            with contextlib.suppress(NoNodeError):
+                found[name] = answer.get()[0]
+        return found
+
+    # --- writing
+
+    def _make_nodes(self, _connection: Connection) -> None:
+        client = self._client
+        client.ensure_path(self._root)
+        for folder in (nodes.PROCESSORS, nodes.BARRIERS, nodes.LOCALITY, nodes.FENCED):
+            client.ensure_path(self._path(folder))
+        with contextlib.suppress(NodeExistsError):
+            client.create(self._path(nodes.JOB_MODELS), nodes.encode_version(0))
+
+    def _write(self, record: Record, model: JobModel | None, connection: Connection) -> None:
+        if isinstance(record, Register):
+            self._register(record, connection)
+        elif isinstance(record, Deregister):
+            with contextlib.suppress(NoNodeError):
+                self._client.delete(self._path(nodes.PROCESSORS, nodes.node_name(record.sequence)))
+        elif isinstance(record, Publish):
+            if model is None:
+                raise RuntimeError("a plan is published with its JobModel")
+            self._publish(record, model, connection)
+        elif isinstance(record, Join):
+            self._join(record)
+        elif isinstance(record, CloseBarrier):
+            self._close_barrier(record)
+        else:
+            self._write_locality(record)
+
+    def _register(self, record: Register, connection: Connection) -> None:
+        """One node for a session: the one that is there, where an answer was lost."""
+        client, path = self._client, self._path(nodes.PROCESSORS)
+        own = self._parts()[1].session_id
+        for name in sorted(client.get_children(path)):
+            stat = client.exists(f"{path}/{name}")
+            if stat is not None and stat.ephemeralOwner == own:
+                self._put(connection, Registered(nodes.registration_number(name)))
+                return
+        data = nodes.encode_registration(Registration(0, record.processor_id, record.location))
+        made = client.create(f"{path}/{nodes.PREFIX}", data, ephemeral=True, sequence=True)
+        number = nodes.registration_number(made.rpartition("/")[2])
+        self._put(connection, Registered(number))
+
+    def _publish(self, record: Publish, model: JobModel, connection: Connection) -> None:
+        plan, client = record.plan, self._client
+        newest, written = self._newest()
+        if newest != plan.version - 1:
+            self._put(connection, PublishRefused(plan.version))
+            return
+        stored = nodes.encode_plan(plan, model, record.leader)
+        path = self._path(nodes.JOB_MODELS, str(plan.version))
+        self._write_segments(path, record.leader, stored.segments)
+        leader = self._path(nodes.PROCESSORS, nodes.node_name(record.leader))
+        transaction = client.transaction()
+        transaction.check(leader, 0)
+        value = nodes.encode_version(plan.version)
+        transaction.set_data(self._path(nodes.JOB_MODELS), value, version=written)
+        if client.exists(path) is None:
+            transaction.create(path, stored.value)
+        else:  # with segments; perhaps of a leader that came no further
+            transaction.set_data(path, stored.value)
+        barrier = self._path(nodes.BARRIERS, str(plan.version))
+        transaction.create(barrier, BarrierPhase.NEW.value.encode())
+        if not _is_done(transaction):
+            self._put(connection, PublishRefused(plan.version))
+            return
+        self._delete_old(plan.version)
+
+    def _write_segments(self, path: str, leader: int, segments: Sequence[bytes]) -> None:
+        if segments:
+            self._client.ensure_path(path)
+        for index, segment in enumerate(segments):
+            name = f"{path}/{nodes.segment_name(leader, index)}"
+            try:
+                self._client.create(name, segment)
+            except NodeExistsError:
+                self._client.set(name, segment)
+
+    def _delete_old(self, newest: int) -> None:
+        for folder in (nodes.JOB_MODELS, nodes.BARRIERS):
+            names = self._client.get_children(self._path(folder))
+            for version in nodes.versions_to_delete(names, newest):
+                with contextlib.suppress(NoNodeError, NotEmptyError):
+                    self._client.delete(self._path(folder, str(version)), recursive=True)
+
+    def _join(self, record: Join) -> None:
+        """Only while the own node is there: a late one does not take its successor's place."""
+        path = self._path(nodes.BARRIERS, str(record.version), nodes.escaped(record.processor_id))
+        value = nodes.encode_number(record.sequence)
+        own = self._path(nodes.PROCESSORS, nodes.node_name(record.sequence))
+        transaction = self._client.transaction()
+        transaction.check(own, 0)
+        if self._client.exists(path) is None:
+            transaction.create(path, value)
+        else:
+            transaction.set_data(path, value)
+        _is_done(transaction)
+
+    def _close_barrier(self, record: CloseBarrier) -> None:
+        newest, written = self._newest()
+        path = self._path(nodes.BARRIERS, str(record.version))
+        data, stat = self._client.get(path)
+        is_open = nodes.decode_barrier(record.version, data) is BarrierPhase.NEW
+        if newest != record.version or not is_open:
+            return
+        transaction = self._client.transaction()
+        transaction.check(self._path(nodes.JOB_MODELS), written)
+        transaction.set_data(path, record.phase.value.encode(), version=stat.version)
+        _is_done(transaction)
+
+    def _write_locality(self, record: WriteLocality) -> None:
+        value = record.location.encode()
+        paths = [self._path(nodes.LOCALITY, nodes.escaped(task)) for task in record.tasks]
+        answers = {path: self._client.set_async(path, value) for path in paths}
+        missing = [path for path, answer in answers.items() if not _is_there(answer)]
+        for made in [self._client.create_async(path, value) for path in missing]:
+            with contextlib.suppress(NodeExistsError):  # another processor's, a moment ago
+                made.get()
+
+    def _confirm(self, incarnation: Incarnation, _connection: Connection) -> None:
+        sink, _ = self._parts()
+        value = nodes.encode_number(incarnation.epoch)
+        path = self._path(nodes.FENCED, nodes.escaped(incarnation.processor_id))
+        while True:
+            newest, written = self._newest()
+            plan = self._plan(newest) if newest else None
+            members = () if plan is None else plan.members
+            if newest and plan is None:
+                continue  # it was replaced meanwhile, many times
+            if incarnation not in {member.incarnation for member in members}:
+                sink.confirmed(incarnation, is_newest=False)
+                return
+            transaction = self._client.transaction()
+            transaction.check(self._path(nodes.JOB_MODELS), written)
+            if self._client.exists(path) is None:
+                transaction.create(path, value)
+            else:
+                transaction.set_data(path, value)
+            if _is_done(transaction):
+                sink.confirmed(incarnation, is_newest=True)
+                return
+
+
+def _is_done(transaction: Any) -> bool:  # noqa: ANN401 - kazoo has no types
+    """Whether all of it was done; else nothing was, as something was not as it must be."""
+    results: Sequence[object] = transaction.commit()
+    faults = [result for result in results if isinstance(result, KazooException)]
+    others = [fault for fault in faults if not isinstance(fault, _REFUSED)]
+    if others:
+        raise others[0]
+    return not faults
+
+
+def _is_there(answer: Any) -> bool:  # noqa: ANN401 - kazoo has no types
+    try:
+        answer.get()
+    except NoNodeError:
+        return False
+    return True

@@ -1,0 +1,176 @@
+"""The small world of standalone processors: beginnings, faults and judgement."""
+
+from __future__ import annotations
+
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.standalone.plan import Plan, fits
+from homeport.job_coordinator.standalone.protocol import (
+    BarrierPhase,
+    Disconnected,
+    StopRequested,
+    Timer,
+    TimerFired,
+    TimerKind,
+    WorkStopped,
+)
+from homeport.job_coordinator.standalone.state import Life, WorkPhase
+from tests.exhaustive.judges import require
+from tests.exhaustive.standalone.by_itself import ALL, ByItself, Moves
+from tests.exhaustive.standalone.things import Process, Tree, World, with_process
+
+__all__ = ["ALL", "SmallWorld"]
+
+
+class SmallWorld(ByItself):
+    """What may happen besides, and what must hold."""
+
+    def settled(self) -> World:
+        """All run, each with its tasks."""
+        world, steps = self.begun(), 0
+        while not self.is_well(world):
+            _, world = next(self.free(world))
+            steps += 1
+            assert steps < 1000
+        return world
+
+    # --- what need not come, and faults
+
+    def relief(self, world: World) -> Moves:
+        """A dead process begins again; a cut one gives its session up, or ZooKeeper does."""
+        for index, process in enumerate(world.processes):
+            name = f"{self.ids[index]}{index}"
+            ended = self.state(process).life is Life.ENDED
+            if process.is_dead and not ended and "may_restart" in self._may and not process.session:
+                again = with_process(world, index, self._new(index))
+                yield f"{name} starts again", self._session_begun(again, index)
+            if process.is_cut:
+                timer = Timer(TimerKind.SESSION)
+                if timer in self.state(process).timers:
+                    yield f"{name} gives up", self.fed(world, index, TimerFired(timer))
+                if process.session:
+                    yield f"session of {name} ends", self._expired(world, index)
+                yield from self._of_work(world, index, name)
+
+    def faults(self, world: World) -> Moves:
+        """What is counted: deaths, lost sessions and connections, slowness, stops."""
+        for index, process in enumerate(world.processes):
+            name = f"{self.ids[index]}{index}"
+            if process.is_dead:
+                continue
+            if "may_die" in self._may:
+                yield f"{name} dies", self._dies(world, index)
+            if "may_expire" in self._may and process.session:
+                yield f"session of {name} ends", self._expired(world, index)
+            if "may_cut" in self._may and not process.is_cut and process.session:
+                yield f"{name} is cut off", self._cut(world, index)
+            if "may_stop" in self._may and self.state(process).life is not Life.LEAVING:
+                yield f"{name} is to stop", self.fed(world, index, StopRequested())
+            if "may_lose_work" in self._may and process.run and process.stop is None:
+                yield f"work of {name} ends by itself", self._without_work(world, index)
+            for timer in self.state(process).timers:
+                if (
+                    "is_slow" in self._may
+                    and timer.kind is TimerKind.BARRIER
+                    and not process.outbox
+                ):
+                    late = self.fed(world, index, TimerFired(timer))
+                    yield f"{name} waited for barrier {timer.version}", late
+
+    def _cut(self, world: World, index: int) -> World:
+        process = world.processes[index]._replace(is_cut=True, outbox=())
+        world = with_process(world, index, process)
+        if self.state(process).life is Life.ENDED:
+            return self._gone(world, index)
+        return self.fed(world, index, Disconnected())
+
+    def _without_work(self, world: World, index: int) -> World:
+        """As for want of Kafka: the processor gives its session up, and begins another one."""
+        process = world.processes[index]
+        if process.run is not None:
+            writers = world.writers - {self._incarnation(index, process.run)}
+            world = world._replace(writers=writers)
+        world = with_process(world, index, process._replace(run=None))
+        world = self._expired(self.fed(world, index, WorkStopped(())), index)
+        return self._learns_of_its_end(world, index)
+
+    def _dies(self, world: World, index: int) -> World:
+        process = world.processes[index]
+        dead = Process(self._new(index).machine, is_dead=True, session=process.session)
+        if process.run is None:
+            return with_process(world, index, dead)
+        writers = world.writers - {self._incarnation(index, process.run)}
+        return with_process(world._replace(writers=writers), index, dead)
+
+    # --- judgement
+
+    def judge(self, world: World) -> None:
+        """One owner of a task: among live sessions always, and for Kafka whatever went wrong."""
+        live: dict[TaskName, int] = {}
+        readers: dict[TaskName, list[Incarnation]] = {}
+        numbers = {n for n, _ in world.tree.nodes}
+        for index, process in enumerate(world.processes):
+            run = process.run
+            if run is None or run.done < 3:
+                continue
+            for task in run.order.tasks:
+                readers.setdefault(task, []).append(self._incarnation(index, run))
+                if run.number in numbers:
+                    require(task not in live, f"{task} is active twice in sessions that stand")
+                    live[task] = index
+        for task, found in readers.items():
+            writers = [i for i in found if i in world.writers]
+            require(len(writers) <= 1, f"Kafka takes writes of two incarnations of {task}")
+            newest = max(found, key=lambda i: i.epoch)
+            verdict = f"Kafka takes writes of an old owner of {task} after a newer one began"
+            require(not writers or writers[0] == newest, verdict)
+
+    def is_well(self, world: World) -> bool:
+        """Every process that lives is a member of the newest version, and has its tasks."""
+        tree = world.tree
+        living = [p for p in world.processes if not p.is_dead]
+        if any(p.session for p in world.processes if p.is_dead):
+            return False
+        if not living:
+            return True
+        return (
+            fits(tree.plan, self._registrations(tree))
+            and len(tree.nodes) == len(living)
+            and tree.phase is BarrierPhase.DONE
+            and all(self._is_settled(tree.plan, p) for p in living)
+            and self._is_complete(tree.plan)
+            and self._is_located(tree)
+        )
+
+    def _is_complete(self, plan: Plan | None) -> bool:
+        tasks = sorted(str(task) for m in plan.members for task in m.tasks) if plan else []
+        return tasks == sorted(self.tasks)
+
+    def _is_settled(self, plan: Plan | None, process: Process) -> bool:
+        state = self.state(process)
+        entry = plan.of(state.sequence) if plan else None
+        if process.outbox or process.is_cut or process.is_unaware or process.stop is not None:
+            return False
+        if entry is None or state.plan != plan or state.life is not Life.MEMBER:
+            return False
+        if not entry.tasks:
+            return process.run is None and state.work.phase is WorkPhase.IDLE
+        run = process.run
+        return run is not None and run.done == 3 and run.order.generation == entry.generation
+
+    def _is_located(self, tree: Tree) -> bool:
+        places = {r.sequence: r.location for r in self._registrations(tree)}
+        members = tree.plan.members if tree.plan else ()
+        wanted = {task: places[m.sequence] for m in members for task in m.tasks}
+        return wanted == dict(tree.locality)
+
+    def shown(self, world: World) -> list[str]:
+        """ZooKeeper, then each process with its machine."""
+        shown = [str(world.tree), f"writers {sorted(world.writers)}"]
+        for process in world.processes:
+            shown += [str(process), f"  {self.state(process)}"]
+        return shown
+
+    def states(self) -> str:
+        """How many states of the machine there are so far."""
+        return f"{len(self._states)} states of the machine"

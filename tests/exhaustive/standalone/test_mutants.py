@@ -1,0 +1,202 @@
+"""Tests of the search: each rule that is taken out is missed, with the shortest way to the harm.
+
+The machine's rules are replaced in the product; those of ZooKeeper's transactions and of an
+incarnation's start, which the search mirrors, are replaced there. ``pytest -v`` prints the ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pytest
+
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.standalone import leading, machine, plan
+from homeport.job_coordinator.standalone.plan import Member
+from homeport.job_coordinator.standalone.protocol import Join, Reconnected, WorkStopped
+from homeport.job_coordinator.standalone.state import Draft, Life, Work, WorkPhase
+from tests.exhaustive.mutants import Announce, Mutant, Patch
+from tests.exhaustive.search import Search
+from tests.exhaustive.standalone.small_world import SmallWorld
+from tests.exhaustive.standalone.test_search import world_of
+from tests.exhaustive.standalone.things import World
+
+TWICE = "active twice|Kafka takes writes"
+STUCK = "nothing leads to a good one"
+
+
+@dataclass(frozen=True)
+class ProcessorMutant(Mutant):
+    """A rule of standalone processors, and the worlds in which its absence is found."""
+
+    ids: str
+    kinds: tuple[str, ...]
+    faults: int
+    is_settled: bool
+
+    def search(self) -> None:
+        """All worlds are safe, and can all go well."""
+        rules = world_of(self.ids, *(self.kinds or ("may_die", "may_expire")))
+        start = rules.settled() if self.is_settled else rules.begun()
+        search: Search[World] = Search(rules, self.faults)
+        search.visit(start)
+
+
+MUTANTS: list[ProcessorMutant] = []
+
+
+def mutant(
+    verdict: str, ids: str = "pq", *kinds: str, faults: int = 1, is_settled: bool = True
+) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+    """The decorated patch is a mutant."""
+
+    def listed(patch: Callable[[Patch], None]) -> Callable[[Patch], None]:
+        MUTANTS.append(ProcessorMutant(patch, verdict, ids, kinds, faults, is_settled))
+        return patch
+
+    return listed
+
+
+@mutant(TWICE)
+def fence_no_predecessor(patch: Patch) -> None:
+    """Safety I1: an incarnation does not init the ids of those before it."""
+    patch.setattr(SmallWorld, "fences", False)
+
+
+@mutant(TWICE)
+def list_no_predecessor(patch: Patch) -> None:
+    """Safety I1: a plan has no list of incarnations to fence."""
+    patch.setattr(plan, "_suspects", lambda *_: {})
+
+
+@mutant(TWICE, "pq", "may_expire", is_settled=False)
+def check_no_version(patch: Patch) -> None:
+    """Safety I3: an incarnation begins without a look at the newest version."""
+    patch.setattr(SmallWorld, "checks", False)
+
+
+@mutant(TWICE + "|barrier is not done", is_settled=False, faults=0)
+def join_before_the_work_has_stopped(patch: Patch) -> None:
+    """A processor joins a barrier while it still holds what it loses."""
+    original = machine._holds_at_most
+
+    def hasty(draft: Draft, keep: tuple[TaskName, ...]) -> bool:
+        done = original(draft, keep)
+        state = draft.state
+        if not done and state.is_connected and state.sequence and state.joined < state.version:
+            draft.set(joined=state.version)
+            draft.records.append(Join(state.version, state.processor_id, state.sequence))
+        return done
+
+    patch.setattr(machine, "_holds_at_most", hasty)
+
+
+@mutant("barrier is not done|" + TWICE, is_settled=False, faults=0)
+def start_before_the_barrier(patch: Patch) -> None:
+    """A processor starts its tasks as soon as a version names them."""
+    patch.setattr(machine, "_is_in_force", lambda _state: True)
+
+
+@mutant("barrier is not done|" + TWICE, is_settled=False, faults=0)
+def close_the_barrier_at_once(patch: Patch) -> None:
+    """The leader waits for no member."""
+    patch.setattr(leading, "_missing", lambda _state: [])
+
+
+@mutant(TWICE + "|" + STUCK + "|a version that is not there", is_settled=False, faults=1)
+def publish_without_comparing(patch: Patch) -> None:
+    """Two leaders overwrite each other's versions."""
+    patch.setattr(SmallWorld, "compares_version", False)
+
+
+@mutant(STUCK, is_settled=False, faults=0)
+def keep_the_version_when_a_processor_goes(patch: Patch) -> None:
+    """No version is due when the members change."""
+    patch.setattr(leading, "fits", lambda plan, _registrations: plan is not None)
+
+
+@mutant(STUCK, "pq", "is_slow", is_settled=False)
+def leave_a_timed_out_barrier(patch: Patch) -> None:
+    """No version follows on one whose barrier timed out."""
+    patch.setattr(leading, "_is_timed_out", lambda _state: False)
+
+
+@mutant(STUCK, "p", "may_cut", is_settled=False)
+def write_once_only(patch: Patch) -> None:
+    """What may be lost with the connection is not written again."""
+    handlers = dict(machine._HANDLERS)
+    handlers[Reconnected] = lambda draft, _event: draft.set(is_connected=True)
+    patch.setattr(machine, "_HANDLERS", handlers)
+
+
+@mutant(STUCK, "p")
+def start_a_generation_twice(patch: Patch) -> None:
+    """A new session leaves the generation as it was, which does not start again (safety C4)."""
+    original = plan.next_plan
+
+    def kept(before: plan.Plan | None, *rest: object, **others: object) -> plan.Plan:
+        made = original(before, *rest, **others)  # type: ignore[arg-type]  # passed on
+        former = {m.processor_id: m for m in before.members} if before else {}
+
+        def as_before(member: Member) -> Member:
+            old = former.get(member.processor_id)
+            is_same = old is not None and old.tasks == member.tasks
+            return replace(member, generation=old.generation) if old and is_same else member
+
+        return replace(made, members=tuple(as_before(m) for m in made.members))
+
+    patch.setattr(leading, "next_plan", kept)
+
+
+@mutant("starts beside another|" + TWICE + "|" + STUCK, "p")
+def work_on_without_a_session(patch: Patch) -> None:
+    """The end of the session stops no work."""
+
+    def renewed(draft: Draft) -> None:
+        if draft.state.is_connected:
+            life = Life.OUT
+            draft.set(is_given_up=False, life=life, sequence=None, registrations=())
+            draft.set(work=replace(draft.state.work, phase=WorkPhase.IDLE, held=()))
+
+    patch.setattr(machine, "_begin_again", renewed)
+
+
+@mutant("starts beside another|" + TWICE, is_settled=False, faults=0)
+def take_a_stop_for_stopped(patch: Patch) -> None:
+    """The work counts as stopped when its stop is ordered."""
+    original = machine._holds_at_most
+
+    def at_once(draft: Draft, keep: tuple[TaskName, ...]) -> bool:
+        if not original(draft, keep):
+            draft.set(work=Work(generation=draft.state.work.generation))
+        return True
+
+    patch.setattr(machine, "_holds_at_most", at_once)
+    handlers = dict(machine._HANDLERS)
+    handlers[WorkStopped] = lambda _draft, _event: None
+    patch.setattr(machine, "_HANDLERS", handlers)
+
+
+@mutant(STUCK, "pp", faults=0, is_settled=False)
+def wait_for_a_twin_for_ever(patch: Patch) -> None:
+    """The second processor of an id never ends."""
+    patch.setattr(machine, "_await_twin", lambda _draft: None)
+
+
+_LONG = {"check_no_version", "publish_without_comparing"}
+_PARAMETERS = [
+    pytest.param(wrong, id=str(wrong), marks=[pytest.mark.long] if str(wrong) in _LONG else [])
+    for wrong in MUTANTS
+]
+
+
+@pytest.mark.parametrize("wrong", _PARAMETERS)
+def test_the_search_finds_what_a_missing_rule_does(
+    wrong: ProcessorMutant,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    announce: Announce,
+) -> None:
+    """The shortest way: fewest faults, then fewest moves."""
+    wrong.require_found(monkeypatch, request, announce)

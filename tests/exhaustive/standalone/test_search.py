@@ -1,0 +1,147 @@
+"""Standalone processors, searched exhaustively: every order of events, each fault at every point.
+
+In every world: no task is active twice in sessions that stand, Kafka takes writes of one owner and
+never of an old one, no version starts whose barrier is not done. From every world what happens by
+itself leads to one where each process that lives is a member of the newest version, with its tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.exhaustive.search import Search
+from tests.exhaustive.standalone.small_world import ALL, SmallWorld
+from tests.exhaustive.standalone.things import World
+
+Announce = Callable[[str], None]
+
+
+def world_of(ids: str, *kinds: str) -> SmallWorld:
+    """Processors with these ids, and these faults."""
+    return SmallWorld(tuple(ids), faults=frozenset(kinds))
+
+
+def searched(rules: SmallWorld, faults: int, announce: Announce, start: World) -> int:
+    """How many worlds there are, all of them as they must be."""
+    search: Search[World] = Search(rules, faults)
+    search.visit(start)
+    announce(search.stated())
+    return len(search.worlds)
+
+
+@pytest.mark.parametrize("faults", [1, 2, 3])
+def test_one_processor_alone_is_safe_and_heals(faults: int, announce: Announce) -> None:
+    """It leads itself; each kind of fault comes at every point, also in the middle of others."""
+    rules = world_of("p", *ALL)
+    assert searched(rules, faults, announce, rules.begun()) > 50
+
+
+def test_two_processors_may_begin_in_any_order(announce: Announce) -> None:
+    """Without faults: registrations, publications and barriers in every order."""
+    rules = world_of("pq", *ALL)
+    assert searched(rules, 0, announce, rules.begun()) > 1_000
+
+
+def test_two_processors_are_safe_and_heal_from_each_fault(announce: Announce) -> None:
+    """They run; then one dies, stops, is cut off, is slow or loses its session, at any point."""
+    rules = world_of("pq", *ALL)
+    assert searched(rules, 1, announce, rules.settled()) > 5_000
+
+
+def test_processors_whose_stores_close_at_each_stop_are_safe_and_heal(announce: Announce) -> None:
+    """As those do whose work is a child process."""
+    rules = world_of("pq", *ALL)
+    rules.keeps = False
+    assert searched(rules, 1, announce, rules.settled()) > 5_000
+    three = world_of("pqr", "may_die")
+    three.keeps = False
+    assert searched(three, 2, announce, three.settled()) > 1_000
+
+
+def test_work_that_ends_by_itself_begins_again_as_another_generation(announce: Announce) -> None:
+    """As for want of Kafka: its processor gives its session up, and registers again."""
+    rules = world_of("pq", "may_lose_work")
+    rules.keeps = False
+    assert searched(rules, 1, announce, rules.settled()) > 1_000
+
+
+def test_three_processors_may_lose_two(announce: Announce) -> None:
+    """The second, also the leader, dies at each point of what the first death sets off."""
+    rules = world_of("pqr", "may_die")
+    assert searched(rules, 2, announce, rules.settled()) > 1_000
+
+
+@pytest.mark.parametrize(
+    ("ids", "faults", "kinds"),
+    [
+        ("pq", 2, ("may_die", "may_stop")),
+        ("pq", 2, ("may_die", "is_slow")),
+        ("pqr", 1, ("may_die", "may_stop")),
+        pytest.param("pqr", 2, ("may_die", "may_stop"), marks=pytest.mark.long),
+    ],
+)
+def test_processors_may_die_and_be_stopped_within_each_other(
+    ids: str, faults: int, kinds: tuple[str, ...], announce: Announce
+) -> None:
+    """A stop in the middle of what a death sets off, a barrier that is slow, and the reverse."""
+    rules = world_of(ids, *kinds)
+    assert searched(rules, faults, announce, rules.settled()) > 100
+
+
+def test_of_twins_one_stays(announce: Announce) -> None:
+    """Z8: two processes of one id: the second ends, and the first one is not disturbed."""
+    rules = world_of("pp")
+    search: Search[World] = Search(rules, 0)
+    search.visit(rules.begun())
+    announce(search.stated())
+    ends = [w for w in search.worlds if rules.is_well(w)]
+    assert ends
+    assert all([p.is_dead for p in w.processes].count(False) == 1 for w in ends)
+
+
+@pytest.mark.long
+def test_two_processors_may_meet_a_lost_session_as_they_begin(announce: Announce) -> None:
+    """Before the first version stands, in it, and after it."""
+    rules = world_of("pq", "may_expire")
+    assert searched(rules, 1, announce, rules.begun()) > 10_000
+
+
+@pytest.mark.long
+def test_work_may_end_by_itself_while_a_processor_dies(announce: Announce) -> None:
+    """Its own, or the other one's, before or after."""
+    rules = world_of("pq", "may_lose_work", "may_die")
+    rules.keeps = False
+    assert searched(rules, 2, announce, rules.settled()) > 100_000
+
+
+@pytest.mark.long
+def test_two_processors_may_die_twice_and_begin_again(announce: Announce) -> None:
+    """Each also while it begins again after its first death."""
+    rules = world_of("pq", "may_die", "may_restart")
+    assert searched(rules, 2, announce, rules.settled()) > 100_000
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["may_expire", "may_cut"])
+def test_two_processors_may_lose_a_session_while_they_heal_from_another(
+    kind: str, announce: Announce
+) -> None:
+    """Or the connection: the same one twice, or each once, at any point."""
+    rules = world_of("pq", kind)
+    assert searched(rules, 2, announce, rules.settled()) > 300_000
+
+
+@pytest.mark.long
+def test_of_three_processors_one_may_lose_its_session(announce: Announce) -> None:
+    """Also the leader, while it works."""
+    rules = world_of("pqr", "may_expire")
+    assert searched(rules, 1, announce, rules.settled()) > 40_000
+
+
+@pytest.mark.long
+def test_twins_may_meet_a_fault(announce: Announce) -> None:
+    """The first one may die or lose its session: the second takes its place."""
+    rules = world_of("pp", "may_die", "may_expire")
+    assert searched(rules, 1, announce, rules.begun()) > 1_000

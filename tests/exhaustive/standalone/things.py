@@ -1,0 +1,64 @@
+"""What a searched world of standalone processors consists of: ZooKeeper, Kafka, processes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.standalone.plan import Plan
+from homeport.job_coordinator.standalone.protocol import BarrierPhase, Record, StartWork
+
+
+class Tree(NamedTuple):
+    """ZooKeeper; ``joined`` and ``phase`` are of the newest version's barrier.
+
+    ``nodes``: (number, index of the process) of each registration.
+    """
+
+    next_number: int = 1
+    nodes: tuple[tuple[int, int], ...] = ()
+    plan: Plan | None = None
+    phase: BarrierPhase = BarrierPhase.NEW
+    joined: frozenset[tuple[str, int]] = frozenset()
+    fenced: tuple[tuple[str, int], ...] = ()
+    locality: tuple[tuple[str, str], ...] = ()
+
+
+class Run(NamedTuple):
+    """An incarnation at work. ``done``: 0 nothing, 1 list fenced, 2 own id begun, 3 checked."""
+
+    order: StartWork
+    number: int
+    done: int = 0
+
+
+class Process(NamedTuple):
+    """One process: its machine, by number, and what the shell has not done yet.
+
+    ``is_dead``: nothing of it runs. ``session``: whether it has one for ZooKeeper. ``is_cut``: no
+    connection. ``is_unaware``: its session is over, and it does not know. ``stop``: what its work
+    leaves open, where a stop was ordered.
+    """
+
+    machine: int
+    is_dead: bool = False
+    session: bool = False
+    is_cut: bool = False
+    is_unaware: bool = False
+    outbox: tuple[Record, ...] = ()
+    run: Run | None = None
+    stop: tuple[str, ...] | None = None
+
+
+class World(NamedTuple):
+    """Everything. ``writers``: the incarnations that Kafka takes writes of."""
+
+    tree: Tree
+    processes: tuple[Process, ...]
+    writers: frozenset[Incarnation] = frozenset()
+
+
+def with_process(world: World, index: int, process: Process) -> World:
+    """The world with this process in its place."""
+    processes = (*world.processes[:index], process, *world.processes[index + 1 :])
+    return world._replace(processes=processes)

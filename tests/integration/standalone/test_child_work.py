@@ -1,0 +1,190 @@
+"""The work of a processor as a child process; the child is a program of the test's own."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from homeport.config.config import Config
+from homeport.container.standalone.child_work import ChildWork
+from homeport.job_coordinator.clocks import boot_ms
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import (
+    ContainerModel,
+    JobModel,
+    SystemStreamPartition,
+    TaskModel,
+)
+from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.standalone.protocol import StartWork
+from homeport.job_coordinator.zookeeper.parts import (
+    WorkBegun,
+    WorkEnded,
+    WorkFenced,
+    WorkReport,
+)
+from homeport.job_coordinator.zookeeper.session import SessionLease
+
+OWN, TASK = ProcessorId("p"), TaskName("Partition 0")
+KEYS = {
+    "job.name": "j",
+    "job.default.system": "kafka",
+    "task.class": "m:C",
+    "task.inputs": "kafka.in",
+    "task.shutdown.ms": "500",
+    "systems.kafka.consumer.bootstrap.servers": "a:1",
+}
+CHILD = """
+import os, signal, sys, threading
+from homeport.container.host.lease_memory import watch_lease
+from homeport.container.host.permit import Permit
+memory = watch_lease(os.environ)
+stopped = threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: None if "deaf" in sys.argv else os._exit(143))
+permit = Permit.from_json(sys.stdin.read())
+print(permit.incarnation, permit.fence, os.environ["HOMEPORT_LOCATION_ID"], flush=True)
+assert '"job.name":"j"' in permit.model.replace(" ", "")
+memory.say_fenced()
+while not memory.is_confirmed:
+    stopped.wait(0.01)
+memory.say_started()
+if "fails" in sys.argv:
+    print("error: poison found", flush=True)
+    os._exit(1)
+if "finishes" in sys.argv:
+    memory.say_finished()
+    os._exit(0)
+stopped.wait()
+"""
+
+Make = Callable[..., ChildWork]
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Iterator[Make]:
+    """Makes works; none has a child afterwards."""
+    made: list[ChildWork] = []
+
+    def make(*arguments: str, **keys: str) -> ChildWork:
+        config = Config({**KEYS, **keys})
+        command = (sys.executable, "-c", CHILD, *arguments)
+        work = ChildWork(OWN, Host("here"), config, tmp_path, os.environ, command)
+        made.append(work)
+        return work
+
+    yield make
+    for each in made:
+        each.kill()
+
+
+def begun(work: ChildWork, lease: SessionLease) -> None:
+    """Generation 7 has fenced, was confirmed, and works."""
+    model = JobModel(
+        Config({}),
+        {
+            OWN: ContainerModel(
+                OWN, {TASK: TaskModel(TASK, (SystemStreamPartition("kafka", "in", 0),), 0)}
+            )
+        },
+    )
+    fence = (Incarnation(OWN, 3),)
+    work.start(StartWork(9, 7, (TASK,), fence), model, lease)
+    assert next_of(work) == WorkFenced(Incarnation(OWN, 7))
+    work.confirm(Incarnation(OWN, 6))
+    assert list(work.look()) == []
+    work.confirm(Incarnation(OWN, 7))
+    assert next_of(work) == WorkBegun(Incarnation(OWN, 7))
+
+
+_UNREAD: dict[ChildWork, list[WorkReport]] = {}
+
+
+def next_of(work: ChildWork) -> WorkReport:
+    """Its next report."""
+    deadline, pause = time.monotonic() + 60, threading.Event()
+    unread = _UNREAD.setdefault(work, [])
+    while not unread:
+        assert time.monotonic() < deadline
+        unread += work.look()
+        pause.wait(0.01)
+    return unread.pop(0)
+
+
+def long_lease() -> SessionLease:
+    """One that lasts longer than the test."""
+    lease = SessionLease()
+    lease.renew(boot_ms() + 600_000)
+    return lease
+
+
+def test_a_child_gets_its_permit_and_ends_when_it_is_stopped(work: Make, tmp_path: Path) -> None:
+    """Its log has its generation's name."""
+    own = work()
+    assert not own.stop()
+    begun(own, long_lease())
+    assert own.stop()
+    end = next_of(own)
+    assert isinstance(end, WorkEnded)
+    assert end.cause is StopCause.ORDERED
+    said = (tmp_path / "container-7.log").read_text(encoding="utf-8")
+    assert said.startswith("Incarnation(processor_id='p', epoch=7) (Incarnation(processor_id='p'")
+    assert said.rstrip().endswith("here")
+    assert not own.stop()
+
+
+def test_a_child_ends_with_its_lease_and_a_lease_that_is_renewed_keeps_it(work: Make) -> None:
+    """Whatever its parent does meanwhile."""
+    lease = SessionLease()
+    lease.renew(boot_ms() + 600_000)
+    own = work()
+    begun(own, lease)
+    other = SessionLease()
+    other.renew(boot_ms())
+    own.look()
+    assert list(own.look()) == []  # another session's lease is not its own
+    short = SessionLease()
+    short.renew(boot_ms() + 1)
+    second = work()
+    model = JobModel(Config({}), {OWN: ContainerModel(OWN, {})})
+    second.start(StartWork(1, 1, (), ()), model, short)
+    ends = [report for report in [next_of(second)] if isinstance(report, WorkEnded)]
+    while not ends:
+        ends = [report for report in [next_of(second)] if isinstance(report, WorkEnded)]
+    assert ends[0].cause is StopCause.LEASE_LOST
+    assert ends[0].text.startswith("the session did not last")
+
+
+@pytest.mark.long
+def test_a_child_that_does_not_stop_is_killed(work: Make) -> None:
+    """After task.shutdown.ms."""
+    own = work("deaf")
+    begun(own, long_lease())
+    assert own.stop()
+    end = next_of(own)
+    assert isinstance(end, WorkEnded)
+    assert end.cause is StopCause.ORDERED
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("word", "cause", "text"),
+    [("fails", StopCause.FAILED, "poison found"), ("finishes", StopCause.FINISHED, "Incarnation")],
+)
+def test_an_end_has_its_cause_and_the_last_line(
+    work: Make, word: str, cause: StopCause, text: str
+) -> None:
+    """The line of a failure is what the processor ends with."""
+    own = work(word)
+    begun(own, long_lease())
+    end = next_of(own)
+    assert isinstance(end, WorkEnded)
+    assert end.cause is cause
+    assert end.text.startswith(text)
+    assert "; log " in end.text

@@ -1,0 +1,179 @@
+"""Processors as processes, with ZooKeeper and a broker: one dies, and the result is exact."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from standalone_jobs import StandaloneJob, standalone_job
+from zookeeper_server import ZooKeeperServer
+
+
+@pytest.fixture
+def job(kafka: str, tmp_path: Path, zookeeper: ZooKeeperServer) -> Iterator[StandaloneJob]:
+    """A job whose sessions last 3 s."""
+    more = {
+        "job.coordinator.zk.connect": zookeeper.connect,
+        "job.coordinator.zk.session.timeout.ms": "3000",
+        "job.debounce.time.ms": "300",
+    }
+    with standalone_job(kafka, tmp_path, more) as made:
+        yield made
+
+
+@pytest.fixture
+def local_job(kafka: str, tmp_path: Path) -> Iterator[StandaloneJob]:
+    """A job that needs no ZooKeeper."""
+    with standalone_job(kafka, tmp_path, {}) as made:
+        yield made
+
+
+def test_a_processor_takes_over_the_tasks_of_one_that_was_killed(job: StandaloneJob) -> None:
+    """SIGKILL of the process, whose container goes with it; every record counts once."""
+    job.produce(20)
+    one, two = job.processor("one"), job.processor("two")
+    job.until(lambda: job.started_by("one") > 0 and job.started_by("two") > 0)
+    job.until_counted()
+    before = job.started_by("two")
+    one.kill()
+    job.produce(20)
+    job.until(lambda: job.started_by("two") > before)
+    job.until_counted()
+    # The stores of both lie at one location, so that nothing is read that was committed before.
+    restored = [line for line in job.history("restore-finished") if line["processor_id"] == "two"]
+    assert restored[-1]["records"] == 0 or restored[-1]["kind"] != "full"
+    two.send_signal(signal.SIGTERM)
+    assert two.wait(60) == 0, job.logs()
+    assert job.counted() == job.sent
+
+
+@pytest.mark.long
+def test_a_whole_job_runs_in_one_process_without_zookeeper(local_job: StandaloneJob) -> None:
+    """Killed and started again it goes on where it was, as a new generation that fences the old."""
+    local_job.produce(10)
+    first = local_job.run("run-local", "local")
+    local_job.until_counted()
+    first.kill()
+    first.wait(60)
+    local_job.produce(10)
+    again = local_job.run("run-local", "local")
+    local_job.until_counted()
+    fenced = [line["fenced"] for line in local_job.history("fenced")]
+    assert fenced == [[], [{"processor_id": "0", "epoch": 1}]]
+    again.send_signal(signal.SIGTERM)
+    assert again.wait(60) == 0, local_job.logs()
+    assert local_job.counted() == local_job.sent
+
+
+@pytest.mark.long
+def test_processors_join_leave_and_die_and_each_record_counts_once(job: StandaloneJob) -> None:
+    """A third one joins, one is killed and comes back, one leaves in order."""
+    job.produce(20)
+    one, two = job.processor("one"), job.processor("two")
+    job.until(lambda: job.started_by("one") > 0 and job.started_by("two") > 0)
+    three = job.processor("three")
+    job.produce(20)
+    job.until(lambda: job.started_by("three") > 0)
+    job.until_counted()
+    two.kill()
+    job.produce(20)
+    job.until_counted()
+    before = job.started_by("two")
+    job.processor("two")
+    job.until(lambda: job.started_by("two") > before)
+    one.send_signal(signal.SIGTERM)
+    assert one.wait(60) == 0, job.logs()
+    job.produce(20)
+    job.until_counted()
+    three.send_signal(signal.SIGTERM)
+    assert three.wait(60) == 0, job.logs()
+    job.produce(20)
+    job.until_counted()
+
+
+@pytest.mark.long
+def test_a_processor_that_wakes_up_after_its_session_has_nothing_accepted(
+    job: StandaloneJob,
+) -> None:
+    """It stood still with its container, others took over; then it registers again."""
+    job.produce(20)
+    one = job.processor("one", "elsewhere")
+    job.until(lambda: job.started_by("one") > 0)
+    two = job.processor("two")
+    job.until(lambda: job.started_by("two") > 0 and job.started_by("one") > 1)
+    job.until_counted()
+    incarnations = job.history("started")
+    child = int(str([i["pid"] for i in incarnations if i["processor_id"] == "one"][-1]))
+    before = job.started_by("two"), job.started_by("one")
+    for pid in (one.pid, child):
+        os.kill(pid, signal.SIGSTOP)
+    job.produce(20)
+    job.until(lambda: job.started_by("two") > before[0])
+    job.until_counted()
+    for pid in (child, one.pid):
+        os.kill(pid, signal.SIGCONT)
+    job.produce(20)
+    job.until(lambda: job.started_by("one") > before[1])
+    job.until_counted()
+    assert two.poll() is None
+
+
+@pytest.mark.long
+def test_a_zookeeper_that_is_away_for_long_ends_all_work_and_then_it_goes_on(
+    job: StandaloneJob, zookeeper: ZooKeeperServer
+) -> None:
+    """No processor ends; each registers again, as a new generation."""
+    job.produce(20)
+    processors = [job.processor(name) for name in ("one", "two")]
+    job.until(lambda: job.started_by("one") > 0 and job.started_by("two") > 0)
+    job.until_counted()
+    before = job.started_by("one"), job.started_by("two")
+    zookeeper.kill()
+    try:
+        job.until(lambda: job.logs().count("the work ended (lease-lost)") == len(processors))
+        job.produce(20)
+    finally:
+        zookeeper.start()
+    job.until(lambda: job.started_by("one") > before[0] and job.started_by("two") > before[1])
+    job.until_counted()
+    assert all(process.poll() is None for process in processors)
+
+
+@pytest.mark.long
+def test_a_failing_task_ends_its_processor_with_one_line(job: StandaloneJob) -> None:
+    """The line is the container's; what is wrong with the record is wrong for the next one too."""
+    one = job.processor("one")
+    job.until(lambda: job.started_by("one") > 0)
+    producer = Producer({"bootstrap.servers": job.servers})
+    producer.produce(f"{job.name}-in", b"x", b"poison", partition=0)
+    assert producer.flush(60) == 0
+    assert one.wait(120) == 1
+    last = (job.folder / "one.log").read_text(encoding="utf-8").splitlines()[-1]
+    assert last.startswith("error: ")
+    assert "poison found" in last
+
+
+@pytest.mark.long
+def test_a_job_that_ran_under_another_tree_is_refused(job: StandaloneJob) -> None:
+    """Generations would recur: the line says what to do."""
+    job.produce(1)
+    one = job.processor("one")
+    job.until_counted()
+    one.send_signal(signal.SIGTERM)
+    assert one.wait(60) == 0
+    for arguments, word in (
+        (("run-local", "other", "--config=job.coordinator.zk.connect="), "zookeeper"),
+        (
+            ("run-processor", "again", "--config=job.coordinator.zk.root=/elsewhere"),
+            "another tree of zookeeper",
+        ),
+    ):
+        refused = job.run(*arguments)
+        assert refused.wait(120) == 1
+        last = (job.folder / f"{arguments[1]}.log").read_text("utf-8").splitlines()[-1]
+        assert last.startswith("error: job.id = '1': a job of this name and id has run under")
+        assert word in last

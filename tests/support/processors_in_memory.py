@@ -1,0 +1,223 @@
+"""Processors on a real ZooKeeper whose work and planner are of the test's own process."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from homeport.config.config import Config
+from homeport.config.settings.standalone_section import StandaloneConfig
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
+from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import JobModel, SystemStream
+from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.standalone.plan import Plan, present
+from homeport.job_coordinator.standalone.protocol import Computed, EndProcessor, StartWork
+from homeport.job_coordinator.standalone.state import ProcessorState, WorkPhase
+from homeport.job_coordinator.zookeeper.coordination import Coordination, Times
+from homeport.job_coordinator.zookeeper.parts import (
+    Planned,
+    WorkBegun,
+    WorkEnded,
+    WorkFenced,
+    WorkReport,
+)
+from homeport.job_coordinator.zookeeper.session import SessionLease
+from homeport.job_coordinator.zookeeper.tree import Readings, ZooKeeperTree
+
+DEADLINE_S = 60.0
+SESSION_MS = 1500
+
+
+def settings(
+    connect: str,
+    *,
+    session_ms: int = SESSION_MS,
+    connection_ms: int = 20_000,
+    consensus_ms: int = 20_000,
+) -> StandaloneConfig:
+    """Short times."""
+    return StandaloneConfig(connect, "/homeport", session_ms, connection_ms, consensus_ms, 50)
+
+
+def until(what: Callable[[], bool], story: Callable[[], object]) -> None:
+    """Returns when ``what`` holds."""
+    deadline = time.monotonic() + DEADLINE_S
+    pause = threading.Event()
+    while not what():
+        assert time.monotonic() < deadline, story()
+        pause.wait(0.02)
+
+
+class MemoryWork:
+    """Does what its orders say, at once."""
+
+    def __init__(self, processor_id: ProcessorId) -> None:
+        self._processor_id = processor_id
+        self._reports: list[WorkReport] = []
+        self.started: list[StartWork] = []
+        self.lease: SessionLease | None = None
+        self.running: Incarnation | None = None
+        self.stops_silently = False
+        self.killed = 0
+
+    def start(self, order: StartWork, model: JobModel, lease: SessionLease) -> None:
+        """It begins, and asks."""
+        assert tuple(sorted(model.containers[self._processor_id].tasks)) == order.tasks
+        self.started.append(order)
+        self.running, self.lease = Incarnation(self._processor_id, order.generation), lease
+        self._reports.append(WorkFenced(self.running))
+
+    def stop(self) -> bool:
+        """It ends, or seems to hang."""
+        if self.running is None:
+            return False
+        if not self.stops_silently:
+            self.end(StopCause.ORDERED)
+        return True
+
+    def end(self, cause: StopCause) -> None:
+        """It ends so."""
+        if self.running is not None:
+            self._reports.append(WorkEnded(self.running, cause, "the work's last line"))
+        self.running = None
+
+    def kill(self) -> None:
+        """There is none."""
+        self.killed += self.running is not None
+        self.running = None
+        self._reports = []
+
+    def confirm(self, incarnation: Incarnation) -> None:
+        """It takes input."""
+        if incarnation == self.running:
+            self._reports.append(WorkBegun(incarnation))
+
+    def look(self) -> Sequence[WorkReport]:
+        """What is new."""
+        found, self._reports = self._reports, []
+        return found
+
+
+class MemoryPlanner:
+    """Computes at once, by the grouper of standalone jobs, without Kafka."""
+
+    def __init__(
+        self, tasks: int, readings: Callable[[], Readings], put: Callable[[Planned], None]
+    ) -> None:
+        self._tasks = tasks
+        self._readings = readings
+        self._put = put
+
+    def compute(
+        self,
+        base: int,
+        plan: Plan | None,
+        model: JobModel | None,  # noqa: ARG002 - of the protocol
+    ) -> None:
+        """The answer is put."""
+        found = self._readings()
+        if found.version != base:
+            return  # as the planner of Kafka's jobs
+        processors = present(found.registrations)
+        members = () if plan is None else plan.members
+        before = PreviousAssignment(
+            task_processors={task: m.processor_id for m in members for task in m.tasks},
+            task_hosts=found.task_hosts,
+            processor_hosts={r.processor_id: r.location for r in processors},
+        )
+        config = Config(
+            {
+                "job.name": "j",
+                "job.default.system": "kafka",
+                "task.class": "m:C",
+                "task.inputs": "kafka.in",
+                "task.name.grouper.factory": "group-by-container-ids",
+                "job.host-affinity.enabled": "true",
+                "systems.kafka.consumer.bootstrap.servers": "a:1",
+            }
+        )
+        counts = {SystemStream("kafka", "in"): self._tasks}
+        made = calculate_job_model(config, counts, before, [r.processor_id for r in processors])
+        assignment = {p: tuple(sorted(c.tasks)) for p, c in made.containers.items()}
+        self._put(Planned(Computed(base, found.registrations, assignment, found.fenced), made))
+
+    def close(self) -> None:
+        """Nothing goes on."""
+
+
+@dataclass
+class Processor:
+    """One processor; ``close`` in any case."""
+
+    name: str
+    settings: StandaloneConfig
+    root: str
+    tasks: int = 4
+    location: str = "nm1"
+    ended: EndProcessor | None = None
+    state: ProcessorState | None = None
+    work: MemoryWork = field(init=False)
+
+    def __post_init__(self) -> None:
+        """It begins."""
+        own = ProcessorId(self.name)
+        self.work = MemoryWork(own)
+        self.tree = ZooKeeperTree(self.settings, self.root)
+        self.coordination = Coordination(
+            own,
+            Host(self.location),
+            self.tree,
+            self.work,
+            Times.of(self.settings),
+            self._note,
+        )
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        put = self.coordination.planned
+        self.ended = self.coordination.run(MemoryPlanner(self.tasks, self.tree.readings, put))
+
+    def _note(self, state: ProcessorState) -> None:
+        self.state = state
+
+    @property
+    def held(self) -> frozenset[TaskName]:
+        """The tasks that it works on."""
+        state = self.state
+        if state is None or state.work.phase is not WorkPhase.RUNNING:
+            return frozenset()
+        return frozenset(state.work.held)
+
+    @property
+    def generation(self) -> int:
+        """Of the work that runs or ran last."""
+        return 0 if self.state is None else self.state.work.generation
+
+    def join(self) -> EndProcessor:
+        """Its end."""
+        self._thread.join(DEADLINE_S)
+        assert self.ended is not None, self.state
+        return self.ended
+
+    def close(self) -> None:
+        """It is gone."""
+        self.coordination.stop()
+        self._thread.join(DEADLINE_S)
+
+
+def shared(processors: Sequence[Processor], tasks: int = 4) -> bool:
+    """Whether the processors work on all tasks, each on as many as the others, but for one."""
+    sizes = [len(p.held) for p in processors]
+    every = frozenset(task for p in processors for task in p.held)
+    return sum(sizes) == len(every) == tasks and max(sizes) - min(sizes) <= 1
+
+
+def story(processors: Sequence[Processor]) -> str:
+    """What each is at."""
+    return "\n".join(str(p.state) for p in processors)

@@ -1,0 +1,176 @@
+"""A counting job on a real broker whose processors a test starts itself, as processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from check_history.reading import values_in
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from stream_containers import COUNTER, until_led
+
+DEADLINE_S = 120.0
+PARTITIONS = 4
+_HOMEPORT = "homeport.job_coordinator.cli.homeport"
+
+
+@dataclass
+class StandaloneJob:
+    """Counts each key of its input; ``close`` in any case."""
+
+    servers: str
+    folder: Path
+    name: str
+    config: Path
+    sent: Counter[str] = field(default_factory=Counter)
+    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def run(
+        self, command: str, name: str, *arguments: str, location: str = "here"
+    ) -> subprocess.Popen[bytes]:
+        """``homeport COMMAND`` of the job runs; its log is ``<name>.log`` in the job's folder."""
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(self.folder / "package"),
+            "LOGGED_STORE_BASE_DIR": str(self.folder / f"stores-{location}"),
+        }
+        work = f"--work-dir={self.folder / 'work'}"
+        with (self.folder / f"{name}.log").open("ab") as log:
+            process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", _HOMEPORT, command, f"--config-path={self.config}"),
+                    *(work, *arguments),
+                ],
+                cwd=self.folder,
+                env=environment,
+                stdout=log,
+                stderr=log,
+            )
+        self.started.append(process)
+        return process
+
+    def processor(self, name: str, location: str = "here") -> subprocess.Popen[bytes]:
+        """A processor of that id."""
+        more = ("--processor-id", name, "--config", f"job.location-id={location}")
+        return self.run("run-processor", name, *more, location=location)
+
+    def produce(self, rounds: int) -> None:
+        """So many records for each of three keys of each partition."""
+        producer = Producer({"bootstrap.servers": self.servers, "enable.idempotence": True})
+        for number in range(rounds):
+            for partition in range(PARTITIONS):
+                key = f"{partition}-{number % 3}"
+                self.sent[key] += 1
+                producer.produce(f"{self.name}-in", b"x", key.encode(), partition=partition)
+        assert producer.flush(DEADLINE_S) == 0
+
+    def counted(self) -> Counter[str]:
+        """{key: its last committed count}."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.servers,
+                "group.id": "test",
+                "isolation.level": "read_committed",
+                "enable.partition.eof": True,
+                "enable.auto.commit": False,
+                "fetch.wait.max.ms": 10,
+            }
+        )
+        found: Counter[str] = Counter()
+        for partition in range(PARTITIONS):
+            consumer.assign([TopicPartition(f"{self.name}-out", partition, 0)])
+            while (message := consumer.poll(DEADLINE_S)) is not None:
+                error = message.error()
+                if error is not None:
+                    assert error.code() == KafkaError._PARTITION_EOF
+                    break
+                found[(message.key() or b"").decode()] = int(message.value() or b"0")
+        consumer.close()
+        return found
+
+    def until_counted(self) -> None:
+        """Each key was counted as often as it was sent; no more is ever said."""
+        self.until(lambda: self.counted() == self.sent, lambda: (self.counted(), self.sent))
+
+    def until(self, what: Callable[[], bool], story: Callable[[], object] = str) -> None:
+        """Returns when ``what`` holds; fails with the logs of all processors where it does not."""
+        deadline = time.monotonic() + DEADLINE_S
+        pause = threading.Event()
+        while not what():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{story()}\n{self.logs()}")
+            pause.wait(0.1)
+
+    def logs(self) -> str:
+        """What all processors and containers have said."""
+        files = [*self.folder.glob("*.log"), *self.folder.glob("work/*/*.log")]
+        return "\n".join(f"--- {f.name}\n{f.read_text(encoding='utf-8')}" for f in sorted(files))
+
+    def history(self, event: str) -> list[dict[str, object]]:
+        """The lines of one event, in the order of time."""
+        files = self.folder.glob("stores-*/*/.history/*.jsonl")
+        found = [line for file in files for line in values_in(file) if line["event"] == event]
+        return sorted(found, key=lambda line: line["ts_ms"])
+
+    def started_by(self, name: str) -> int:
+        """How many incarnations of the processor have started."""
+        return sum(line["processor_id"] == name for line in self.history("started"))
+
+    def close(self) -> None:
+        """No process is left."""
+        for process in self.started:
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+                process.wait(DEADLINE_S)
+
+
+@contextmanager
+def standalone_job(
+    servers: str, folder: Path, more: Mapping[str, str], code: str = COUNTER
+) -> Iterator[StandaloneJob]:
+    """A job for a block. ``more``: further keys."""
+    name = f"job{uuid.uuid4().hex[:10]}"
+    keys = {
+        "job.name": name,
+        "job.default.system": "kafka",
+        "task.class": "user_job:Counter",
+        "task.inputs": f"kafka.{name}-in",
+        "task.transaction.ms": "50",
+        "systems.kafka.consumer.bootstrap.servers": servers,
+        "systems.kafka.samza.offset.default": "oldest",
+        "systems.kafka.default.stream.replication.factor": "1",
+        "stores.counts.factory": "rocksdb",
+        "stores.counts.changelog": f"kafka.{name}-changelog",
+        "stores.counts.key.serde": "string",
+        "stores.counts.msg.serde": "long",
+        **more,
+    }
+    path = folder / "job.properties"
+    path.write_text("".join(f"{k}={v}\n" for k, v in keys.items()), encoding="utf-8")
+    (folder / "package").mkdir()
+    (folder / "package" / "user_job.py").write_text(
+        code.replace('"out"', f'"{name}-out"'), encoding="utf-8"
+    )
+    admin = AdminClient({"bootstrap.servers": servers})
+    topics = [NewTopic(f"{name}-{kind}", PARTITIONS, 1) for kind in ("in", "out")]
+    for future in admin.create_topics(topics).values():
+        future.result(DEADLINE_S)
+    for topic in topics:
+        for partition in range(PARTITIONS):
+            until_led(admin, TopicPartition(topic.topic, partition))
+    job = StandaloneJob(servers, folder, name, path)
+    try:
+        yield job
+    finally:
+        job.close()

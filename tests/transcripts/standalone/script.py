@@ -1,0 +1,177 @@
+"""A transcript of one processor's machine: ``>`` lines are events, the answers stand below them.
+
+The words of an event: ``session begins``, ``registered 1``, ``processors 1=p 2=q``, ``plan 1: p#1@1
+t u to-fence q2; q#2@1``, ``barrier 1 NEW p#1``, ``computed p=t,u q= fenced p1``, ``refused 2``,
+``inputs changed``, ``started 1``, ``overtaken 1``, ``stopped t,u``, ``failed <text>``,
+``disconnected``, ``reconnected``, ``expired``, ``time is over: barrier 1``, ``stop``. ``begin p``
+starts from nothing, and a line ``computed`` may begin with a base: ``computed from 3``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.standalone import protocol as wire
+from homeport.job_coordinator.standalone.machine import step
+from homeport.job_coordinator.standalone.plan import Member, Plan, Registration
+from homeport.job_coordinator.standalone.state import Decision, ProcessorState
+
+_PLAIN: dict[str, wire.Event] = {
+    "session begins": wire.SessionBegun(),
+    "inputs changed": wire.InputsChanged(),
+    "disconnected": wire.Disconnected(),
+    "reconnected": wire.Reconnected(),
+    "expired": wire.SessionExpired(),
+    "stop": wire.StopRequested(),
+}
+
+
+def played(text: str) -> str:
+    """``text`` with its answers made again; ValueError for a line that is no event."""
+    state = _begun("p")
+    lines: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("  "):
+            continue
+        lines.append(line)
+        if line.startswith("> begin "):
+            state = _begun(line.removeprefix("> begin "))
+        elif line.startswith("> "):
+            try:
+                event = _event(line.removeprefix("> "), state)
+            except (KeyError, ValueError) as error:
+                raise ValueError(f"line {number}: {line}: {error}") from error
+            decision = step(state, event)
+            assert step(state, event) == decision
+            lines += [f"  {answer}" for answer in _answers(decision)]
+            state = decision.state
+    return "\n".join(lines) + "\n"
+
+
+def _begun(name: str) -> ProcessorState:
+    return ProcessorState(ProcessorId(name), Host(f"at-{name}"))
+
+
+def _event(line: str, state: ProcessorState) -> wire.Event:  # noqa: PLR0911 - one line per kind
+    if line in _PLAIN:
+        return _PLAIN[line]
+    verb, _, rest = line.partition(" ")
+    if verb in {"registered", "refused", "started", "overtaken"}:
+        kinds: dict[str, Callable[[int], wire.Event]] = {
+            "registered": wire.Registered,
+            "refused": wire.PublishRefused,
+            "started": wire.WorkStarted,
+            "overtaken": wire.WorkOvertaken,
+        }
+        return kinds[verb](int(rest))
+    if verb == "processors":
+        return wire.ProcessorsSeen(_registrations(rest))
+    if verb == "plan":
+        return wire.PlanSeen(_plan(rest))
+    if verb == "barrier":
+        version, phase, *joined = rest.split()
+        names = tuple(sorted((ProcessorId(p), int(n)) for p, n in (j.split("#") for j in joined)))
+        return wire.BarrierSeen(int(version), wire.BarrierPhase[phase], names)
+    if verb == "computed":
+        return _computed(rest, state)
+    if verb == "stopped":
+        return wire.WorkStopped(_tasks(rest))
+    if verb == "failed":
+        return wire.WorkFailed(rest)
+    if line.startswith("time is over: "):
+        kind, _, version = line.removeprefix("time is over: ").partition(" ")
+        return wire.TimerFired(wire.Timer(wire.TimerKind(kind), int(version or 0)))
+    raise ValueError("no event")
+
+
+def _tasks(text: str) -> tuple[TaskName, ...]:
+    return tuple(TaskName(t) for t in text.replace(",", " ").split())
+
+
+def _registrations(text: str) -> tuple[Registration, ...]:
+    pairs = (item.split("=") for item in text.split())
+    return tuple(Registration(int(n), ProcessorId(p), Host(f"at-{p}")) for n, p in pairs)
+
+
+def _plan(text: str) -> Plan:
+    version, _, members = text.partition(": ")
+    return Plan(int(version), tuple(_member(item) for item in members.split("; ")))
+
+
+def _member(text: str) -> Member:
+    name, _, rest = text.partition(" ")
+    tasks, _, fence = rest.partition("to-fence ")
+    found = re.fullmatch(r"(\w+)#(\d+)@(\d+)", name)
+    if found is None:
+        raise ValueError(f"no member: {name}")
+    id_, sequence, generation = found[1], int(found[2]), int(found[3])
+    fences = tuple(Incarnation(ProcessorId(f[0]), int(f[1:])) for f in fence.split())
+    return Member(ProcessorId(id_), sequence, generation, _tasks(tasks), fences)
+
+
+def _computed(text: str, state: ProcessorState) -> wire.Computed:
+    text, _, fenced = text.partition(" fenced ")
+    base = state.version
+    if text.startswith("from "):
+        _, number, text = text.split(" ", 2)
+        base = int(number)
+    text, _, others = text.partition(" with ")
+    there = _registrations(others) if others else state.registrations
+    groups = {ProcessorId(p): _tasks(t) for p, t in (item.split("=") for item in text.split())}
+    reports = {ProcessorId(item[0]): int(item[1:]) for item in fenced.split()}
+    return wire.Computed(base, there, groups, reports)
+
+
+def _answers(decision: Decision) -> list[str]:
+    answers = [f"because  {reason}" for reason in decision.reasons]
+    answers += [f"write    {_words_of(record)}" for record in decision.records]
+    answers += [f"order    {_words_of(order)}" for order in decision.instructions]
+    state = decision.state
+    work = state.work
+    held = f", holds {' '.join(work.held)}" if work.held else ""
+    leads = ", leads" if state.is_leader else ""
+    answers.append(f"{state.life.value}{leads}, work {work.phase.value}@{work.generation}{held}")
+    return answers
+
+
+def _words_of(what: wire.Record | wire.Instruction) -> str:  # noqa: C901, PLR0911, PLR0912 - one case per kind
+    match what:
+        case wire.Publish(plan, leader):
+            return f"plan {plan.version}, of leader {leader}: " + "; ".join(
+                map(_shown, plan.members)
+            )
+        case wire.Join(version, processor_id, sequence):
+            return f"{processor_id}#{sequence} joins barrier {version}"
+        case wire.CloseBarrier(version, phase):
+            return f"barrier {version} is {phase.value}"
+        case wire.WriteLocality(tasks, location):
+            return f"{' '.join(tasks)} at {location}"
+        case wire.StartWork(version, generation, tasks, fence):
+            fences = "".join(f" {i.processor_id}{i.epoch}" for i in fence) or " none"
+            tasks_ = " ".join(tasks)
+            return f"start @{generation} of version {version}: {tasks_}, after fencing{fences}"
+        case wire.StopWork(keep):
+            return f"stop work, keep {' '.join(keep) or 'nothing'}"
+        case wire.SetTimer(timer):
+            return f"timer {timer.kind.value} {timer.version or ''}".rstrip()
+        case wire.CancelTimer(timer):
+            return f"no timer {timer.kind.value} {timer.version or ''}".rstrip()
+        case wire.EndProcessor(cause, text):
+            return f"end, {cause.value}" + (f": {text}" if text else "")
+        case wire.Register(processor_id, location):
+            return f"register {processor_id} at {location}"
+        case wire.Deregister(sequence):
+            return f"registration {sequence} goes"
+        case wire.ComputeModel(base):
+            return f"compute the version after {base}"
+        case wire.RenewSession():
+            return "a new session"
+
+
+def _shown(member: Member) -> str:
+    fence = "".join(f" {i.processor_id}{i.epoch}" for i in member.fence)
+    name = f"{member.processor_id}#{member.sequence}@{member.generation}"
+    return " ".join((name, *member.tasks)) + (f" to-fence{fence}" if fence else "")

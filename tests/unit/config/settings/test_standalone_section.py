@@ -1,0 +1,143 @@
+"""What the configuration says of processors that users start."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.config.config import Config
+from homeport.config.declarations.standalone_keys import LOCAL, YARN, ZOOKEEPER
+from homeport.config.errors import ConfigError
+from homeport.config.settings.standalone_section import (
+    StandaloneConfig,
+    location_id,
+    require_coordinator,
+    require_never_standalone,
+)
+
+CONNECT = {"job.coordinator.zk.connect": "a:1,b:2/x"}
+
+
+def test_samzas_defaults_hold() -> None:
+    """Times are Samza's; the root is the document's zkBaseRootPath."""
+    assert StandaloneConfig.of(Config(CONNECT)) == StandaloneConfig(
+        "a:1,b:2", "/x/homeport", 30_000, 60_000, 40_000, 20_000
+    )
+
+
+REFUSED = [
+    (
+        {"job.coordinator.zk.connect": " "},
+        (
+            "job.coordinator.zk.connect is missing: processors find each other by ZooKeeper; "
+            "write host:port of its servers, or run the job by homeport run-local"
+        ),
+    ),
+    (
+        {"job.coordinator.zk.connect": "a:1,b:x"},
+        (
+            "job.coordinator.zk.connect = 'a:1,b:x': 'b:x' is not of the form host:port; "
+            "write host:port of each server, separated by commas"
+        ),
+    ),
+    (
+        {"job.coordinator.zk.connect": "a:70000"},
+        (
+            "job.coordinator.zk.connect = 'a:70000': 'a:70000' is not of the form host:port; "
+            "write host:port of each server, separated by commas"
+        ),
+    ),
+    (
+        {"job.hotstandby.enabled": "true"},
+        (
+            "job.hotstandby.enabled = 'true': processors that users start have no standbys "
+            "yet; write false, or run the job by run-job on YARN"
+        ),
+    ),
+    (
+        {"job.coordinator.zk.root": "jobs"},
+        (
+            "job.coordinator.zk.root = 'jobs': it must be a path in ZooKeeper, such as "
+            "/homeport; write names, each behind a slash"
+        ),
+    ),
+    (
+        {"job.coordinator.zk.root": "/jobs/"},
+        (
+            "job.coordinator.zk.root = '/jobs/': it must be a path in ZooKeeper, such as "
+            "/homeport; write names, each behind a slash"
+        ),
+    ),
+    (
+        {"job.coordinator.zk.root": "/zookeeper/jobs"},
+        (
+            "job.coordinator.zk.root = '/zookeeper/jobs': that path is ZooKeeper's own; write "
+            "another one"
+        ),
+    ),
+    (
+        {"job.coordinator.factory": "yarn"},
+        (
+            "job.coordinator.factory = 'yarn': homeport run-processor needs zookeeper; start "
+            "the job by run-job, or remove the key"
+        ),
+    ),
+    (
+        {"job.coordinator.factory": "raft"},
+        (
+            "job.coordinator.factory = 'raft': it must be one of yarn, zookeeper, local, "
+            "org.apache.samza.zk.ZkJobCoordinatorFactory, "
+            "org.apache.samza.standalone.PassthroughJobCoordinatorFactory; write zookeeper"
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("more", "line"), REFUSED)
+def test_what_cannot_be_is_refused_in_one_line(more: dict[str, str], line: str) -> None:
+    """With key, value, rule and remedy."""
+    with pytest.raises(ConfigError) as caught:
+        StandaloneConfig.of(Config({**CONNECT, **more}))
+    assert str(caught.value) == line
+
+
+@pytest.mark.parametrize("servers", ["a", "a,b:2", "[::1]:2181, 10.0.0.1:1", "a.b-c:65535"])
+def test_servers_are_names_or_addresses_with_or_without_a_port(servers: str) -> None:
+    """As ZooKeeper's clients take them."""
+    made = StandaloneConfig.of(Config({"job.coordinator.zk.connect": servers}))
+    assert (made.connect, made.root) == (servers, "/homeport")
+
+
+def test_each_command_takes_its_own_coordinator_and_none() -> None:
+    """Samza's Java names mean what they mean there."""
+    zookeeper = "org.apache.samza.zk.ZkJobCoordinatorFactory"
+    local = "org.apache.samza.standalone.PassthroughJobCoordinatorFactory"
+    for given, wanted in ((zookeeper, ZOOKEEPER), (local, LOCAL), ("yarn", YARN), ("", YARN)):
+        require_coordinator(Config({"job.coordinator.factory": given}), wanted)
+    with pytest.raises(ConfigError, match="run-job needs yarn; start the job by homeport run-pro"):
+        require_coordinator(Config({"job.coordinator.factory": zookeeper}), YARN)
+
+
+def test_a_job_that_processors_ran_does_not_run_on_yarn() -> None:
+    """Its generations are transactional ids that epochs would use again."""
+    require_never_standalone(Config({}))
+    require_never_standalone(Config({"job.coordinator.factory": "org.example.Other"}))
+    with pytest.raises(ConfigError) as caught:
+        require_never_standalone(Config({"job.coordinator.factory": "local"}))
+    assert str(caught.value) == (
+        "job.coordinator.factory = 'local': homeport run-local has run a job of this name and id, "
+        "and could still write; give the job another job.id"
+    )
+
+
+def test_a_location_is_the_host_a_text_or_a_variable() -> None:
+    """A host has one spelling; what the user writes is left as it is."""
+    assert location_id(Config({}), {}, " NM1 ") == "nm1"
+    assert location_id(Config({"job.location-id": "Rack 1"}), {}, "h") == "Rack 1"
+    named = Config({"job.location-id": "env:NODE"})
+    assert location_id(named, {"NODE": " n1 "}, "h") == "n1"
+    with pytest.raises(ConfigError) as caught:
+        location_id(named, {"NODE": " "}, "h")
+    assert str(caught.value) == (
+        "job.location-id = 'env:NODE': the environment variable 'NODE' must say where this "
+        "processor runs; set NODE, or write the location itself"
+    )

@@ -1,0 +1,183 @@
+"""A job of one processor: its folder is its tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError, StoreError
+from homeport.container.standalone.local_tree import LocalTree
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import (
+    ContainerModel,
+    JobModel,
+    SystemStreamPartition,
+    TaskModel,
+)
+from homeport.job_coordinator.standalone.machine import step
+from homeport.job_coordinator.standalone.protocol import (
+    Computed,
+    ComputeModel,
+    Event,
+    Instruction,
+    Publish,
+    SetTimer,
+    StartWork,
+    StopRequested,
+    StopWork,
+    TimerFired,
+    TimerKind,
+    WorkStarted,
+    WorkStopped,
+)
+from homeport.job_coordinator.standalone.state import Life, ProcessorState
+from homeport.job_coordinator.zookeeper.session import Connection
+
+OWN, TASK, HERE = ProcessorId("0"), TaskName("Partition 0"), Host("here")
+MODEL = JobModel(
+    Config({}),
+    {OWN: ContainerModel(OWN, {TASK: TaskModel(TASK, (SystemStreamPartition("k", "in", 0),), 0)})},
+)
+
+
+@dataclass
+class Driven:
+    """The machine on the tree; all that it orders is done at once."""
+
+    tree: LocalTree
+    state: ProcessorState = field(default_factory=lambda: ProcessorState(OWN, HERE))
+    queue: list[Event] = field(default_factory=list)
+    started: list[StartWork] = field(default_factory=list)
+    answers: list[tuple[Incarnation, bool]] = field(default_factory=list)
+
+    def event(self, connection: Connection, event: Event) -> None:
+        """What the tree sees."""
+        assert connection.is_up
+        self.queue.append(event)
+
+    def confirmed(self, incarnation: Incarnation, *, is_newest: bool) -> None:
+        """What the tree answers."""
+        self.answers.append((incarnation, is_newest))
+
+    def broken(self, cause: str) -> None:
+        """A local tree has no such end."""
+        raise AssertionError(cause)
+
+    def run(self, *events: Event) -> None:
+        """Until nothing is left to do."""
+        self.queue += events
+        while self.queue:
+            decision = step(self.state, self.queue.pop(0))
+            self.state = decision.state
+            for record in decision.records:
+                self.tree.write(record, MODEL if isinstance(record, Publish) else None)
+            for instruction in decision.instructions:
+                self._carry_out(instruction)
+
+    def _carry_out(self, instruction: Instruction) -> None:
+        if isinstance(instruction, SetTimer):
+            timer = instruction.timer
+            if timer in self.state.timers and timer.kind is TimerKind.DEBOUNCE:
+                self.queue.append(TimerFired(timer))
+        elif isinstance(instruction, ComputeModel):
+            found = self.tree.readings()
+            assert found.version == instruction.base, "it computes before it has seen the newest"
+            answer = Computed(instruction.base, found.registrations, {OWN: (TASK,)}, found.fenced)
+            self.queue.append(answer)
+        elif isinstance(instruction, StartWork):
+            self.started.append(instruction)
+            assert self.tree.model(instruction.version).containers.keys() == {OWN}
+            self.tree.confirm(Incarnation(OWN, instruction.generation))
+            self.queue.append(WorkStarted(instruction.generation))
+        elif isinstance(instruction, StopWork):
+            self.queue.append(WorkStopped(()))
+
+
+def driven(folder: Path) -> Driven:
+    """A processor that has begun in the folder, and works."""
+    made = Driven(LocalTree(folder))
+    made.tree.acquire()
+    made.tree.begin(made)
+    made.run()
+    return made
+
+
+def test_a_generation_never_recurs_and_fences_the_one_before(tmp_path: Path) -> None:
+    """Whether the process before has left in order, or was killed."""
+    first = driven(tmp_path / "job")
+    assert [(s.generation, s.fence) for s in first.started] == [(1, ())]
+    first.tree.close()  # as the end of the process does
+    second = driven(tmp_path / "job")
+    assert [(s.generation, s.fence) for s in second.started] == [(2, (Incarnation(OWN, 1),))]
+    assert second.tree.readings().task_hosts == {TASK: HERE}
+    assert second.answers == [(Incarnation(OWN, 2), True)]
+    second.run(StopRequested())
+    assert second.state.life is Life.ENDED
+    second.tree.close()
+    third = driven(tmp_path / "job")
+    assert [(s.generation, s.fence) for s in third.started] == [(3, (Incarnation(OWN, 2),))]
+    third.tree.close()
+
+
+def test_an_incarnation_that_is_not_the_newest_does_not_go_on(tmp_path: Path) -> None:
+    """And nothing is noted of it."""
+    made = driven(tmp_path)
+    made.tree.confirm(Incarnation(OWN, 7))
+    assert made.answers[-1] == (Incarnation(OWN, 7), False)
+    assert made.tree.readings().fenced == {OWN: 1}
+    made.tree.close()
+
+
+def test_a_new_session_is_a_new_registration(tmp_path: Path) -> None:
+    """As after work that ended for want of Kafka."""
+    made = driven(tmp_path)
+    made.tree.renew()
+    assert made.tree.readings().registrations == ()
+    with pytest.raises(StoreError, match="there is no version 9"):
+        made.tree.model(9)
+    made.tree.close()
+
+
+def test_two_processes_do_not_run_one_job(tmp_path: Path) -> None:
+    """The second one says where the first one is."""
+    first, second = LocalTree(tmp_path), LocalTree(tmp_path)
+    first.acquire()
+    with pytest.raises(ConfigError) as caught:
+        second.acquire()
+    assert str(caught.value) == (
+        f"--work-dir = {str(tmp_path)!r}: another process runs this job there; stop that one"
+    )
+    first.close()
+    second.acquire()
+    second.close()
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(ConfigError, match="it must be a folder that can be written"):
+        LocalTree(tmp_path / "file").acquire()
+
+
+NO_BASE64 = '{"registrations": 1, "version": 1, "plan": "abc"}'
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1", '{"registrations": "x"}', NO_BASE64])
+def test_a_damaged_file_is_never_taken_for_none(tmp_path: Path, text: str) -> None:
+    """A generation could recur; the line names the file."""
+    (tmp_path / "coordination.json").write_text(text, encoding="utf-8")
+    tree = LocalTree(tmp_path)
+    for _ in range(2):  # the folder is free after the first refusal
+        with pytest.raises(StoreError, match=r"coordination\.json"):
+            tree.acquire()
+    tree.close()
+
+
+def test_a_plan_that_was_not_saved_whole_changes_nothing(tmp_path: Path) -> None:
+    """A file that was being written is not looked at."""
+    made = driven(tmp_path)
+    made.tree.close()
+    (tmp_path / "coordination.tmp").write_text("{", encoding="utf-8")
+    again = driven(tmp_path)
+    assert again.started[0].generation == 2
+    again.tree.close()

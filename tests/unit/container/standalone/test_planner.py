@@ -1,0 +1,102 @@
+"""The leader's planner, before it comes to Kafka."""
+
+from __future__ import annotations
+
+import queue
+
+from processors_in_memory import until
+
+from homeport.config.config import Config
+from homeport.config.errors import WireError
+from homeport.container.standalone.planner import JobPlanner, remodelled
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import (
+    ContainerModel,
+    JobModel,
+    SystemStreamPartition,
+    TaskModel,
+)
+from homeport.job_coordinator.zookeeper.parts import Planned
+from homeport.job_coordinator.zookeeper.tree import Readings
+
+
+class Answers:
+    """Keeps what comes."""
+
+    def __init__(self) -> None:
+        self.found: queue.SimpleQueue[Planned | str] = queue.SimpleQueue()
+
+    def planned(self, answer: Planned) -> None:
+        """A JobModel."""
+        self.found.put(answer)
+
+    def broken(self, cause: str) -> None:
+        """Why there is none."""
+        self.found.put(cause)
+
+
+def test_a_version_that_its_machine_has_not_seen_yet_makes_an_order_void() -> None:
+    """No computation begins from a base that was replaced, and no fault of it counts."""
+    answers, versions = Answers(), iter([3, 4])
+
+    def readings() -> Readings:
+        version = next(versions)
+        if version == 4:
+            raise WireError("a foreign node")
+        return Readings(version, (), {}, {})
+
+    planner = JobPlanner(Config({}), readings, answers)  # no configuration: it would fail
+    planner.compute(2, None, None)
+    until(lambda: planner._order is None, lambda: planner._order)
+    planner.compute(3, None, None)
+    assert answers.found.get(timeout=60) == "a foreign node"
+    planner.close()
+
+
+def test_a_fault_of_an_order_that_was_replaced_does_not_count() -> None:
+    """The machine gave another one meanwhile."""
+    answers, begun, go = Answers(), queue.SimpleQueue[int](), queue.SimpleQueue[str]()
+
+    def readings() -> Readings:
+        begun.put(1)
+        raise WireError(go.get(timeout=60))
+
+    planner = JobPlanner(Config({}), readings, answers)
+    planner.compute(1, None, None)
+    begun.get(timeout=60)
+    planner.compute(2, None, None)
+    go.put("the first")
+    go.put("the second")
+    assert answers.found.get(timeout=60) == "the second"
+    planner.close()
+
+
+def test_a_fault_of_the_program_ends_the_processor_and_not_the_thread_alone() -> None:
+    """The machine would wait for its answer for ever."""
+    answers = Answers()
+
+    def readings() -> Readings:
+        raise KeyError("jobModels")
+
+    planner = JobPlanner(Config({}), readings, answers)
+    planner.compute(1, None, None)
+    assert answers.found.get(timeout=60) == "KeyError: 'jobModels'"
+    planner.close()
+
+
+def model_of(**inputs: tuple[int, ...]) -> JobModel:
+    """A task for each name, with these partitions; all in one container."""
+    tasks = {
+        TaskName(name): TaskModel(
+            TaskName(name), tuple(SystemStreamPartition("kafka", "in", n) for n in numbers), 0
+        )
+        for name, numbers in inputs.items()
+    }
+    return JobModel(Config({}), {ProcessorId("p"): ContainerModel(ProcessorId("p"), tasks)})
+
+
+def test_only_a_task_of_both_models_can_be_remodelled() -> None:
+    """A task that is new has no incarnation to replace."""
+    before, after = model_of(a=(0,), b=(1,), gone=(2,)), model_of(a=(0,), b=(1, 3), new=(2,))
+    assert remodelled(before, after) == {"b"}
+    assert remodelled(None, after) == frozenset()

@@ -1,0 +1,65 @@
+"""A StreamProcessor before anything is begun: what it is made of, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError
+from homeport.container.standalone.child_work import child_environment
+from homeport.container.standalone.stream_processor import ProcessorPhase, StreamProcessor
+
+KEYS = {
+    "job.name": "j",
+    "job.default.system": "kafka",
+    "task.class": "m:C",
+    "task.inputs": "kafka.in",
+    "systems.kafka.consumer.bootstrap.servers": "127.0.0.1:1",
+    "job.coordinator.zk.connect": "127.0.0.1:1",
+}
+
+
+def test_a_processor_has_an_id_a_place_and_a_folder(tmp_path: Path) -> None:
+    """Ids are escaped in the name of the folder, so that no two share one."""
+    config = Config({**KEYS, "job.location-id": "rack-1"})
+    named = StreamProcessor(config, "a/b", tmp_path)
+    assert (named.processor_id, named.location) == ("a/b", "rack-1")
+    assert named.work_dir == tmp_path / "processor-a%2Fb"
+    assert named.phase is ProcessorPhase.NEW
+    assert not named.join(0)
+    assert StreamProcessor(Config({**config, "processor.id": "p"})).processor_id == "p"
+    made = {StreamProcessor(config, None, tmp_path).processor_id for _ in range(2)}
+    assert len(made) == 2
+    assert StreamProcessor(config, None, tmp_path, is_local=True).processor_id == "0"
+
+
+def test_what_cannot_run_is_refused_before_anything_begins(tmp_path: Path) -> None:
+    """In one line each."""
+    with pytest.raises(ConfigError, match=r"job\.coordinator\.zk\.connect is missing"):
+        StreamProcessor(Config({**KEYS, "job.coordinator.zk.connect": ""}))
+    with pytest.raises(ConfigError, match="homeport run-local needs local"):
+        StreamProcessor(Config({**KEYS, "job.coordinator.factory": "zookeeper"}), is_local=True)
+    store = {
+        "stores.s.factory": "rocksdb",
+        "stores.s.changelog": "kafka.c",
+        "stores.s.key.serde": "string",
+        "stores.s.msg.serde": "string",
+    }
+    affinity = {"job.host-affinity.enabled": "true"}
+    standby = {**store, **affinity, "job.hotstandby.enabled": "true"}
+    with pytest.raises(ConfigError, match="have no standbys yet"):
+        StreamProcessor(Config({**KEYS, **standby}), is_local=True)
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    blocked = StreamProcessor(Config(KEYS), "p", tmp_path / "file")
+    with pytest.raises(ConfigError, match=r"--work-dir = .*: it must be a folder that can be"):
+        blocked.start()
+
+
+def test_a_child_finds_the_code_of_the_job_and_of_its_program(tmp_path: Path) -> None:
+    """The package first, then what this program imports from, then its working directory."""
+    paths = child_environment(tmp_path)["PYTHONPATH"].split(":")
+    assert paths[0] == str(tmp_path)
+    assert str(Path.cwd()) in paths
+    assert "" not in child_environment(None)["PYTHONPATH"].split(":")

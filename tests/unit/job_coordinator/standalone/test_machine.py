@@ -1,0 +1,96 @@
+"""What the transcripts do not show: events that say nothing new, and that come when it is over."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.standalone import protocol as wire
+from homeport.job_coordinator.standalone.machine import step
+from homeport.job_coordinator.standalone.plan import Member, Plan, Registration
+from homeport.job_coordinator.standalone.protocol import Timer, TimerKind
+from homeport.job_coordinator.standalone.reasons import Reason, ReasonKind
+from homeport.job_coordinator.standalone.state import Life, ProcessorState, Work, WorkPhase
+
+P = ProcessorId("p")
+T = TaskName("t")
+HERE = (Registration(1, P, Host("a")),)
+PLAN = Plan(2, (Member(P, 1, 2, (T,)),))
+EVERY_TIMER = frozenset(Timer(kind) for kind in TimerKind)
+
+
+def running(timers: frozenset[Timer] = frozenset()) -> ProcessorState:
+    """The only processor of its job, at work."""
+    return ProcessorState(
+        P,
+        Host("a"),
+        life=Life.MEMBER,
+        is_connected=True,
+        sequence=1,
+        registrations=HERE,
+        plan=PLAN,
+        barrier=wire.BarrierSeen(2, wire.BarrierPhase.DONE, ((P, 1),)),
+        joined=2,
+        work=Work(WorkPhase.RUNNING, 2, (T,)),
+        timers=timers,
+    )
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        wire.ProcessorsSeen(HERE),
+        wire.PlanSeen(PLAN),
+        wire.PlanSeen(Plan(1, (Member(P, 1, 1, (T,)),))),
+        wire.BarrierSeen(1, wire.BarrierPhase.TIMED_OUT),
+        wire.Computed(2, HERE, {P: (T,)}, {}),
+        wire.PublishRefused(3),
+        wire.WorkStarted(2),
+        wire.WorkOvertaken(1),
+        wire.TimerFired(Timer(TimerKind.DEBOUNCE)),
+    ],
+    ids=str,
+)
+def test_what_is_known_changes_nothing(event: wire.Event) -> None:
+    """No write, no order, no reason: a snapshot may come twice, and late."""
+    decision = step(running(), event)
+    assert decision.state == running()
+    assert not decision.records + decision.instructions + decision.reasons
+
+
+@pytest.mark.parametrize("kind", [TimerKind.DEBOUNCE, TimerKind.BARRIER, TimerKind.DUPLICATE])
+def test_a_timer_without_its_cause_leads_to_nothing(kind: TimerKind) -> None:
+    """The work goes on, and the other timers without a cause end."""
+    decision = step(running(EVERY_TIMER), wire.TimerFired(Timer(kind)))
+    assert not decision.records + decision.reasons
+    assert {type(order) for order in decision.instructions} == {wire.CancelTimer}
+    assert decision.state.work == running().work
+
+
+def test_an_older_version_does_not_answer_a_publication() -> None:
+    """Only the published one, or a newer one, does."""
+    state = step(running(), wire.InputsChanged()).state
+    state = step(state, wire.TimerFired(Timer(TimerKind.DEBOUNCE))).state
+    computed = wire.Computed(2, HERE, {P: (T,)}, {}, frozenset({T}))
+    decision = step(state, computed)
+    assert [type(record) for record in decision.records] == [wire.Publish]
+    assert step(decision.state, wire.PlanSeen(PLAN)).state.publishing == 3
+
+
+def test_after_its_end_a_processor_does_nothing() -> None:
+    """Stopped twice is stopped once. Z14 in part."""
+    stopping = step(running(), wire.StopRequested()).state
+    assert step(stopping, wire.StopRequested()).instructions == ()
+    ended = step(stopping, wire.WorkStopped(())).state
+    assert ended.life is Life.ENDED
+    assert step(ended, wire.StopRequested()).state is ended
+
+
+@pytest.mark.parametrize("kind", ReasonKind)
+def test_each_reason_has_its_sentence(kind: ReasonKind) -> None:
+    """With every fact that any of them names."""
+    names = (
+        "cause changes error generation held kept members missing processor sequence tasks twin "
+        "version"
+    )
+    assert str(Reason(kind, tuple((name, 1) for name in names.split())))

@@ -1,0 +1,91 @@
+"""Generations and fences from version to version."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.config.errors import InvariantViolation
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.standalone.plan import Plan, Registration, fits, next_plan, present
+
+P, Q, R = (ProcessorId(name) for name in "pqr")
+T, U = TaskName("t"), TaskName("u")
+
+
+def there(*members: tuple[int, ProcessorId]) -> tuple[Registration, ...]:
+    """Registrations of these numbers."""
+    return tuple(Registration(number, id_, Host(f"at-{id_}")) for number, id_ in members)
+
+
+FIRST = next_plan(None, there((1, P), (2, Q)), {P: (T,), Q: (U,)}, {})
+
+
+def said(plan: Plan) -> dict[str, tuple[int, str, list[str]]]:
+    """{processor: generation, tasks, fence}."""
+    return {
+        m.processor_id: (
+            m.generation,
+            "".join(m.tasks),
+            [f"{i.processor_id}{i.epoch}" for i in m.fence],
+        )
+        for m in plan.members
+    }
+
+
+def test_the_first_version_fences_nothing() -> None:
+    """Each member begins with generation 1."""
+    assert said(FIRST) == {"p": (1, "t", []), "q": (1, "u", [])}
+    assert FIRST.members[0].incarnation == Incarnation(P, 1)
+
+
+def test_a_processor_whose_work_stays_keeps_its_generation() -> None:
+    """Z4: the one that gains fences the one that is gone; what it reported is fenced no more."""
+    three = next_plan(FIRST, there((1, P), (2, Q), (3, R)), {P: (T,), Q: (U,)}, {})
+    assert said(three) == {"p": (1, "t", []), "q": (1, "u", []), "r": (2, "", [])}
+    taken = next_plan(three, there((1, P), (3, R)), {P: (T,), R: (U,)}, {})
+    assert said(taken) == {"p": (1, "t", []), "r": (3, "u", ["q1"])}
+    later = next_plan(taken, there((1, P), (3, R), (4, Q)), {P: (T,), R: (U,)}, {R: 3})
+    assert said(later) == {"p": (1, "t", []), "q": (4, "", []), "r": (3, "u", [])}
+
+
+def test_what_was_not_fenced_stays_in_the_list_of_the_next_owner() -> None:
+    """Safety I1: the predecessor of the predecessor too, until one of them has reported."""
+    taken = next_plan(FIRST, there((2, Q)), {Q: (T, U)}, {})
+    assert said(taken) == {"q": (2, "tu", ["p1", "q1"])}
+    again = next_plan(taken, there((3, R)), {R: (T, U)}, {})
+    assert said(again) == {"r": (3, "tu", ["p1", "q1", "q2"])}
+    reported = next_plan(taken, there((3, R)), {R: (T, U)}, {Q: 2})
+    assert said(reported) == {"r": (3, "tu", ["q2"])}
+    stale = next_plan(taken, there((3, R)), {R: (T, U)}, {Q: 1})
+    assert said(stale) == said(again)
+
+
+def test_a_new_session_is_a_new_generation() -> None:
+    """Safety C4: the same tasks, and the own earlier incarnation to fence. Z9 in part."""
+    again = next_plan(FIRST, there((2, Q), (3, P)), {P: (T,), Q: (U,)}, {})
+    assert said(again) == {"p": (2, "t", ["p1"]), "q": (1, "u", [])}
+
+
+def test_a_task_with_other_inputs_is_a_new_generation() -> None:
+    """Z11, Z12: more partitions, the same names of tasks."""
+    more = next_plan(FIRST, there((1, P), (2, Q)), {P: (T,), Q: (U,)}, {}, {U})
+    assert said(more) == {"p": (1, "t", []), "q": (2, "u", ["q1"])}
+
+
+def test_of_twins_the_first_counts() -> None:
+    """Z8: a second registration of an id is no member, and makes no version due."""
+    both = there((1, P), (2, Q), (3, P))
+    assert [r.sequence for r in present(both)] == [1, 2]
+    assert fits(FIRST, both)
+    assert not fits(FIRST, both[1:])
+    assert fits(None, ())
+    assert not fits(None, both)
+
+
+def test_a_wrong_assignment_is_refused() -> None:
+    """One task with two owners; an owner that is not present."""
+    with pytest.raises(InvariantViolation, match="task 't' is assigned to 'p' and to 'q'"):
+        next_plan(None, there((1, P), (2, Q)), {P: (T,), Q: (T,)}, {})
+    with pytest.raises(InvariantViolation, match="processor 'r' has tasks and is not present"):
+        next_plan(None, there((1, P)), {R: (T,)}, {})
