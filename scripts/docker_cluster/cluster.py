@@ -12,17 +12,25 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from docker_cluster import credentials, image, names, observability, permissions, settings
+from docker_cluster import (
+    client_tree,
+    credentials,
+    image,
+    names,
+    observability,
+    permissions,
+    settings,
+)
 from docker_cluster import engine as engines
 from docker_cluster.engine import Engine
 from docker_cluster.errors import DockerError
@@ -61,6 +69,7 @@ _SECURE = ROOT / "docker" / "secure.yaml"
 _FOLDER = ROOT / "build" / "docker"
 _NEEDED_MB = 6000
 _UP_LIMIT_S = 180.0
+_IS_ERROR = re.compile(r"^Caused by: | (ERROR|FATAL) ")
 
 
 @dataclass(frozen=True)
@@ -132,18 +141,17 @@ class DockerCluster:
                 self._make_secrets(started)
             self._write(started)
             (self._folder / "work").mkdir(parents=True, exist_ok=True)
+            self._trees.mkdir(parents=True, exist_ok=True)
+            client_tree.place(self._trees, packed)
             services = (*_services(started), *extra)
             progress(f"starting {', '.join(services)} on {started.net}.0/24")
             self._write_variables(started)
             self._compose(started, "up", "--detach", "--remove-orphans", *services)
             containers = {s: f"{started.name}-{s}" for s in _services(started)}
             names.require(running, containers, self.addresses)
-            archive = f"/homeport/environments/{packed.archive.name}"
-            command = ("exec", f"{started.name}-client", "/opt/cluster/environment", archive)
-            with ThreadPoolExecutor(1) as pool:
-                unpacked = pool.submit(running.run, *command)
-                self._await(started, running, services, progress)
-                unpacked.result()
+            tree = f"/homeport/trees/{packed.identity}"
+            running.run("exec", containers["client"], "/opt/cluster/environment", tree)
+            self._await(started, running, services, progress)
             if started.secure:
                 permissions.grant(f"localhost:{started.ports['KAFKA_PORT']}", self._secrets)
                 progress("Kafka has its users and their rights")
@@ -164,7 +172,7 @@ class DockerCluster:
                     self._remove(started)
                 for path in (self._file, self._variables_file):
                     path.unlink(missing_ok=True)
-            for folder in (self._folder / "work", self._secrets):
+            for folder in (self._folder / "work", self._secrets, self._trees):
                 shutil.rmtree(folder, ignore_errors=True)
             engines.stop_own(self._cache, progress)
 
@@ -253,6 +261,10 @@ class DockerCluster:
     def _secrets(self) -> Path:
         return self._folder / "secrets"
 
+    @property
+    def _trees(self) -> Path:
+        return engines.folder(self._cache) / "clients" / self.name
+
     def _make_secrets(self, started: Started) -> None:
         """Those of an earlier cluster are gone."""
         shutil.rmtree(self._secrets, ignore_errors=True)
@@ -333,6 +345,7 @@ class DockerCluster:
             "QUEUES": settings.LABELLED if started.scheduler == LABELS else "",
             "CLONE": str(ROOT),
             "ENVIRONMENTS": str(Path(started.archive).parent),
+            "TREES": str(self._trees),
             "WORK": str(self._folder / "work"),
             "SECRETS": str(self._secrets),
             "PROMETHEUS_IMAGE": observability.prometheus_image(),
@@ -390,13 +403,26 @@ class DockerCluster:
             late = ", ".join([*waiting, *missing])
             if seconds > _UP_LIMIT_S:
                 raise DockerError(
-                    f"after {seconds:.0f} s these do not serve: {late}: docker/logs shows what "
-                    "they print"
+                    f"after {seconds:.0f} s these do not serve: {late}"
+                    + self._printed(started, running, late.split(", "))
                 )
             if late != said:
                 progress(f"waiting for {late}")
                 said = late
             time.sleep(1.0)
+
+    def _printed(self, started: Started, running: Engine, late: Sequence[str]) -> str:
+        """The last error that they print; all they print is in files that outlive the cluster."""
+        folder, errors = self._folder / "logs", []
+        folder.mkdir(exist_ok=True)
+        for service in late:
+            done = running.call("logs", f"{started.name}-{service}")
+            text = done.stdout + done.stderr
+            (folder / f"{service}.log").write_text(text, encoding="utf-8")
+            lines = text.splitlines()
+            errors += [f"{service}: {x.strip()}" for x in lines if _IS_ERROR.search(x)][-1:]
+        said = f"; the last error is of {errors[-1]}" if errors else ""
+        return f"{said}; what they print is in {folder}"
 
     def _label(self, started: Started, progress: Progress) -> None:
         """All nodes but the last one have the label of the profile."""

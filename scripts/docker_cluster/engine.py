@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
-import shlex
 import shutil
 import signal
 import subprocess
@@ -20,6 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from docker_cluster import packet_rules
 from docker_cluster.errors import DockerError
 from local_cluster import processes
 
@@ -28,11 +27,7 @@ Progress = Callable[[str], None]
 _START_LIMIT_S = 60.0
 _STOP_LIMIT_S = 30.0
 _USERS = "engine.users"
-_BRIDGE = "172.31.250.1/24"
 _OLDEST = 20
-_FORWARDS = Path("/proc/sys/net/ipv4/ip_forward")
-_MARKS = ("DOCKER", "docker0", _BRIDGE.rpartition(".")[0])
-"""One of them is in each rule that an engine adds for itself."""
 _COMPOSE = (("docker", "compose"), ("docker-compose",))
 _started: list[subprocess.Popen[bytes]] = []
 """The engine outlives the command that started it; a process object must not go before it."""
@@ -155,10 +150,18 @@ def _start(cache: Path, progress: Progress) -> Engine:
     progress("starting a Docker engine of our own")
     pid_file, log = own / "dockerd.pid", own / "dockerd.log"
     pid_file.unlink(missing_ok=True)  # of an engine that was killed; ours does not answer
+    packet_rules.clear_dead()
     if not (own / "network.json").exists():
-        _note_network(own / "network.json")
+        packet_rules.note(own / "network.json")
     command = ["dockerd", "--data-root", str(own / "data"), "--exec-root", str(own / "exec")]
-    command += ["--pidfile", str(pid_file), "-H", f"unix://{socket}", "--bip", _BRIDGE]
+    command += [
+        "--pidfile",
+        str(pid_file),
+        "-H",
+        f"unix://{socket}",
+        "--bip",
+        packet_rules.OWN_BRIDGE,
+    ]
     command += ["--storage-driver", "overlay2", "--log-level", "warn"]
     with log.open("wb") as sink:
         process = subprocess.Popen(
@@ -204,7 +207,7 @@ def stop_own(cache: Path, progress: Progress) -> None:
                 os.kill(pid, signal.SIGTERM)
             _await_end(pid)
         socket.unlink(missing_ok=True)
-        _restore_network(own / "network.json")
+        packet_rules.restore(own / "network.json")
 
 
 @contextlib.contextmanager
@@ -232,48 +235,6 @@ def _await_end(pid: int) -> None:
         time.sleep(0.05)
     for process in _started:
         process.poll()
-
-
-def _note_network(path: Path) -> None:
-    """What an engine changes of the machine's network, as it is now."""
-    policy = "ACCEPT"
-    for line in _iptables("-S", "FORWARD"):
-        if line.startswith("-P FORWARD "):
-            policy = line.split()[-1]
-    forwards = _FORWARDS.read_text(encoding="ascii").strip()
-    path.write_text(json.dumps({"policy": policy, "forwards": forwards}), encoding="utf-8")
-
-
-def _restore_network(path: Path) -> None:
-    """The engine's bridge and its rules of packets are gone, and the rest is as it was noted."""
-    for table, chains in (
-        ("filter", ("FORWARD",)),
-        ("nat", ("PREROUTING", "OUTPUT", "POSTROUTING")),
-    ):
-        for chain in chains:
-            for rule in _iptables("-t", table, "-S", chain):
-                if rule.startswith("-A") and any(mark in rule for mark in _MARKS):
-                    _iptables("-t", table, "-D", *shlex.split(rule)[1:])
-        own = [r.split()[1] for r in _iptables("-t", table, "-S") if r.startswith("-N DOCKER")]
-        for option in ("-F", "-X"):
-            for chain in own:
-                _iptables("-t", table, option, chain)
-    subprocess.run(["ip", "link", "del", "docker0"], capture_output=True, check=False)
-    with contextlib.suppress(OSError, ValueError):
-        noted = json.loads(path.read_text(encoding="utf-8"))
-        _iptables("-P", "FORWARD", noted["policy"])
-        _FORWARDS.write_text(noted["forwards"], encoding="ascii")
-        path.unlink()
-
-
-def _iptables(*arguments: str) -> list[str]:
-    """The lines that it prints; none where it fails."""
-    try:
-        command = ["iptables", "-w", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError:
-        return []
-    return done.stdout.splitlines()
 
 
 def _socket(cache: Path) -> Path:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import ipaddress
 import json
 import socket
 from collections.abc import Mapping
-from pathlib import Path
 
+from docker_cluster import packet_rules
 from docker_cluster.engine import Engine
 from docker_cluster.errors import DockerError
 
@@ -26,31 +25,19 @@ _NETS = range(64, 224)
 def free_net(running: Engine) -> str:
     """The first three numbers of a network of 256 addresses that no other one has."""
     listed = running.run("network", "ls", "-q").split()
-    taken = [ipaddress.ip_network("172.31.250.0/24")]
+    taken = [ipaddress.ip_interface(packet_rules.OWN_BRIDGE).network]
     for entry in json.loads(running.run("network", "inspect", *listed)) if listed else []:
         configured = (entry.get("IPAM") or {}).get("Config") or []
         taken += [ipaddress.ip_network(c["Subnet"]) for c in configured if c.get("Subnet")]
-    taken += _routed()
+    taken += packet_rules.routed() + packet_rules.translated()
     for number in _NETS:
         net = ipaddress.ip_network(f"172.28.{number}.0/24")
         if not any(net.overlaps(other) for other in taken if other.version == net.version):
             return f"172.28.{number}"
     raise DockerError(
         "every network from 172.28.64.0/24 to 172.28.223.0/24 is taken: end clusters of other "
-        "clones (docker/down)"
+        "clones (docker/down); iptables -t nat -S shows rules of engines that were killed"
     )
-
-
-def _routed() -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
-    """The networks that this machine has a way to, the default route left out."""
-    found: list[ipaddress.IPv4Network | ipaddress.IPv6Network] = []
-    with contextlib.suppress(OSError):
-        lines = Path("/proc/net/route").read_text(encoding="ascii").splitlines()[1:]
-        for fields in (line.split() for line in lines):
-            address, mask = (int.from_bytes(bytes.fromhex(fields[i]), "little") for i in (1, 7))
-            if mask:
-                found.append(ipaddress.IPv4Network((address, mask.bit_count())))
-    return found
 
 
 def free_ports(environment: Mapping[str, str]) -> dict[str, int]:

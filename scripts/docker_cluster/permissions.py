@@ -57,6 +57,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "producer": (
         Rule(_TOPIC, "flights", ("CREATE", "DESCRIBE", "READ", "WRITE")),
         Rule(_TOPIC, "plane-summary", ("CREATE", "DESCRIBE")),
+        Rule(_TOPIC, "plane-changes", ("CREATE", "DESCRIBE")),
         Rule(_GROUP, "flights-producer", ("DESCRIBE", "READ")),
     ),
     "reader": (

@@ -28,8 +28,9 @@ EMPTY_IN_CALM = {
     "Standby lag",
     "Recovery time",
     "Containers that do not run",
+    "Input lost",
 }
-"""Panels that show a restore, a standby, a recovery, and what does not run."""
+"""Panels that show a restore, a standby, a recovery, and what does not run or is lost."""
 
 pytestmark = pytest.mark.long
 
