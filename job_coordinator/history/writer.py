@@ -1,8 +1,10 @@
-"""HistoryWriter: facts about a run, as they happen, in a file that outlives the process.
+"""HistoryWriter: facts about a run, as they happen, in files that outlive the process.
 
 A history that cannot be written is logged once and never stops a container. Unwritten lines are
 kept, and are written first at the next event. A line is one ``write`` to a file opened for
 appending: a killed process leaves whole lines, and threads do not mix theirs.
+
+All files of a job on a host have a bounded size (``job.history.max.mb``); see ``segments``.
 """
 
 from __future__ import annotations
@@ -17,10 +19,24 @@ from pathlib import Path
 from typing import Literal
 
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
+from homeport.job_coordinator.history.segments import (
+    EVENTS,
+    KINDS,
+    TRANSACTIONS,
+    make_room,
+    opened,
+    segment_bytes,
+)
 
 _LOG = logging.getLogger(__name__)
 _WAITING_LINES = 10_000
 """How many lines are kept while the history cannot be written; later ones are left out."""
+_COMMITTED = "transaction-committed"
+_OF_TRANSACTIONS = frozenset({"transaction-ending", _COMMITTED, "commit"})
+"""Many events, of which each segment says only in its first line what is the same in all."""
+
+_NONE = -1
+"""No file."""
 
 Role = Literal["driver", "keeper", "launcher", "container"]
 
@@ -35,17 +51,28 @@ def history_directory(
 
 
 class HistoryWriter:
-    """Appends this process's events to a file of its own in ``directory``, made at the first."""
+    """Appends this process's events to files of its own in ``directory``, made at the first.
 
-    def __init__(self, directory: str | Path, role: Role, host: str) -> None:
+    Args:
+        directory: where the history of the job on this host is.
+        role: of the process.
+        host: of the process.
+        max_mb: the history on this host has at most so many MiB.
+    """
+
+    def __init__(self, directory: str | Path, role: Role, host: str, max_mb: int) -> None:
         self._directory = Path(directory)
         self._role = role
         self._host = host
-        self._pid = os.getpid()
-        self._file: int | None = None
-        self._waiting: deque[bytes] = deque()
+        self._max_mb = max_mb
         self._has_failed = False
         self._lock = threading.Lock()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        stem = f"{self._role}-{self._host}-{self._pid}-{time.time_ns()}"
+        self._series = {k: _Series(self._directory, stem, k, self._max_mb) for k in KINDS}
 
     def event(
         self,
@@ -61,54 +88,114 @@ class HistoryWriter:
         Units: ``ts_ms`` milliseconds since 1970; ``boot_ms`` milliseconds since the machine's
             start, sleep included.
         """
-        line = {
-            "ts_ms": wall_ms(),
-            "boot_ms": boot_ms(),
-            "host": self._host,
-            "pid": os.getpid(),
-            "role": self._role,
-            "event": name,
-            "processor_id": processor_id,
-            "epoch": epoch,
-        }
-        line |= {key: value for key, value in fields.items() if key not in line}
-        data = json.dumps(line, separators=(",", ":"), ensure_ascii=False, default=str) + "\n"
+        now = {"ts_ms": wall_ms(), "boot_ms": boot_ms()}
+        process = {"host": self._host, "pid": os.getpid(), "role": self._role}
+        fact = {"event": name, "processor_id": processor_id, "epoch": epoch}
+        whole = now | process | fact
+        own = {key: value for key, value in fields.items() if key not in whole}
         with self._lock:
-            if self._pid != os.getpid():  # file and lines of a forked child are its parent's
-                self._pid, self._file = os.getpid(), None
-                self._waiting.clear()
-            if len(self._waiting) < _WAITING_LINES:
-                self._waiting.append(data.encode(errors="replace"))
-            self._write()
+            if self._pid != os.getpid():  # files and lines of a forked child are its parent's
+                self._begin()
+            if name in _OF_TRANSACTIONS:
+                series, short = self._series[TRANSACTIONS], now | {"event": name} | own
+                # A commit's line is read together with the one before it.
+                series.add(whole | own, short, (processor_id, epoch), stays=name == _COMMITTED)
+            else:
+                series = self._series[EVENTS]
+                series.add(whole | own)
+            self._write(series)
 
     def close(self) -> None:
-        """The file is closed after one more attempt to write; a later event opens a new one."""
+        """The files are closed after one more attempt to write; a later event opens new ones."""
         with self._lock:
             if self._pid == os.getpid():
-                self._write()
-            if self._file is not None:
-                os.close(self._file)
-            self._file = None
+                for series in self._series.values():
+                    self._write(series)
+                    series.end()
 
-    def _write(self) -> None:
+    def _write(self, series: _Series) -> None:
         """All kept lines are written, unless the disk is full or gone."""
         try:
-            while self._waiting:
-                line = self._waiting[0]
-                written = os.write(self._opened(), line)
-                if written < len(line):
-                    self._waiting[0] = line[written:]  # the disk is full: the rest stays
-                else:
-                    self._waiting.popleft()
+            series.write()
         except OSError as error:
             if not self._has_failed:
                 _LOG.warning("history in %s cannot be written: %s", self._directory, error)
             self._has_failed = True
 
-    def _opened(self) -> int:
-        if self._file is None:
-            self._directory.mkdir(parents=True, exist_ok=True)
-            path = self._directory / f"{self._role}-{self._host}-{self._pid}-{time.time_ns()}.jsonl"
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-            self._file = os.open(path, flags, 0o644)
-        return self._file
+
+class _Series:
+    """The segments of one kind, one after the other. Not thread-safe."""
+
+    def __init__(self, directory: Path, stem: str, kind: str, max_mb: int) -> None:
+        self._directory = directory
+        self._stem = stem
+        self._kind = kind
+        self._max_mb = max_mb
+        self._full = segment_bytes(max_mb, kind)
+        self._file = _NONE
+        # (number of the line that begins a new segment, else None; what is to be written)
+        self._waiting: deque[tuple[int | None, bytes]] = deque()
+        self._lines = 0
+        self._size: int | None = None
+        self._said: object = None
+
+    def add(
+        self,
+        whole: dict[str, object],
+        short: dict[str, object] | None = None,
+        says: object = None,
+        *,
+        stays: bool = False,
+    ) -> None:
+        """One line more waits to be written: ``short`` where the one before it says the rest.
+
+        Args:
+            whole: all fields.
+            short: those that differ from line to line.
+            says: what ``short`` leaves out; it must be the same in the line before.
+            stays: the line is in the segment of the one before it, even where that is full.
+        """
+        if len(self._waiting) >= _WAITING_LINES:
+            self._lines += 1
+            self._size = None  # the next segment's number shows what is missing
+            return
+        begins = None
+        if self._size is None or (self._size >= self._full and not stays):
+            begins, self._size, self._said = self._lines, 0, None
+        values = short if short is not None and self._said == (says,) else whole
+        self._said = (says,)
+        data = json.dumps(values, separators=(",", ":"), ensure_ascii=False, default=str) + "\n"
+        line = data.encode(errors="replace")
+        self._waiting.append((begins, line))
+        self._lines += 1
+        self._size += len(line)
+
+    def write(self) -> None:
+        """All that waits is written; OSError where not, and then the rest waits on."""
+        while self._waiting:
+            begins, line = self._waiting[0]
+            if begins is not None:
+                self._begin_segment(begins)
+                self._waiting[0] = (None, line)
+            written = os.write(self._file, line)
+            if written < len(line):
+                self._waiting[0] = (None, line[written:])  # the disk is full: the rest stays
+            else:
+                self._waiting.popleft()
+
+    def _begin_segment(self, first_line: int) -> None:
+        self._close()
+        self._directory.mkdir(parents=True, exist_ok=True)
+        make_room(self._directory, self._kind, self._max_mb)
+        self._file = opened(self._directory, self._stem, self._kind, first_line)
+
+    def end(self) -> None:
+        """The segment is closed, unless lines wait for it; another line begins a new one."""
+        if not self._waiting:
+            self._close()
+            self._size = None
+
+    def _close(self) -> None:
+        if self._file != _NONE:
+            os.close(self._file)
+        self._file = _NONE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from check_history.reading import Event, Job, offsets_of
@@ -18,13 +19,15 @@ class Transaction:
     """One transaction of a container.
 
     ``began_at``: a time at which it was surely not committed yet. ``committed`` None: no process
-    recorded the result, so it may or may not have been committed.
+    recorded the result, so it may or may not have been committed. ``follows``: the lines of the one
+    before it are there, unless it is the first of which any are.
     """
 
     began_at: int
     committed: Event | None
-    first: Mapping[str, int] | None
+    first: Mapping[str, int]
     last: Mapping[str, int]
+    follows: bool = True
 
 
 @dataclass
@@ -88,7 +91,7 @@ class Incarnation:
             if isinstance(item, dict)
         }
 
-    @property
+    @cached_property
     def tasks(self) -> set[str]:
         """Every task that it is known to have had."""
         found: set[str] = set()
@@ -100,6 +103,11 @@ class Incarnation:
             if event.name in {COMMITTED, ENDING} and isinstance(event.fields.get("offsets"), dict):
                 found.update(event.fields["offsets"])
         return found
+
+    @property
+    def is_standby(self) -> bool:
+        """Whether it says so."""
+        return bool(self.said("processor_role") == "standby")
 
     def said(self, key: str) -> Any:  # noqa: ANN401 - a field of JSON
         """The first value of a field in any of its events; None where no event has it."""
@@ -128,24 +136,26 @@ def _transactions(own: Iterable[Event]) -> list[Transaction]:
     """The transactions of one container, in their order."""
     result: list[Transaction] = []
     open_one: Event | None = None
+    follows = True
     for event in own:
+        follows &= event.follows
         if event.name == ENDING:
             if open_one is not None:
-                result.append(_transaction(open_one, None))
+                result.append(_transaction(open_one, None, follows=follows))
+                follows = True
             open_one = event
         elif event.name == COMMITTED:
-            result.append(_transaction(open_one or event, event))
+            # Alone, where the line before it is lost, it says which offsets in an earlier release.
+            if open_one is not None or "offsets" in event.fields:
+                result.append(_transaction(open_one or event, event, follows=follows))
+                follows = True
             open_one = None
     if open_one is not None:
-        result.append(_transaction(open_one, None))
+        result.append(_transaction(open_one, None, follows=follows))
     return result
 
 
-def _transaction(begun: Event, committed: Event | None) -> Transaction:
-    source = committed or begun
+def _transaction(begun: Event, committed: Event | None, *, follows: bool) -> Transaction:
     return Transaction(
-        began_at=begun.at,
-        committed=committed,
-        first=offsets_of(source, "first"),
-        last=offsets_of(source, "offsets") or {},
+        begun.at, committed, offsets_of(begun, first=True), offsets_of(begun), follows
     )

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from check_history.incarnations import Incarnation
+from check_history.kept import EVENTS, KINDS, TRANSACTIONS
 from check_history.reading import Job, UnreadableError, read_jobs
 from check_history.rules import RULES
 from check_history.run import Run
 
 _SHOWN = 20
 _TOLERANCE_MS = 1_000
+_NAMES = {EVENTS: "other events", TRANSACTIONS: "transactions"}
 
 _DESCRIPTION = """\
 Judges a run by its history: all *.jsonl files below the directories, one directory per node (its
@@ -23,7 +26,8 @@ and where not. Exit code 0: all rules held; 1: one was broken, or there is nothi
 
 _EPILOG = """\
 Unknown events are ignored. A killed process may leave a torn last line; any other damage is a
-fault. Events of one machine are compared by its boot clock, which is exact; of several machines by
+fault, and so are lines that are missing. A history that was trimmed begins later: what is left is
+judged. Events of one machine are compared by its boot clock, which is exact; of several machines by
 their wall clocks, within --tolerance-ms.
 """
 
@@ -69,17 +73,56 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _announce(run: Run) -> bool:
     """Print what was found about one job; whether all rules held."""
     print(_summary(run.job, run.incarnations))
-    held = True
+    for line in _begins(run):
+        print(f"  {line}")
+    held, partial = True, 0
     for rule in RULES:
-        faults = list(rule.judge(run))
+        faults, is_partial = list(rule.judge(run)), rule.is_partial(run)
         held &= not faults
-        print(f"  {'BROKEN' if faults else 'held  '}  {rule.name}")
+        partial += is_partial
+        sound = "in part" if is_partial else "held"
+        print(f"  {'BROKEN' if faults else sound:<7} {rule.name}")
         for fault in faults[:_SHOWN]:
             print(f"            {fault}")
         if len(faults) > _SHOWN:
             print(f"            and {len(faults) - _SHOWN} more")
-    print(f"  {'green: every rule held' if held else 'red: a rule was broken'}")
+    in_part = f"; {partial} of them are judged by what is left" if partial else ""
+    print(f"  {'green: every rule held' if held else 'red: a rule was broken'}{in_part}")
     return held
+
+
+def _begins(run: Run) -> Iterator[str]:
+    """Since when the history is there, by host and by task, where some of it was trimmed."""
+    for folder in run.job.folders:
+        hosts = sorted({e.host for e in run.job.events if e.path.parent == folder.path})
+        since = [
+            f"{_NAMES[kind]} after {_utc(folder.trimmed_ms[kind])}"
+            for kind in KINDS
+            if kind in folder.trimmed_ms
+        ]
+        if since:
+            yield f"of {', '.join(hosts) or folder.path} there are only {', '.join(since)}"
+    if TRANSACTIONS not in run.job.trimmed:
+        return
+    begins = {
+        partition: (event, first)
+        for incarnation in reversed(run.incarnations)
+        for transaction in reversed(incarnation.transactions)
+        for partition, first in transaction.first.items()
+        if (event := transaction.committed) is not None
+    }
+    for partition, (event, first) in sorted(begins.items())[:_SHOWN]:
+        yield f"{partition} is judged from offset {first}, {_utc(event.wall_ms)}"
+    if len(begins) > _SHOWN:
+        yield f"and {len(begins) - _SHOWN} more partitions"
+    tasks = {task for i in run.incarnations if not i.is_standby for task in i.tasks}
+    for task in sorted(tasks - {partition.rpartition(" / ")[0] for partition in begins})[:_SHOWN]:
+        yield f"{task}: no transaction is left"
+
+
+def _utc(wall_ms: int) -> str:
+    moment = datetime.fromtimestamp(wall_ms / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _summary(job: Job, incarnations: Sequence[Incarnation]) -> str:

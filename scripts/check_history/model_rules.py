@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from check_history.incarnations import Incarnation
+from check_history.kept import EVENTS
 from check_history.reading import Event
 from check_history.run import Run
 
@@ -25,6 +26,8 @@ def owners_have_stopped(run: Run) -> Iterator[str]:
             end = older.ended_at if older.own else None
             if end is None or not older.shares_task(newer) or not run.is_after(end, granted.at):
                 continue
+            if not run.has_permit(older):
+                continue  # the evidence may be gone
             stated = [*older.all("driver", "revoked"), *given_up.get(str(older.key), [])]
             if not any(event.at <= granted.at for event in stated):
                 yield (
@@ -51,7 +54,7 @@ def changes_stop_whom_they_change(run: Run) -> Iterator[str]:
     But for the job's end, a key that every container reads when it starts, an operator's command,
     and a standby whose place its active takes.
     """
-    for incarnation in run.incarnations:
+    for incarnation in filter(run.is_whole, run.incarnations):
         granted = incarnation.one("driver", "permit-granted")
         ordered = incarnation.one("driver", "stop-ordered")
         if granted is None or ordered is None or _is_overtaken(run, incarnation, ordered):
@@ -60,7 +63,7 @@ def changes_stop_whom_they_change(run: Run) -> Iterator[str]:
         if not any(_concerns(event, incarnation.key[0]) for event in later):
             yield (
                 f"{incarnation} was ordered to stop at {ordered.at} ms, although nothing had "
-                f"changed for it ({ordered.path.name}, line {ordered.line})"
+                f"changed for it ({ordered.place})"
             )
 
 
@@ -105,15 +108,19 @@ def containers_have_their_tasks(run: Run) -> Iterator[str]:
         if fenced is None or not isinstance(version, int):
             continue
         given = [
-            _changed(e)[incarnation.key[0]].get("after")
+            (e.at, _changed(e)[incarnation.key[0]].get("after"))
             for e in changes
             if incarnation.key[0] in _changed(e)
             and e.at <= fenced.at
             and int(e.fields.get("version", 0)) <= version
         ]
         has = sorted(map(str, fenced.fields.get("tasks") or ()))
-        if given and sorted(given[-1] or {}) != has:
+        # A later change than the last that is there may be gone.
+        if not given or not run.is_kept(EVENTS, given[-1][0]):
+            continue
+        wanted = sorted(given[-1][1] or {})
+        if wanted != has:
             yield (
                 f"{incarnation} has the tasks {has}, and version {version} of the JobModel gives "
-                f"it {sorted(given[-1] or {})}"
+                f"it {wanted}"
             )

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal
+
+from check_history.kept import Folder
 
 Clock = Literal["auto", "boot", "wall"]
 
@@ -17,6 +22,10 @@ ONE_BOOT_MS = 2_000
 _FOLDER = ".history"
 _INTEGERS = ("ts_ms", "boot_ms", "pid")
 _TEXTS = ("host", "role", "event")
+_SAME = ("host", "pid", "role", "processor_id", "epoch")
+"""A line without these has those of the line before it in its file."""
+_NOTHING: Mapping[str, Any] = {}
+_OWN = frozenset({*_INTEGERS, *_TEXTS, *_SAME})
 
 
 class UnreadableError(Exception):
@@ -41,6 +50,13 @@ class Event:
     root: Path
     path: Path
     line: int
+    #: Whether the line before it in its series is there, or it is the first that is.
+    follows: bool = True
+
+    @property
+    def place(self) -> str:
+        """Where it is written."""
+        return f"{self.path.name}, line {self.line}"
 
 
 @dataclass
@@ -52,6 +68,9 @@ class Job:
     files: int = 0
     torn: int = 0
     damaged: list[str] = field(default_factory=list)
+    folders: list[Folder] = field(default_factory=list)
+    #: {kind: up to when its lines may be gone, on the job's clock}.
+    trimmed: dict[str, int] = field(default_factory=dict)
     tolerance_ms: int = 0
     clock: str = "boot"
 
@@ -72,10 +91,12 @@ def read_jobs(roots: Sequence[Path], clock: Clock, tolerance_ms: int) -> list[Jo
     for root in roots:
         if not root.is_dir():
             raise UnreadableError(f"{root} is not a directory; give one directory per node")
+        found: dict[Path, list[Path]] = {}
         for path in sorted(root.rglob("*.jsonl")):
-            folder = path.parent
+            found.setdefault(path.parent, []).append(path)
+        for folder, paths in found.items():
             name = folder.parent.resolve().name if folder.name == _FOLDER else ""
-            _read_file(jobs.setdefault(name, Job(name)), root, path)
+            _read_folder(jobs.setdefault(name, Job(name)), root, Folder(folder), paths)
     if not jobs:
         raise UnreadableError(f"no *.jsonl below {', '.join(map(str, roots))}")
     for job in jobs.values():
@@ -83,31 +104,65 @@ def read_jobs(roots: Sequence[Path], clock: Clock, tolerance_ms: int) -> list[Jo
     return [jobs[name] for name in sorted(jobs)]
 
 
-def _read_file(job: Job, root: Path, path: Path) -> None:
-    *lines, tail = path.read_bytes().split(b"\n")
-    job.files += 1
-    for number, line in enumerate(lines, start=1):
-        event = _event(line, root, path, number)
-        if event is None:
+def values_in(path: Path) -> list[dict[str, Any]]:
+    """The fields of each whole line of a file, also those that only the lines before it state."""
+    return [values for _, _, values in _lines(path.read_bytes()) if values is not None]
+
+
+def _read_folder(job: Job, root: Path, folder: Folder, paths: Sequence[Path]) -> None:
+    for path in paths:
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            continue  # trimmed meanwhile
+        job.files += 1
+        folder.has(path, _read_file(job, root, path, data, follows=folder.follows(path)))
+    folder.look_for_marks()
+    job.damaged += folder.missing
+    job.folders.append(folder)
+
+
+def _read_file(job: Job, root: Path, path: Path, data: bytes, *, follows: bool) -> int:
+    """How many whole lines the file has."""
+    whole = data.count(b"\n")
+    for number, line, values in _lines(data):
+        if values is not None:
+            job.events.append(_event(values, root, path, number, follows=follows))
+            follows = True
+        elif number <= whole:
             job.damaged.append(f"{path}, line {number}: not an event: {line[:80]!r}")
         else:
-            job.events.append(event)
-    if tail:
-        # The file's process was killed while it wrote: what is whole counts.
-        event = _event(tail, root, path, len(lines) + 1)
-        if event is None:
+            # The file's process was killed while it wrote: what is whole counts.
             job.torn += 1
-        else:
-            job.events.append(event)
+    return whole
 
 
-def _event(line: bytes, root: Path, path: Path, number: int) -> Event | None:
+def _lines(data: bytes) -> Iterator[tuple[int, bytes, dict[str, Any] | None]]:
+    """(number from 1, line, its fields) of each; None: it is no event. The last may be torn."""
+    *lines, tail = data.split(b"\n")
+    same: dict[str, Any] = {}
+    for number, line in enumerate([*lines, tail] if tail else lines, start=1):
+        values = _values(line, same)
+        if values is not None:
+            same = {key: values[key] for key in _SAME}
+        yield number, line, values
+
+
+def _values(line: bytes, same: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The fields of a line, with ``same`` of the line before it; None: it is no event."""
     try:
         values = json.loads(line)
     except ValueError:
         return None
-    if not isinstance(values, dict) or not _is_whole(values):
+    if not isinstance(values, dict):
         return None
+    values = {**same, **values}
+    for key in ("processor_id", "epoch"):
+        values.setdefault(key, None)
+    return values if _is_whole(values) else None
+
+
+def _event(values: dict[str, Any], root: Path, path: Path, number: int, *, follows: bool) -> Event:
     return Event(
         at=values["boot_ms"],
         wall_ms=values["ts_ms"],
@@ -115,13 +170,14 @@ def _event(line: bytes, root: Path, path: Path, number: int) -> Event | None:
         host=values["host"],
         pid=values["pid"],
         role=values["role"],
-        name=values["event"],
-        processor_id=values.get("processor_id"),
-        epoch=values.get("epoch"),
-        fields=values,
+        name=sys.intern(values["event"]),
+        processor_id=values["processor_id"],
+        epoch=values["epoch"],
+        fields={key: value for key, value in values.items() if key not in _OWN} or _NOTHING,
         root=root,
         path=path,
         line=number,
+        follows=follows,
     )
 
 
@@ -144,6 +200,12 @@ def _on_one_clock(job: Job, clock: Clock, tolerance_ms: int) -> None:
     if clock == "wall" or (clock == "auto" and not is_one_boot):
         job.clock, job.tolerance_ms = "wall", tolerance_ms
         job.events = [_at_wall(event) for event in job.events]
+    offset = 0 if job.clock == "wall" else median(boots or [0])
+    for folder in job.folders:
+        for kind, until_ms in folder.trimmed_ms.items():
+            known = job.trimmed.get(kind)
+            at = math.ceil(until_ms - offset)
+            job.trimmed[kind] = at if known is None else max(known, at)
     # Within a file the order of the lines is the order of the facts; the sort keeps it.
     job.events.sort(key=lambda event: event.at)
 
@@ -153,20 +215,31 @@ def _at_wall(event: Event) -> Event:
     return Event(**{**values, "at": event.wall_ms})
 
 
-def offsets_of(event: Event, key: str) -> dict[str, int] | None:
-    """{input partition: offset} of an event's field {task: {partition: offset}}; None without it.
+def offsets_of(event: Event, *, first: bool = False) -> dict[str, int]:
+    """{input partition: offset} of the last records that a transaction moved past, or the first.
 
-    A partition of several tasks gets one entry per task: ``task / partition``.
+    A partition of several tasks gets one entry per task: ``task / partition``. One that had no
+    records has only a last offset.
     """
-    tasks = event.fields.get(key)
-    if not isinstance(tasks, dict):
-        return None
-    return dict(_flat(tasks))
+    tasks = event.fields.get("offsets")
+    if first and isinstance(event.fields.get("first"), dict):
+        tasks = event.fields["first"]  # an earlier release's form
+    elif first:
+        return dict(_flat(tasks, 0))
+    return dict(_flat(tasks, -1))
 
 
-def _flat(tasks: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    for task, partitions in tasks.items():
+def _flat(tasks: object, which: int) -> Iterator[tuple[str, int]]:
+    for task, partitions in tasks.items() if isinstance(tasks, dict) else ():
         if isinstance(partitions, dict):
-            for partition, offset in partitions.items():
-                if isinstance(offset, int):
-                    yield f"{task} / {partition}", offset
+            for partition, span in partitions.items():
+                if isinstance(span, list) and len(span) == 2:  # noqa: PLR2004 - first and last
+                    yield _entry(task, partition), span[which]
+                elif isinstance(span, int) and which == -1:
+                    yield _entry(task, partition), span
+
+
+@cache
+def _entry(task: str, partition: str) -> str:
+    # A history has millions of transactions, of few partitions.
+    return f"{task} / {partition}"

@@ -12,21 +12,34 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 from check_history.incarnations import COMMITTED, ENDING, Incarnation
+from check_history.kept import EVENTS, TRANSACTIONS
 from check_history.model_rules import (
     changes_stop_whom_they_change,
     containers_have_their_tasks,
     owners_have_stopped,
 )
+from check_history.offset_rules import offsets_go_on
 from check_history.reading import Event
 from check_history.run import Run
+
+_BOTH = frozenset({EVENTS, TRANSACTIONS})
+_ONLY_EVENTS = frozenset({EVENTS})
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A name that says what must hold, and the function that finds where it does not."""
+    """A name that says what must hold, and the function that finds where it does not.
+
+    ``of``: the kinds of lines that it looks at: where some are gone, it is judged in part.
+    """
 
     name: str
     judge: Callable[[Run], Iterator[str]]
+    of: frozenset[str] = _BOTH
+
+    def is_partial(self, run: Run) -> bool:
+        """Whether it may have been broken in what is gone."""
+        return not self.of.isdisjoint(run.job.trimmed)
 
 
 def whole_lines(run: Run) -> Iterator[str]:
@@ -38,7 +51,7 @@ def one_writer(run: Run) -> Iterator[str]:
     """A container writes for a task only after it has seen or fenced all earlier writers."""
     for index, newer in enumerate(run.incarnations):
         begin = newer.own_began_at
-        if begin is None:
+        if begin is None or not run.is_whole(newer):
             continue
         earlier = run.incarnations[:index]
         # What a container in between had fenced by then stays fenced.
@@ -49,6 +62,8 @@ def one_writer(run: Run) -> Iterator[str]:
             end = older.ended_at
             if end is None or older.key in fenced or not older.shares_task(newer):
                 continue
+            if not run.has_permit(older):
+                continue  # what fenced it may be gone
             if run.is_after(end, begin):
                 yield (
                     f"{newer} began at {begin} ms without fencing {older}, which lived until "
@@ -69,7 +84,7 @@ def fenced_stay_out(run: Run) -> Iterator[str]:
                     yield (
                         f"{known[key]} committed a transaction begun at {transaction.began_at} ms, "
                         f"after {newer} had fenced it at {fenced.at} ms "
-                        f"({_place(transaction.committed)})"
+                        f"({transaction.committed.place})"
                     )
 
 
@@ -83,7 +98,7 @@ def epochs_grow(run: Run) -> Iterator[str]:
         if before is not None and event.epoch < (before.epoch or 0):
             yield (
                 f"processor {event.processor_id}: epoch {event.epoch} was permitted after epoch "
-                f"{before.epoch} ({_place(event)})"
+                f"{before.epoch} ({event.place})"
             )
         else:
             highest[event.processor_id] = event
@@ -124,7 +139,7 @@ _REQUIRED = (
 
 def order_of_a_start(run: Run) -> Iterator[str]:
     """Permit granted, received, child started, fenced, restored, locality, started, input."""
-    for incarnation in run.incarnations:
+    for incarnation in filter(run.is_whole, run.incarnations):
         steps = [(name, incarnation.all(role, name)) for role, name in _CHAIN]
         for (name, events), (following, later) in pairwise([s for s in steps if s[1]]):
             # All of a step, the many restores for instance, lie before all of the next; restores
@@ -133,7 +148,7 @@ def order_of_a_start(run: Run) -> Iterator[str]:
             if run.is_after(last.at, later[0].at):
                 yield (
                     f"{incarnation}: {following} at {later[0].at} ms came before {name} at "
-                    f"{last.at} ms ({_place(later[0])})"
+                    f"{last.at} ms ({later[0].place})"
                 )
         yield from _missing(run, incarnation)
 
@@ -151,72 +166,7 @@ def _missing(run: Run, incarnation: Incarnation) -> Iterator[str]:
         later = [e for r, n in after for e in incarnation.all(r, n)]
         if later and not incarnation.all(role, name) and run.has_role(role):
             first = min(later, key=lambda event: event.at)
-            yield f"{incarnation}: {first.name} without {name} ({_place(first)})"
-
-
-def offsets_go_on(run: Run) -> Iterator[str]:
-    """Each input partition is processed on from where the last committed transaction ended.
-
-    After a reset of the state, or of an input that starts again, any place is correct.
-    """
-    allowed: dict[str, set[int]] = {}
-    left = _begun_anew(run)
-    for incarnation in run.incarnations:
-        while left and left[0][0] <= incarnation.began_at:
-            _, stream = left.pop(0)
-            for partition in [p for p in allowed if stream in {"", _stream(p)}]:
-                del allowed[partition]
-        for transaction in incarnation.transactions:
-            for partition, last in sorted(transaction.last.items()):
-                first = (transaction.first or {}).get(partition)
-                places = allowed.get(partition)
-                if transaction.committed is not None:
-                    if first is not None and places and not _follows(run, first, places):
-                        yield _skipped(incarnation, transaction.committed, partition, first, places)
-                    # Another partition of the task may have moved alone; this one then stands.
-                    if places and last + 1 < min(places) + (first is not None):
-                        yield (
-                            f"{incarnation}: {partition} went back to {last}, committed before was "
-                            f"{min(places) - 1} ({_place(transaction.committed)})"
-                        )
-                    allowed[partition] = {last + 1}
-                elif first is not None:
-                    # Perhaps committed: the next container goes on from before it or after it.
-                    allowed[partition] = (places or {first}) | {last + 1}
-
-
-def _begun_anew(run: Run) -> list[tuple[int, str]]:
-    """(time, input) of the first event that says that an input is read from another place.
-
-    A reset of the state has the input "", which means all inputs; every driver records the last
-    reset.
-    """
-    first: dict[tuple[object, str], int] = {}
-    for event in run.job.events:
-        if (event.role, event.name) in {("driver", "state-reset"), ("driver", "input-begun-anew")}:
-            stream = str(event.fields.get("input", ""))
-            first.setdefault((event.fields.get("submission"), stream), event.at)
-    return sorted((at, stream) for (_, stream), at in first.items())
-
-
-def _stream(partition: str) -> str:
-    """``kafka.in`` of ``Partition 0 / kafka.in.0``."""
-    return partition.rpartition(" / ")[2].rpartition(".")[0]
-
-
-def _follows(run: Run, first: int, places: set[int]) -> bool:
-    return first in places or (run.allow_gaps and first > min(places))
-
-
-def _skipped(
-    incarnation: Incarnation, event: Event, partition: str, first: int, places: set[int]
-) -> str:
-    what = "went back" if first < min(places) else "skipped"
-    expected = " or ".join(str(place) for place in sorted(places))
-    return (
-        f"{incarnation}: {partition} {what}: its transaction begins with offset {first}, after "
-        f"what was committed it must be {expected} ({_place(event)})"
-    )
+            yield f"{incarnation}: {first.name} without {name} ({first.place})"
 
 
 def locality_is_true(run: Run) -> Iterator[str]:
@@ -231,9 +181,9 @@ def locality_is_true(run: Run) -> Iterator[str]:
                 "its launcher says": received.host if received else None,
                 "its permit says": granted.fields.get("on_host") if granted else None,
             }
-            for who, host in hosts.items():
+            for source, host in hosts.items():
                 if host is not None and host != said:
-                    yield f"{incarnation}: locality {said}, {who} {host} ({_place(written)})"
+                    yield f"{incarnation}: locality {said}, {source} {host} ({written.place})"
     yield from _hosts_and_directories(run)
 
 
@@ -256,8 +206,14 @@ def recoveries_are_whole(run: Run) -> Iterator[str]:
                 yield f"the recovery of {incarnation} took {total_ms} ms, its phases {phases_ms}"
             # The container reports its start to the driver before it records the start.
             fenced = incarnation.one("container", "fenced")
-            if incarnation.own and (fenced is None or run.is_after(fenced.at, event.at)):
-                yield f"{incarnation} was called recovered before it had fenced ({_place(event)})"
+            is_known = fenced is not None or run.is_whole(incarnation)
+            if incarnation.own and is_known and _is_later(run, fenced, event):
+                yield f"{incarnation} was called recovered before it had fenced ({event.place})"
+
+
+def _is_later(run: Run, event: Event | None, than: Event) -> bool:
+    """Whether it came later or not at all."""
+    return event is None or run.is_after(event.at, than.at)
 
 
 def active_and_standby_apart(run: Run) -> Iterator[str]:
@@ -278,8 +234,7 @@ def _pairs(run: Run) -> Iterator[tuple[Incarnation, Incarnation]]:
     """(active, standby) that ran; a standby says so: processor_role, active_processor_id."""
     for one, other in combinations(run.incarnations, 2):
         for active, standby in ((one, other), (other, one)):
-            is_standby = standby.said("processor_role") == "standby"
-            if is_standby and standby.said("active_processor_id") == active.key[0]:
+            if standby.is_standby and standby.said("active_processor_id") == active.key[0]:
                 yield active, standby
 
 
@@ -298,22 +253,22 @@ def _host(incarnation: Incarnation) -> str:
     return incarnation.own[0].host
 
 
-def _place(event: Event) -> str:
-    return f"{event.path.name}, line {event.line}"
-
-
 RULES = (
-    Rule("history lines are whole", whole_lines),
+    Rule("history lines are whole", whole_lines, frozenset()),
     Rule("one writer per task at a time", one_writer),
     Rule("nothing of a fenced incarnation is committed", fenced_stay_out),
-    Rule("epochs grow, each used by one process", epochs_grow),
+    Rule("epochs grow, each used by one process", epochs_grow, _ONLY_EVENTS),
     Rule("the steps of a start come in their order", order_of_a_start),
     Rule("input offsets never go back and never skip", offsets_go_on),
-    Rule("localities are true", locality_is_true),
+    Rule("localities are true", locality_is_true, _ONLY_EVENTS),
     Rule("a task's owners have stopped before the next is permitted", owners_have_stopped),
-    Rule("a new JobModel stops only the containers that it changes", changes_stop_whom_they_change),
-    Rule("containers have the tasks of their JobModel", containers_have_their_tasks),
-    Rule("the phases of a recovery are the whole", recoveries_are_whole),
+    Rule(
+        "a new JobModel stops only the containers that it changes",
+        changes_stop_whom_they_change,
+        _ONLY_EVENTS,
+    ),
+    Rule("containers have the tasks of their JobModel", containers_have_their_tasks, _ONLY_EVENTS),
+    Rule("the phases of a recovery are the whole", recoveries_are_whole, _ONLY_EVENTS),
     Rule("Invariant 1: active and standby on different hosts", active_and_standby_apart),
     Rule("Invariant 2: a standby stops before its active starts there", standby_stops_first),
 )

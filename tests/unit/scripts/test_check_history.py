@@ -89,10 +89,10 @@ class History:
         task: str = TASK,
     ) -> None:
         """A transaction of the records from the first to the last offset; it takes 1 ms."""
-        fields = {"first": {task: {INPUT: offsets[0]}}, "offsets": {task: {INPUT: offsets[1]}}}
-        self.event(at, "container", "transaction-ending", key, host, **fields)
+        spans = {task: {INPUT: list(offsets)}}
+        self.event(at, "container", "transaction-ending", key, host, offsets=spans)
         if is_told:
-            self.event(at + 1, "container", "transaction-committed", key, host, **fields)
+            self.event(at + 1, "container", "transaction-committed", key, host)
 
     def stop(self, at: int, key: tuple[str, int], host: str = "nm1") -> None:
         """The launcher has waited for the container."""
@@ -203,11 +203,11 @@ def test_a_zombie_that_is_fenced_is_no_second_writer(history: History) -> None:
 
 def test_a_commit_reported_late_is_no_fault(history: History) -> None:
     """A container that stood still between its commit and its report had committed in time."""
-    fields: dict[str, Any] = {"first": {TASK: {INPUT: 30}}, "offsets": {TASK: {INPUT: 39}}}
-    history.event(640, "container", "transaction-ending", ("0", 2), **fields)
+    spans: dict[str, Any] = {TASK: {INPUT: [30, 39]}}
+    history.event(640, "container", "transaction-ending", ("0", 2), offsets=spans)
     history.revoked(640, ("0", 2))
     history.start(650, ("0", 3), "nm2", fences=[("0", 2)])
-    history.event(700, "container", "transaction-committed", ("0", 2), **fields)
+    history.event(700, "container", "transaction-committed", ("0", 2))
     history.transaction(710, ("0", 3), (40, 49), "nm2")
     assert history.judge() == 0
 

@@ -51,6 +51,72 @@ def test_an_input_that_starts_again_is_read_from_anywhere(
     assert history.judge() == code
 
 
+LOST: dict[str, Any] = {"input": INPUT, "first": 30, "next": 50}
+
+
+@pytest.mark.parametrize(
+    ("lost", "offsets", "code"),
+    [
+        (LOST, [(50, 59)], 0),
+        (LOST, [(51, 59)], 1),
+        (LOST, [(40, 59)], 1),
+        (LOST, [(30, 59)], 0),
+        (LOST, [(30, 49), (50, 59)], 0),
+        (LOST, [(30, 39), (50, 59)], 0),
+        ({**LOST, "first": 31}, [(50, 59)], 1),
+        ({**LOST, "input": "kafka.in.1"}, [(50, 59)], 1),
+        ({**LOST, "next": None}, [(50, 59)], 1),
+    ],
+)
+def test_input_that_kafka_has_deleted_is_no_skip(
+    history: History, lost: dict[str, Any], offsets: list[tuple[int, int]], code: int
+) -> None:
+    """As its container says that it was lost: from its first offset on, up to where it goes on."""
+    history.start(650, ("0", 3), fences=[("0", 2)])
+    history.event(690, "container", "input-lost", ("0", 3), **lost)
+    for at, span in enumerate(offsets):
+        history.transaction(700 + 10 * at, ("0", 3), span)
+    assert history.judge() == code
+
+
+@pytest.mark.parametrize(("first", "code"), [(30, 0), (50, 0), (45, 1)])
+def test_a_container_that_dies_behind_a_gap_leaves_two_places(
+    history: History, first: int, code: int
+) -> None:
+    """It has committed where it goes on, or not yet; a second gap begins where the first ends."""
+    history.start(650, ("0", 3), fences=[("0", 2)])
+    history.event(690, "container", "input-lost", ("0", 3), **LOST)
+    history.stop(700, ("0", 3))
+    history.start(750, ("0", 4), fences=[("0", 3)])
+    history.transaction(800, ("0", 4), (first, 59))
+    assert history.judge() == code
+    history.event(790, "container", "input-lost", ("0", 4), input=INPUT, first=50, next=first)
+    assert history.judge() == (first < 50 and code)
+
+
+@pytest.mark.parametrize(
+    ("more", "first", "code"),
+    [
+        ({}, 0, 0),
+        ({"first": None}, 0, 0),
+        ({}, 5, 1),
+        ({"task": "Partition 1"}, 0, 1),
+        ({"next": 40}, 40, 0),
+        ({"next": 40}, 45, 1),
+    ],
+)
+def test_a_partition_begins_where_its_configuration_says(
+    history: History, more: dict[str, Any], first: int, code: int
+) -> None:
+    """Not at its checkpoint, as ``samza.reset.offset`` wants it."""
+    history.start(650, ("0", 3), fences=[("0", 2)])
+    reset = {"task": TASK, "input": INPUT, "first": 30, "next": 0, **more}
+    history.event(690, "container", "input-reset", ("0", 3), **reset)
+    history.transaction(700, ("0", 3), (first, 59))
+    history.transaction(720, ("0", 3), (60, 69))
+    assert history.judge() == code
+
+
 @pytest.mark.parametrize(
     ("offsets", "word"), [((25, 39), "went back"), ((31, 39), "skipped"), ((15, 19), "went back")]
 )
@@ -72,10 +138,7 @@ def test_a_partition_may_stand_while_another_of_its_task_moves(
 ) -> None:
     """Its last committed offset is reported again; an earlier one is not where it stood."""
     history.start(650, ("0", 3), fences=[("0", 2)])
-    fields: dict[str, Any] = {
-        "first": {TASK: {"kafka.b.0": 0}},
-        "offsets": {TASK: {INPUT: stood, "kafka.b.0": 3}},
-    }
+    fields: dict[str, Any] = {"offsets": {TASK: {INPUT: stood, "kafka.b.0": [0, 3]}}}
     for at, name in ((700, "transaction-ending"), (701, "transaction-committed")):
         history.event(at, "container", name, ("0", 3), **fields)
     assert history.judge() == code
@@ -108,3 +171,12 @@ def test_gaps_can_be_allowed(history: History) -> None:
     assert history.judge("--allow-gaps") == 0
     history.transaction(630, ("0", 2), (39, 45))
     assert history.judge("--allow-gaps") == 1
+
+
+@pytest.mark.parametrize(("first", "code"), [(30, 0), (31, 1)])
+def test_lines_of_an_earlier_release_are_read(history: History, first: int, code: int) -> None:
+    """A first and a last offset are fields of their own there, in both lines of a transaction."""
+    fields: dict[str, Any] = {"first": {TASK: {INPUT: first}}, "offsets": {TASK: {INPUT: 39}}}
+    for at, name in ((620, "transaction-ending"), (621, "transaction-committed")):
+        history.event(at, "container", name, ("0", 2), **fields)
+    assert history.judge() == code

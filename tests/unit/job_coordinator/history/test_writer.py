@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from check_history.reading import values_in
 
+from homeport.job_coordinator.history import segments
 from homeport.job_coordinator.history.writer import HistoryWriter, history_directory
 
 
@@ -20,7 +24,7 @@ def _lines(directory: Path) -> list[dict[str, object]]:
 
 def test_an_event_is_one_line_with_process_place_and_time(tmp_path: Path) -> None:
     """The agreed fields come first and cannot be overwritten; the event's own follow."""
-    writer = HistoryWriter(tmp_path / "deep" / ".history", "container", "nm1")
+    writer = HistoryWriter(tmp_path / "deep" / ".history", "container", "nm1", 64)
     writer.event("restore-finished", "0", 4, kind="tail", to=None, host="other", path=Path("x"))
     writer.event("stop-ordered")
     writer.close()
@@ -43,10 +47,10 @@ def test_an_event_is_one_line_with_process_place_and_time(tmp_path: Path) -> Non
 
 def test_processes_have_files_of_their_own(tmp_path: Path) -> None:
     """Two writers in one directory do not share a file, nor does one with its forked child."""
-    HistoryWriter(tmp_path, "driver", "nm1").event("decision")
-    HistoryWriter(tmp_path, "launcher", "nm1").event("decision")
+    HistoryWriter(tmp_path, "driver", "nm1", 64).event("decision")
+    HistoryWriter(tmp_path, "launcher", "nm1", 64).event("decision")
     assert len(list(tmp_path.iterdir())) == 2
-    writer = HistoryWriter(tmp_path, "keeper", "nm1")
+    writer = HistoryWriter(tmp_path, "keeper", "nm1", 64)
     writer.event("decision")
     writer._pid = -2
     writer.event("decision")
@@ -54,8 +58,8 @@ def test_processes_have_files_of_their_own(tmp_path: Path) -> None:
 
 
 def test_threads_do_not_mix_their_lines(tmp_path: Path) -> None:
-    """Every line of every thread is whole."""
-    writer = HistoryWriter(tmp_path, "driver", "nm1")
+    """Every line of every thread is whole, also where a file is full."""
+    writer = HistoryWriter(tmp_path, "driver", "nm1", 512)
 
     def work(number: int) -> None:
         for _ in range(200):
@@ -66,7 +70,9 @@ def test_threads_do_not_mix_their_lines(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(_lines(tmp_path)) == 800
+    texts = [path.read_text(encoding="utf-8") for path in tmp_path.iterdir()]
+    assert len(texts) > 1
+    assert len([json.loads(line) for text in texts for line in text.splitlines()]) == 800
 
 
 def test_a_history_that_cannot_be_written_stops_no_process(
@@ -74,7 +80,7 @@ def test_a_history_that_cannot_be_written_stops_no_process(
 ) -> None:
     """It is said once in the log, and that is all."""
     (tmp_path / "file").write_text("", encoding="utf-8")
-    writer = HistoryWriter(tmp_path / "file" / "below", "driver", "nm1")
+    writer = HistoryWriter(tmp_path / "file" / "below", "driver", "nm1", 64)
     writer.event("decision")
     writer.event("decision")
     assert caplog.text.count("cannot be written") == 1
@@ -85,7 +91,7 @@ def test_unwritten_events_are_written_first_later(tmp_path: Path, *, ends: bool)
     """A disk that was full for a while leaves no gap: with the next event, or at the end."""
     place = tmp_path / "place"
     place.write_text("", encoding="utf-8")
-    writer = HistoryWriter(place / "below", "driver", "nm1")
+    writer = HistoryWriter(place / "below", "driver", "nm1", 64)
     names = ["started", "decision"]
     for name in names:
         writer.event(name)
@@ -102,7 +108,7 @@ def test_the_rest_of_a_half_written_line_follows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No line is torn by the last bytes of a disk."""
-    writer = HistoryWriter(tmp_path, "driver", "nm1")
+    writer = HistoryWriter(tmp_path, "driver", "nm1", 64)
     writer.event("started")
     real, room = os.write, [7]
 
@@ -125,7 +131,7 @@ def test_only_so_many_lines_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """A history that stays away does not fill the memory instead."""
     monkeypatch.setattr("homeport.job_coordinator.history.writer._WAITING_LINES", 2)
     (tmp_path / "file").write_text("", encoding="utf-8")
-    writer = HistoryWriter(tmp_path / "file" / "below", "driver", "nm1")
+    writer = HistoryWriter(tmp_path / "file" / "below", "driver", "nm1", 64)
     for number in range(4):
         writer.event("decision", str(number))
     (tmp_path / "file").unlink()
@@ -136,7 +142,7 @@ def test_only_so_many_lines_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_forked_child_leaves_its_parents_lines_to_it(tmp_path: Path) -> None:
     """Each line is written once."""
     (tmp_path / "file").write_text("", encoding="utf-8")
-    writer = HistoryWriter(tmp_path / "file" / "below", "driver", "nm1")
+    writer = HistoryWriter(tmp_path / "file" / "below", "driver", "nm1", 64)
     writer.event("parent")
     (tmp_path / "file").unlink()
     child = os.fork()
@@ -153,3 +159,189 @@ def test_the_directory_is_configured_or_beside_the_state() -> None:
     """NodeManagers delete their log folders: by default history stands among the state."""
     assert history_directory("h", "base", "j-1") == Path("h")
     assert history_directory(None, "base", "j-1") == Path("base/j-1/.history")
+
+
+def _commits(writer: HistoryWriter, numbers: range) -> None:
+    for n in numbers:
+        writer.event("transaction-ending", "0", 4, offsets={"Partition 0": {"kafka.in.0": [n, n]}})
+        writer.event("transaction-committed", "0", 4)
+
+
+def _numbers(directory: Path) -> list[int]:
+    """Which transactions are there, each with its commit."""
+    lines = [line for path in sorted(directory.glob("*.jsonl")) for line in values_in(path)]
+    ends = [x["offsets"]["Partition 0"]["kafka.in.0"][0] for x in lines if "offsets" in x]
+    commits = sum(x["event"] == "transaction-committed" for x in lines)
+    assert commits == len(ends)
+    return ends
+
+
+def _bytes(directory: Path) -> int:
+    return sum(path.stat().st_size for path in directory.glob("*.jsonl"))
+
+
+def test_only_the_first_line_of_transactions_has_what_is_the_same_in_all(tmp_path: Path) -> None:
+    """Another processor or epoch is stated again; a reader gets whole lines."""
+    writer = HistoryWriter(tmp_path, "container", "nm1", 64)
+    _commits(writer, range(2))
+    writer.event("commit", "0", 5)
+    (path,) = tmp_path.iterdir()
+    first, *short, other = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    assert (first["host"], first["epoch"], other["epoch"]) == ("nm1", 4, 5)
+    assert {key for line in short for key in line} == {"ts_ms", "boot_ms", "event", "offsets"}
+    assert [(line["host"], line["epoch"]) for line in values_in(path)] == [
+        *[("nm1", 4)] * 4,
+        ("nm1", 5),
+    ]
+
+
+def test_a_history_never_has_more_than_its_bytes(tmp_path: Path) -> None:
+    """The newest transactions are left, without a gap, and each is whole in one file."""
+    writer = HistoryWriter(tmp_path, "container", "nm1", 1)
+    writer.event("started", "0", 4)
+    for begin in range(0, 6_000, 100):
+        _commits(writer, range(begin, begin + 100))
+        assert _bytes(tmp_path) <= 1 << 20
+    kept = _numbers(tmp_path)
+    assert kept == list(range(kept[0], 6_000))
+    assert _bytes(tmp_path) > 700_000
+    assert "started" in (tmp_path / min(p.name for p in tmp_path.glob("*-events-*"))).read_text()
+    (mark,) = tmp_path.glob("trimmed-*")
+    assert mark.name.startswith("trimmed-transactions-")
+
+
+def test_processes_that_ended_make_room_and_those_that_write_do_not(tmp_path: Path) -> None:
+    """However often a container starts; what a process has open is not taken from it."""
+    lives = HistoryWriter(tmp_path, "driver", "nm1", 1)
+    lives.event("permit-granted", "0", 1)
+    for epoch in range(80):
+        writer = HistoryWriter(tmp_path, "container", "nm1", 1)
+        writer.event("started", "0", epoch, text="x" * 4_000)
+        writer.close()
+    assert _bytes(tmp_path) <= 1 << 18
+    assert len(list(tmp_path.glob("trimmed-events-*"))) == 1
+    assert not list(tmp_path.glob("trimmed-transactions-*"))
+    (path,) = tmp_path.glob("driver-*")
+    lives.event("permit-granted", "0", 2)
+    assert len(values_in(path)) == 2
+
+
+def _nfs(file: int, operation: int) -> None:
+    """As NFS has it: no lock of a directory, and none beyond what the file is open for."""
+    access = fcntl.fcntl(file, fcntl.F_GETFL) & os.O_ACCMODE
+    needed = {os.O_RDWR} if operation & fcntl.LOCK_EX else {os.O_RDWR, os.O_RDONLY}
+    if access not in needed:
+        raise OSError(errno.EBADF, "not open for that")
+    _FLOCK(file, operation)
+
+
+def _no_locks(_file: int, _operation: int) -> None:
+    raise OSError(errno.ENOLCK, "no locks available")
+
+
+_FLOCK = fcntl.flock
+
+
+@pytest.mark.parametrize(("flock", "ended"), [(_nfs, 0), (_no_locks, 1)])
+def test_what_is_open_stays_on_a_file_system_with_few_locks_or_none(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    flock: Callable[[int, int], None],
+    ended: int,
+) -> None:
+    """Without locks the last file of an ended process stays too, and the log says so once."""
+    monkeypatch.setattr(fcntl, "flock", flock)
+    early = HistoryWriter(tmp_path, "container", "nm1", 1)
+    _commits(early, range(2))
+    early.close()
+    lives = HistoryWriter(tmp_path, "launcher", "nm1", 1)
+    _commits(lives, range(2))
+    writer = HistoryWriter(tmp_path, "driver", "nm1", 1)
+    for begin in range(0, 6_000, 100):
+        _commits(writer, range(begin, begin + 100))
+    _commits(lives, range(2, 4))
+    (path,) = tmp_path.glob("launcher-*")
+    assert len(values_in(path)) == 8
+    assert len(list(tmp_path.glob("container-*"))) == ended
+    assert _bytes(tmp_path) <= 1 << 20
+    assert len(list(tmp_path.glob("trimmed-*"))) == 1
+    assert caplog.text.count("gives no locks") == ended
+    assert "cannot be written" not in caplog.text
+
+
+def test_a_mark_of_another_process_may_go_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest mark becomes the next one; where it is gone, that one is made."""
+    for until_ms in (1, 2):
+        (tmp_path / f"trimmed-events-{until_ms}").touch()
+    node = (tmp_path / "trimmed-events-2").stat().st_ino
+    segments._mark(tmp_path, "events", 3)
+    (mark,) = tmp_path.iterdir()
+    assert (mark.name, mark.stat().st_ino) == ("trimmed-events-3", node)
+    real = Path.rename
+
+    def rename(path: Path, target: Path) -> Path:
+        path.unlink()
+        return real(path, target)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    segments._mark(tmp_path, "events", 4)
+    assert [path.name for path in tmp_path.iterdir()] == ["trimmed-events-4"]
+
+
+def test_files_of_an_earlier_release_go_first(tmp_path: Path) -> None:
+    """They hold both kinds of events, and nothing has trimmed them so far."""
+    old = tmp_path / "container-nm1-7-1700000000000000000.jsonl"
+    old.write_text(f'{{"ts_ms":17,"text":"{"x" * (1 << 20)}"}}\n', encoding="utf-8")
+    HistoryWriter(tmp_path, "container", "nm1", 1).event("started")
+    assert not old.exists()
+    assert {p.name.rpartition("-")[0] for p in tmp_path.glob("trimmed-*")} == {
+        "trimmed-events",
+        "trimmed-transactions",
+    }
+
+
+def test_a_crash_between_mark_and_removal_loses_only_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mark is there before a line is gone; the next process removes what is too much."""
+    writer = HistoryWriter(tmp_path, "container", "nm1", 1)
+    monkeypatch.setattr(Path, "unlink", _dies)
+    with pytest.raises(KeyboardInterrupt):
+        _commits(writer, range(6_000))
+    monkeypatch.undo()
+    before = _numbers(tmp_path)
+    (mark,) = tmp_path.glob("trimmed-*")
+    assert before[0] == 0
+    successor = HistoryWriter(tmp_path, "container", "nm1", 1)
+    _commits(successor, range(before[-1] + 1, before[-1] + 20))
+    assert _numbers(tmp_path)[0] > 0
+    assert [p.name for p in tmp_path.glob("trimmed-*")] == [mark.name]
+
+
+def _dies(_path: Path, **_options: bool) -> None:
+    raise KeyboardInterrupt
+
+
+def test_lines_that_were_left_out_are_a_gap_between_two_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number in the second file's name counts them."""
+    monkeypatch.setattr("homeport.job_coordinator.history.writer._WAITING_LINES", 2)
+    place = tmp_path / "place"
+    writer = HistoryWriter(place, "container", "nm1", 64)
+    _commits(writer, range(1))
+    full = "homeport.job_coordinator.history.writer.os.write"
+    with monkeypatch.context() as patch:
+        patch.setattr(full, _no_room)
+        _commits(writer, range(1, 4))
+    _commits(writer, range(4, 5))
+    first, second = sorted(place.iterdir())
+    assert (len(values_in(first)), len(values_in(second))) == (4, 1)
+    assert [path.stem.rpartition("-")[2] for path in (first, second)] == ["0" * 10, "0000000009"]
+
+
+def _no_room(_file: int, _data: bytes) -> int:
+    raise OSError(errno.ENOSPC, "no room")

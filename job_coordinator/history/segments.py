@@ -1,0 +1,225 @@
+"""Segments: the files of a history on one host, and how old ones make room for new ones.
+
+A history has two kinds of events: those of every transaction, and all others, which are few and are
+kept for much longer. Each process has a series of segments of each kind. A name says which lines a
+segment holds, so that a missing one is seen:
+
+``<role>-<host>-<pid>-<start, ns>-<kind>-<number of its first line>.jsonl``
+
+A process holds a lock on the segment that it writes. What is locked is never removed. On a file
+system without locks, which the log says once, the last segment of each series is never removed, as
+no process writes another one of its series.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+_LOG = logging.getLogger(__name__)
+
+EVENTS, TRANSACTIONS = "events", "transactions"
+KINDS = (EVENTS, TRANSACTIONS)
+
+_SEGMENTS = {EVENTS: 1024, TRANSACTIONS: 64}
+"""A kind's bytes lie in so many segments: what is removed at once is a small part of all.
+
+Each process has one of events open, which counts as full: hundreds of them must find room.
+"""
+_LEAST_PART = 64
+_LEAST_BYTES = 64 * 1024
+"""A segment has as much, unless that is more than this part of its kind's bytes."""
+_MOST_FILES = 2_048
+_SHARE_OF_EVENTS = 4
+_MIB = 1024 * 1024
+_TAIL_BYTES = 65_536
+_NAME = re.compile(rf"-({'|'.join(KINDS)})-\d+\.jsonl$")
+
+
+def kind_bytes(max_mb: int, kind: str) -> int:
+    """How many bytes all segments of a kind have on a host, for a history of ``max_mb`` MiB."""
+    events = max_mb * _MIB // _SHARE_OF_EVENTS
+    return events if kind == EVENTS else max_mb * _MIB - events
+
+
+def segment_bytes(max_mb: int, kind: str) -> int:
+    """The size at which a segment is full."""
+    most = kind_bytes(max_mb, kind)
+    return max(most // _SEGMENTS[kind], min(_LEAST_BYTES, most // _LEAST_PART))
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One file. ``written_ns``: its last write; ``is_open``: a process may write more."""
+
+    name: str
+    size: int
+    written_ns: int
+    is_open: bool
+
+
+def superfluous(segments: Iterable[Segment], most_bytes: int, full_bytes: int) -> list[Segment]:
+    """PURE: those that are to go so that one more segment fits, the oldest first.
+
+    An open segment counts as full and stays. A small one counts for more than it has, so that no
+    more than some thousand files have to be looked at.
+    """
+
+    def counts(segment: Segment) -> int:
+        return max(segment.size, full_bytes if segment.is_open else most_bytes // _MOST_FILES)
+
+    found = sorted(segments, key=lambda s: (s.written_ns, s.name))
+    total = full_bytes + sum(map(counts, found))
+    result: list[Segment] = []
+    for segment in found:
+        if total <= most_bytes:
+            break
+        if not segment.is_open:
+            result.append(segment)
+            total -= counts(segment)
+    return result
+
+
+def make_room(directory: Path, kind: str, max_mb: int) -> None:
+    """One more segment of ``kind`` fits into the directory; the oldest ones are gone for it.
+
+    Before they go, an empty file ``trimmed-<kind>-<ms>`` says up to when lines may be missing, so
+    that a crash in between loses nothing but room. Where another process does the same, it does it.
+    """
+    with _alone(directory) as is_alone:
+        if not is_alone:
+            return
+        segments = list(_segments(directory, kind))
+        most, full = kind_bytes(max_mb, kind), segment_bytes(max_mb, kind)
+        going = superfluous(segments, most, full)
+        for marked in KINDS:
+            # A file of an earlier release has lines of both kinds.
+            lost = [s for s in going if _kind_of(s.name) in {marked, None}]
+            if lost:
+                _mark(directory, marked, max(_last_ms(directory / s.name, s) for s in lost))
+        for segment in going:
+            (directory / segment.name).unlink(missing_ok=True)
+
+
+def opened(directory: Path, stem: str, kind: str, first_line: int) -> int:
+    """A new segment, locked where that can be, as a file descriptor for appending."""
+    path = directory / f"{stem}-{kind}-{first_line:010}.jsonl"
+    new = path.with_suffix(".new")
+    # For writing and reading: NFS gives an exclusive lock only of a file that is open for writing,
+    # a shared one only of a file that is open for reading.
+    file = os.open(new, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        _lock(file, directory)  # no other process looks at it under this name: it is free
+        new.rename(path)
+    except OSError:
+        os.close(file)
+        raise
+    return file
+
+
+def _kind_of(name: str) -> str | None:
+    """None: a file of an earlier release, which has both."""
+    found = _NAME.search(name)
+    return found.group(1) if found else None
+
+
+def _series_of(name: str) -> str:
+    """What all segments of one process and kind have in common."""
+    return name.rpartition("-")[0] if _kind_of(name) else name
+
+
+def _lock(file: int, directory: Path) -> bool | None:
+    """Whether the lock of an open segment was free, and is ours; None: there are no locks here."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        _say_without_locks(directory, str(error))
+        return None
+    return True
+
+
+@cache
+def _say_without_locks(directory: Path, why: str) -> None:
+    """In the log, once in the life of the process."""
+    _LOG.warning(
+        "history in %s: its file system gives no locks (%s): the last file of each process, also "
+        "of one that has ended, is kept whatever its age",
+        directory,
+        why,
+    )
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[bool]:
+    """Whether no other process trims the directory meanwhile, or it does no harm.
+
+    NFS gives no lock of a directory. Two processes may trim it at once: each marks before it
+    removes, and what one has removed the other misses.
+    """
+    lock = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        is_alone = True
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            is_alone = False
+        except OSError:
+            pass
+        yield is_alone
+    finally:
+        os.close(lock)
+
+
+def _segments(directory: Path, kind: str) -> Iterator[Segment]:
+    paths = [p for p in directory.glob("*.jsonl") if (_kind_of(p.name) or EVENTS) == kind]
+    # Line numbers have the same number of digits.
+    last = {_series_of(path.name): path.name for path in sorted(paths)}
+    for path in paths:
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        try:
+            stat, free = os.fstat(file), _lock(file, directory)
+            is_last = last[_series_of(path.name)] == path.name
+            is_open = is_last if free is None else not free
+            yield Segment(path.name, stat.st_size, stat.st_mtime_ns, is_open)
+        finally:
+            os.close(file)
+
+
+def _last_ms(path: Path, segment: Segment) -> int:
+    """The time of its last whole line, in ms since 1970; where it is gone, of its last write."""
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        file.seek(max(0, segment.size - _TAIL_BYTES))
+        for line in reversed(file.read().split(b"\n")):
+            try:
+                return int(json.loads(line)["ts_ms"])
+            except (ValueError, KeyError, TypeError):
+                continue
+    return segment.written_ns // 1_000_000
+
+
+def _mark(directory: Path, kind: str, until_ms: int) -> None:
+    # A name is written by the file system as a whole, without waiting for the disk.
+    earlier = {int(p.name.rpartition("-")[2]): p for p in directory.glob(f"trimmed-{kind}-*")}
+    newest_ms = max(earlier, default=-1)
+    if newest_ms >= until_ms:
+        return
+    mark = directory / f"trimmed-{kind}-{until_ms}"
+    try:
+        earlier.pop(newest_ms, mark).rename(mark)
+    except FileNotFoundError:  # the first one, or another process without locks has renamed it
+        mark.touch()
+    for path in earlier.values():
+        path.unlink(missing_ok=True)

@@ -1,0 +1,296 @@
+"""The outside judge of a history that begins later: what is left is judged, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from check_history.judge import main
+
+from homeport.job_coordinator.history.writer import HistoryWriter
+from tests.unit.scripts.test_check_history import BOOTED_MS, INPUT, TASK, History, broken
+
+OFFSETS = "input offsets never go back and never skip"
+OWN = {"host", "pid", "role", "processor_id", "epoch"}
+STARTED_NS = (BOOTED_MS + 100) * 1_000_000
+
+
+class Segments:
+    """The transactions of one incarnation on its host, ten records each, in segments of two."""
+
+    def __init__(self, history: History, key: tuple[str, int], host: str = "nm1") -> None:
+        self.folder = history.folder / host / "job-1" / ".history"
+        self.key, self.host = key, host
+        self.lines = 0
+
+    def write(self, at: int, *firsts: int) -> Path:
+        """A segment with these transactions, 10 ms apart."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.path(self.lines)
+        text = ""
+        for number, first in enumerate(firsts):
+            for name, after in (("transaction-ending", 0), ("transaction-committed", 1)):
+                line = self._line(at + 10 * number + after, name)
+                if name == "transaction-ending":
+                    line["offsets"] = {TASK: {INPUT: [first, first + 9]}}
+                if text:
+                    line = {key: value for key, value in line.items() if key not in OWN}
+                text += json.dumps(line) + "\n"
+                self.lines += 1
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def _line(self, at: int, name: str) -> dict[str, object]:
+        # The process is the one that wrote the steps of its start.
+        pid = self.key[1] * 10 + int(self.key[0][0])
+        return {
+            "ts_ms": BOOTED_MS + at,
+            "boot_ms": at,
+            "host": self.host,
+            "pid": pid,
+            "role": "container",
+            "event": name,
+            "processor_id": self.key[0],
+            "epoch": self.key[1],
+        }
+
+    def path(self, line: int) -> Path:
+        """The segment that begins with that line."""
+        stem = f"container-{self.host}-{self.key[1]}-{STARTED_NS}"
+        return self.folder / f"{stem}-transactions-{line:010}.jsonl"
+
+    def trim(self, until: int, *paths: Path, kind: str = "transactions") -> None:
+        """These are gone, as the writer removes them; until the time of their last line."""
+        (self.folder / f"trimmed-{kind}-{BOOTED_MS + until}").touch()
+        for path in paths:
+            path.unlink()
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    """One incarnation on nm1, which started at 100."""
+    history = History(tmp_path)
+    history.start(100, ("0", 1))
+    return history
+
+
+def test_a_history_that_begins_later_is_no_fault(
+    history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The output says since when it is there, by host and by task, and what that leaves out."""
+    own = Segments(history, ("0", 1))
+    old = own.write(200, 0, 10)
+    own.write(300, 20, 30)
+    own.trim(211, old)
+    assert history.judge() == 0
+    output = capsys.readouterr().out
+    assert "of nm1 there are only transactions after 2023-11-14T22:13:20.211Z" in output
+    assert f"{TASK} / {INPUT} is judged from offset 20, 2023-11-14T22:13:20.301Z" in output
+    assert f"in part {OFFSETS}" in output
+    assert "held    epochs grow" in output
+    assert "green: every rule held; 7 of them are judged by what is left" in output
+
+
+@pytest.mark.parametrize(("first", "word"), [(41, "skipped"), (35, "went back")])
+def test_a_fault_in_what_is_left_is_found(
+    history: History, capsys: pytest.CaptureFixture[str], first: int, word: str
+) -> None:
+    """Within one process, and from one to its successor on another host."""
+    own = Segments(history, ("0", 1))
+    old = own.write(200, 0, 10)
+    own.write(300, 20, 30)
+    own.trim(211, old)
+    history.stop(400, ("0", 1))
+    history.start(500, ("0", 2), "nm2", fences=[("0", 1)])
+    Segments(history, ("0", 2), "nm2").write(600, first)
+    assert history.judge() == 1
+    output = capsys.readouterr().out
+    assert broken(output) == [OFFSETS]
+    assert word in output
+    own.write(320, first)
+    assert history.judge() == 1
+
+
+def test_what_another_host_has_lost_excuses_nothing_in_one_process(
+    history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its own lines are there without a gap."""
+    Segments(history, ("0", 1)).write(300, 20, 31)
+    history.event(880, "launcher", "checked-in", ("9", 1), "nm2")
+    other = Segments(history, ("9", 1), "nm2")
+    other.trim(900, other.write(890, 0))
+    assert history.judge() == 1
+    output = capsys.readouterr().out
+    assert broken(output) == [OFFSETS]
+    assert "of nm2 there are only transactions after" in output
+
+
+@pytest.mark.parametrize(("first", "code"), [(100, 0), (39, 1)])
+def test_what_went_on_meanwhile_may_be_gone_and_nothing_goes_back(
+    history: History, first: int, code: int
+) -> None:
+    """The predecessor's last transactions are there, the successor's first ones are not."""
+    Segments(history, ("0", 1)).write(300, 20, 30)
+    history.stop(400, ("0", 1))
+    history.start(500, ("0", 2), "nm2", fences=[("0", 1)])
+    own = Segments(history, ("0", 2), "nm2")
+    old = own.write(600, 40, 50)
+    own.write(700, first)
+    own.trim(611, old)
+    assert history.judge() == code
+
+
+def test_a_whole_container_that_is_gone_is_no_skip(history: History) -> None:
+    """Nothing but its host's mark says that it may have moved the input."""
+    Segments(history, ("0", 1)).write(300, 20, 30)
+    history.stop(400, ("0", 1))
+    history.start(500, ("0", 2), "nm2", fences=[("0", 1)])
+    gone = Segments(history, ("0", 2), "nm2")
+    gone.trim(611, gone.write(600, 40, 50))
+    history.stop(650, ("0", 2), "nm2")
+    history.start(700, ("0", 3), "nm1", fences=[("0", 2)])
+    Segments(history, ("0", 3)).write(800, 60)
+    assert history.judge() == 0
+    gone.folder.joinpath(f"trimmed-transactions-{BOOTED_MS + 611}").unlink()
+    assert history.judge() == 1
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_lines_that_nothing_has_trimmed_are_missed(
+    history: History, capsys: pytest.CaptureFixture[str], lost: int
+) -> None:
+    """At the begin of a series without a mark, or in the middle of one; it alone is the fault."""
+    own = Segments(history, ("0", 1))
+    paths = [own.write(200 + 100 * n, 20 * n, 20 * n + 10) for n in range(3)]
+    paths[lost].unlink()
+    assert history.judge() == 1
+    output = capsys.readouterr().out
+    assert broken(output) == ["history lines are whole"]
+    assert f"lines {4 * lost + 1} to {4 * lost + 4} are missing, and were not trimmed" in output
+
+
+def test_a_mark_from_before_a_process_explains_nothing_of_it(
+    history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What it has lost was written later."""
+    own = Segments(history, ("0", 1))
+    own.trim(50, own.write(200, 0, 10))
+    own.write(300, 20, 30)
+    assert history.judge() == 1
+    assert broken(capsys.readouterr().out) == ["history lines are whole"]
+
+
+# --------------------------------------------- other events than transactions are gone, too
+
+
+def trim_events(history: History, until: int, host: str = "nm1") -> None:
+    """All events of the host up to then are gone."""
+    folder = history.folder / host / "job-1" / ".history"
+    for path, lines in history.lines.items():
+        if path.parent == folder:
+            lines[:] = [line for line in lines if json.loads(line)["boot_ms"] > until]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"trimmed-events-{BOOTED_MS + until}").touch()
+
+
+@pytest.mark.parametrize("until", range(96, 840, 9))
+def test_wherever_the_events_begin_a_sound_run_is_green(history: History, until: int) -> None:
+    """Of a run with a failover, a zombie and a change of the JobModel; all on one host."""
+    moved: dict[str, Any] = {"changed": {"0": {"after": {TASK: [0, []]}}}}
+    history.transaction(200, ("0", 1), (0, 9))
+    history.event(240, "driver", "revoked", ("0", 1), pid=1)
+    history.start(250, ("0", 2), fences=[("0", 1)])
+    history.transaction(300, ("0", 2), (10, 19))
+    history.event(350, "driver", "model-change", ("0", 1), pid=1, version=2, **moved)
+    history.event(360, "driver", "stop-ordered", ("0", 2), pid=1)
+    history.stop(400, ("0", 2))
+    history.event(401, "driver", "state-reset", ("0", 1), pid=1, submission=2)
+    history.start(500, ("0", 3), fences=[("0", 2)])
+    recovered: dict[str, Any] = {"phases_ms": {"start": 10}, "total_ms": 10, "pid": 1}
+    history.event(510, "driver", "recovered", ("0", 3), **recovered)
+    # A driver repeats the permit of a launcher that it adopts.
+    history.event(552, "driver", "model-change", ("0", 1), pid=1, version=3, **moved)
+    history.event(560, "driver", "permit-granted", ("0", 3), resource="c3", pid=2, on_host="nm1")
+    history.transaction(600, ("0", 3), (0, 9))
+    history.event(640, "driver", "stop-ordered", ("0", 3), pid=2)
+    history.stop(660, ("0", 3))
+    history.start(700, ("0", 4), fences=[("0", 3)])
+    history.transaction(780, ("0", 1), (10, 19), is_told=False)
+    history.stop(800, ("0", 1))
+    trim_events(history, until)
+    assert history.judge() == 0
+
+
+def test_a_reset_that_is_gone_may_have_taken_the_input_back(history: History) -> None:
+    """The transactions before and after it are there."""
+    Segments(history, ("0", 1)).write(200, 0, 10)
+    history.stop(400, ("0", 1))
+    history.event(420, "driver", "state-reset", ("0", 1), pid=1, submission=2)
+    history.start(500, ("0", 2), fences=[("0", 1)])
+    Segments(history, ("0", 2)).write(600, 0)
+    assert history.judge() == 0
+    trim_events(history, 450)
+    assert history.judge() == 0
+
+
+def test_a_change_of_tasks_that_is_gone_may_be_the_last(history: History) -> None:
+    """An earlier driver's is there, on another host."""
+    for at, host, task in ((420, "nm1", "Partition 1"), (440, "nm2", TASK)):
+        moved: dict[str, Any] = {"changed": {"0": {"after": {task: [0, []]}}}, "version": at}
+        history.event(at, "driver", "model-change", ("0", 1), host, pid=1, **moved)
+    history.stop(450, ("0", 1))
+    for epoch in (2, 3):
+        history.start(400 + 100 * epoch, ("0", epoch), fences=[("0", epoch - 1)])
+        permit: dict[str, Any] = {
+            "resource": f"c{epoch}",
+            "on_host": "nm1",
+            "pid": 1,
+            "model_version": 440,
+        }
+        history.event(400 + 100 * epoch, "driver", "permit-granted", ("0", epoch), **permit)
+        history.stop(450 + 100 * epoch, ("0", epoch))
+    assert history.judge() == 0
+    trim_events(history, 445, "nm2")
+    assert history.judge() == 0
+
+
+def faulty(history: History) -> None:
+    """Epoch 2 is sound; epoch 3 neither waits for it nor fences it, and its steps are amiss."""
+    history.stop(400, ("0", 1))
+    history.start(500, ("0", 2), fences=[("0", 1)])
+    history.start(650, ("0", 3), without="child-started", host_said="nm3")
+    history.stop(900, ("0", 2))
+
+
+def test_faults_after_the_first_permit_that_is_left_are_found(
+    history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same ones as in the whole history."""
+    faulty(history)
+    assert history.judge() == 1
+    whole = broken(capsys.readouterr().out)
+    assert len(whole) == 4
+    trim_events(history, 450)
+    assert history.judge() == 1
+    assert broken(capsys.readouterr().out) == whole
+
+
+def test_a_history_that_its_writer_trims_is_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The product's own files: short lines, segments and marks; and then one fault in them."""
+    folder = tmp_path / "job-1" / ".history"
+    writer = HistoryWriter(folder, "container", "nm1", 1)
+    for name in ("fenced", "started"):
+        writer.event(name, "0", 1, tasks=[TASK])
+    for first in [*range(0, 60_000, 10), 60_010]:
+        spans = {TASK: {INPUT: [first, first + 9]}}
+        writer.event("transaction-ending", "0", 1, offsets=spans)
+        writer.event("transaction-committed", "0", 1)
+        if first == 59_990:
+            assert main([str(tmp_path)]) == 0
+            assert "only transactions after" in capsys.readouterr().out
+    assert main([str(tmp_path)]) == 1
+    assert broken(capsys.readouterr().out) == [OFFSETS]
