@@ -57,6 +57,10 @@ class UnavailableError(HomeportError):
     """
 
 
+class CannotListenError(UnavailableError):
+    """A server's address or port is not to be had on this host."""
+
+
 class FencedError(HomeportError):
     """Kafka refused a write: a newer holder of the same transactional id exists.
 

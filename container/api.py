@@ -1,23 +1,26 @@
 """All that user code imports: tasks, their context, stores and the collector.
 
-A job names the second of these, and the first where Spark is to work before it:
+A job names the second of these, and the first where Spark is to work before it, or alone:
 
 * a pipeline, ``task.pipeline.class=module:function``: ``pipeline(frame: DataFrame) -> DataFrame``,
-  run in local Spark over each micro-batch; it keeps the column ``task`` (and ``offset``, unless
-  ``task.pipeline.unordered=true``);
+  run in local Spark over each micro-batch, or ``task.pipeline.sql``; it keeps the column ``task``
+  (and ``offset``, unless ``task.pipeline.unordered=true``);
 * a task class, ``task.class=module:Class``: a subclass of ``BatchTask``, handed Arrow tables, or of
   ``StreamTask``, handed one message at a time.
 
 The columns of a micro-batch are those of ``BATCH_SCHEMA``; a pipeline may drop and add others as it
 likes.
+
+Where the inputs' ``samza.msg.serde`` has a schema, ``value`` is of its type: a struct, with the
+fields that the schema names.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import pyarrow as pa
 
@@ -44,6 +47,10 @@ class RecordTooLargeError(ValueError):
     """A value is larger than its store's limit, and the store has ``disallow.large.messages``."""
 
 
+class ReadOnlyStoreError(TypeError):
+    """A write to a store that an input fills."""
+
+
 class KeyValueIterator(Protocol):
     """Pairs of a store as they stood at the call, whatever is written or committed since.
 
@@ -67,18 +74,15 @@ class KeyValueIterator(Protocol):
         """Closed."""
 
 
-class KeyValueStore(Protocol):
-    """One task's part of one store. Keys and values are objects of the store's serdes.
+class ReadableStore(Protocol):
+    """One task's part of one store, to be read. Keys and values are objects of the store's serdes.
 
-    Reads see this transaction's own writes. A write is in Kafka and in the store when the
-    transaction is committed, or in neither.
+    An adjunct store, which an input fills, is no more than this: a write raises ReadOnlyStoreError.
+    Within a micro-batch it stands still.
 
     The forms for Arrow are for many keys at once: no Python object is made per element by their
     serdes. Their types are those of the serdes: ``string`` string, ``bytes`` binary, ``integer``
     int32, ``long`` int64, ``double`` float64; other serdes have none, and raise TypeError.
-
-    With ``stores.<store>.disallow.large.messages`` a put of a value that is too large raises
-    RecordTooLargeError and does nothing; with ``drop.large.messages`` it does nothing.
     """
 
     def get(self, key: Any) -> Any | None:  # noqa: ANN401 - the type is the serde's
@@ -89,6 +93,32 @@ class KeyValueStore(Protocol):
 
     def get_arrow(self, keys: pa.Array | pa.ChunkedArray) -> pa.Array:
         """The values of ``keys``, in their order, null where there is none."""
+
+    def range(self, start: Any, end: Any) -> KeyValueIterator:  # noqa: ANN401 - a user's value
+        """Pairs with start <= key < end, by the key's bytes."""
+
+    def prefix(self, prefix: str | bytes) -> KeyValueIterator:
+        """Pairs whose key's bytes begin with ``prefix``, in their order; str stands for UTF-8."""
+
+    def all(self) -> KeyValueIterator:
+        """All pairs in the order of the key's bytes."""
+
+    def all_arrow(self, rows: int = 65536) -> Iterator[pa.RecordBatch]:
+        """All pairs in that order, in batches of so many, columns ``key`` and ``value``.
+
+        As they stand at the call, too.
+        """
+
+
+class KeyValueStore(ReadableStore, Protocol):
+    """One task's part of one store.
+
+    Reads see this transaction's own writes. A write is in Kafka and in the store when the
+    transaction is committed, or in neither.
+
+    With ``stores.<store>.disallow.large.messages`` a put of a value that is too large raises
+    RecordTooLargeError and does nothing; with ``drop.large.messages`` it does nothing.
+    """
 
     def put(self, key: Any, value: Any) -> None:  # noqa: ANN401 - a user's value
         """``key`` has ``value``; None deletes it."""
@@ -107,20 +137,9 @@ class KeyValueStore(Protocol):
     def delete_all(self, keys: Iterable[Any]) -> None:
         """None of ``keys`` has a value."""
 
-    def range(self, start: Any, end: Any) -> KeyValueIterator:  # noqa: ANN401 - a user's value
-        """Pairs with start <= key < end, by the key's bytes."""
 
-    def prefix(self, prefix: str | bytes) -> KeyValueIterator:
-        """Pairs whose key's bytes begin with ``prefix``, in their order; str stands for UTF-8."""
-
-    def all(self) -> KeyValueIterator:
-        """All pairs in the order of the key's bytes."""
-
-    def all_arrow(self, rows: int = 65536) -> Iterator[pa.RecordBatch]:
-        """All pairs in that order, in batches of so many, columns ``key`` and ``value``.
-
-        As they stand at the call, too.
-        """
+Partitioner = Callable[[bytes | None, int], int]
+"""(key, number of partitions) to a partition from 0 on; asked for each record that it places."""
 
 
 class MessageCollector(Protocol):
@@ -132,16 +151,82 @@ class MessageCollector(Protocol):
     def send(
         self,
         stream: str,
-        value: bytes | None,
-        key: bytes | None = None,
+        value: Any,  # noqa: ANN401 - the type is the serde's
+        key: Any = None,  # noqa: ANN401 - as above
         *,
-        partition: int | None = None,
-        headers: dict[str, bytes] | None = None,
+        partition: int | Partitioner | None = None,
+        headers: Mapping[str, bytes] | None = None,
+        timestamp: int | None = None,
     ) -> None:
         """Sends one record to ``system.stream``, or to ``stream`` of the default system.
 
-        Without ``partition`` the default of Java clients (murmur2 of the key) places it.
+        Bytes are sent as they are, None as null, which deletes its key in a compacted topic; any
+        other key and value is encoded by the stream's ``samza.key.serde`` and ``samza.msg.serde``.
+
+        Without ``partition`` the default of Java clients (murmur2 of the key) places it; a function
+        of the key's bytes and the number of partitions may do so. ``timestamp``: in ms since 1970;
+        None: the time of sending.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """One call that a task has asked for. ``at_ms``: its time, in ms since 1970.
+
+    ``is_event_time``: whether that is a time of the input, else one of the clock.
+    """
+
+    name: str
+    key: str
+    at_ms: int
+    is_event_time: bool = False
+
+
+class Scheduler(Protocol):
+    """A task's timers: each one ends in one call of its ``on_timer``, between micro-batches.
+
+    A timer has a name and a key, and there is one of both at a time: scheduled again it has another
+    time. The call is part of the open transaction, and so is what it schedules.
+
+    With ``task.timers.store`` timers are kept in that store, and are there again before ``init``
+    after any end of the container; those whose time has passed meanwhile come first. Without it
+    they are in memory, and ``init`` schedules what the task needs.
+    """
+
+    @property
+    def now_ms(self) -> int:
+        """The time of the clock, in ms since 1970."""
+
+    @property
+    def watermark_ms(self) -> int | None:
+        """How far event time has come; None before it is known, or without a lateness.
+
+        The oldest of the newest timestamps of the task's partitions, less
+        ``task.watermark.lateness.ms``, as of the micro-batch before. A partition without a record
+        for ``task.watermark.idle.ms`` is left out.
+        """
+
+    def schedule(
+        self, name: str, key: str = "", *, at_ms: int | None = None, after_ms: int | None = None
+    ) -> None:
+        """``on_timer`` is called once the clock is at ``at_ms``, or ``after_ms`` from now.
+
+        Raises:
+            ValueError: not one of both is given, ``after_ms`` is below 1, or the name has a ``/``.
+        """
+
+    def schedule_event(self, name: str, key: str = "", *, at_ms: int) -> None:
+        """``on_timer`` is called once the watermark is at ``at_ms``.
+
+        Raises:
+            ValueError: ``task.watermark.lateness.ms`` is not set, or the name has a ``/``.
+        """
+
+    def scheduled(self, name: str, key: str = "") -> Timer | None:
+        """The timer of that name and key, None where there is none."""
+
+    def cancel(self, name: str, key: str = "") -> None:
+        """There is no timer of that name and key."""
 
 
 class TaskContext(Protocol):
@@ -155,13 +240,20 @@ class TaskContext(Protocol):
     def config(self) -> dict[str, str]:
         """The job's configuration."""
 
+    @property
+    def partitions(self) -> tuple[tuple[str, str, int], ...]:
+        """What the task reads: (system, stream, partition) of each, sorted."""
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The task's timers."""
+
     def store(self, name: str) -> KeyValueStore:
         """The task's part of the store ``name``; KeyError, naming the known ones, without it."""
 
 
-@dataclass(frozen=True, slots=True)
-class IncomingMessage:
-    """One record of an input.
+class IncomingMessage(NamedTuple):
+    """One record of an input, a named tuple.
 
     Without a pipeline ``key`` and ``value`` are objects of the stream's ``samza.key.serde`` and
     ``samza.msg.serde``, or bytes where none is configured; None is null in Kafka. After a pipeline
@@ -180,6 +272,42 @@ class IncomingMessage:
     value: Any
     timestamp: int
     headers: Mapping[str, bytes]
+
+
+class KeyValueExtractor(ABC):
+    """Which entry of an adjunct store a record of its stream becomes.
+
+    One instance per store and task; never called concurrently. Keys and values are objects of the
+    store's serdes. A key that is None: the record is not stored. A value that is None: its key has
+    no value any more.
+    """
+
+    @abstractmethod
+    def get_key(self, message: IncomingMessage) -> Any | None:  # noqa: ANN401 - the type is the serde's
+        """The key under which the record is stored."""
+
+    @abstractmethod
+    def get_value(self, message: IncomingMessage) -> Any | None:  # noqa: ANN401 - as above
+        """What is stored under it."""
+
+    def get_arrow(
+        self,
+        table: pa.Table,  # noqa: ARG002 - a user's extractor uses it
+    ) -> tuple[pa.Array | pa.ChunkedArray, pa.Array | pa.ChunkedArray] | None:
+        """The keys and values of all rows of ``table``, which has the columns of ``BATCH_SCHEMA``.
+
+        For serdes with a type in Arrow, as in ``KeyValueStore``. None: ``get_key`` and
+        ``get_value`` are called for each record.
+        """
+        return None
+
+
+class KeyValueExtractorFactory(ABC):
+    """Named by ``stores.<store>.adstore.key.value.extractor.factory``; made without arguments."""
+
+    @abstractmethod
+    def get_key_value_extractor(self, config: Mapping[str, str]) -> KeyValueExtractor:
+        """An extractor for one store of one task; ``config``: the job's configuration."""
 
 
 class TaskCoordinator(Protocol):
@@ -203,7 +331,10 @@ class TaskCoordinator(Protocol):
 
 
 class StreamTask(ABC):
-    """Handed one message at a time. One instance per task; never called concurrently.
+    """Handed one message at a time. One instance per task.
+
+    Calls of one task never overlap, but where ``process`` is a coroutine or
+    ``task.max.concurrency`` is above 1: then messages of different keys may be processed at once.
 
     An exception fails the container and nothing of the open transaction is kept, unless its class
     is among ``task.ignored.exceptions`` and the task's own code raised it: then it is counted and
@@ -225,10 +356,19 @@ class StreamTask(ABC):
     def window(self, collector: MessageCollector, coordinator: TaskCoordinator) -> None:
         """Called every ``task.window.ms``, first after one such time, between micro-batches."""
 
-    def end_of_stream(self, collector: MessageCollector, coordinator: TaskCoordinator) -> None:
-        """Called once when the container finishes, every task having voted: it may still send.
+    def on_timer(
+        self,
+        timer: Timer,
+        collector: MessageCollector,  # noqa: ARG002 - a user's task uses it
+        coordinator: TaskCoordinator,  # noqa: ARG002 - as above
+    ) -> None:
+        """Called when the time of ``timer`` has come, which is no longer scheduled then."""
+        raise _undefined(self, timer)
 
-        Kafka's streams have no end of their own.
+    def end_of_stream(self, collector: MessageCollector, coordinator: TaskCoordinator) -> None:
+        """Called once when the container finishes: it may still send.
+
+        Every task has voted, or the job is drained. Kafka's streams have no end of their own.
         """
 
     def close(self) -> None:
@@ -248,8 +388,25 @@ class BatchTask(ABC):
         An exception fails the container; nothing of the open transaction is kept.
         """
 
+    def on_timer(self, timer: Timer, collector: MessageCollector) -> None:  # noqa: ARG002 - as above
+        """Called when the time of ``timer`` has come, which is no longer scheduled then."""
+        raise _undefined(self, timer)
+
     def end_transaction(self, collector: MessageCollector) -> None:
-        """Called at the end of each transaction with a batch for it: the last chance to send."""
+        """Called at the end of each transaction with a batch or a timer for it: the last chance."""
+
+    def end_of_stream(self, collector: MessageCollector) -> None:
+        """Called once when the job is drained: the input has no more, and the task may still send.
+
+        ``end_transaction`` follows.
+        """
 
     def close(self) -> None:
         """Called once when the container stops in order."""
+
+
+def _undefined(task: object, timer: Timer) -> NotImplementedError:
+    # The method is not abstract: only a task that schedules timers has to define it.
+    return NotImplementedError(
+        f"the timer {timer.name!r} is due, and {type(task).__name__} has no on_timer: define it"
+    )

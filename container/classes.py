@@ -9,21 +9,21 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from homeport.config.errors import ConfigError, WireError, in_one_line
-from homeport.config.settings.serde_names import AVRO
-from homeport.container.api import BatchTask, StreamTask
-from homeport.container.serde.avro_serde import avro_serde
+from homeport.config.settings.input_serdes import InputSerde
+from homeport.config.settings.serde_names import SchemaSerde
+from homeport.container.api import BatchTask, KeyValueExtractorFactory, StreamTask
+from homeport.container.serde.columns import Columns
+from homeport.container.serde.registry_serde import Place
+from homeport.container.serde.schema_serde import schema_serde
 from homeport.container.serde.serdes import Serde, SerdeFailedError, serde
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    Pipeline = Callable[[DataFrame], DataFrame]
 
 TASK_CLASS = "task.class"
 PIPELINE_CLASS = "task.pipeline.class"
+MAX_CONCURRENCY = "task.max.concurrency"
+_HOOKS = ("init", "window", "on_timer", "end_of_stream", "close")
 
 
 def load_task_class(name: str) -> type[BatchTask | StreamTask]:
@@ -32,7 +32,15 @@ def load_task_class(name: str) -> type[BatchTask | StreamTask]:
     Raises:
         ConfigError: it cannot be imported, or is no concrete BatchTask or StreamTask.
     """
-    found = _load(TASK_CLASS, name)
+    return checked_task_class(name, _load(TASK_CLASS, name))
+
+
+def checked_task_class(name: str, found: object) -> type[BatchTask | StreamTask]:
+    """``found``, which ``name`` stands for.
+
+    Raises:
+        ConfigError: it is no concrete BatchTask or StreamTask.
+    """
     if not (isinstance(found, type) and issubclass(found, BatchTask | StreamTask)):
         raise ConfigError(
             TASK_CLASS,
@@ -45,29 +53,82 @@ def load_task_class(name: str) -> type[BatchTask | StreamTask]:
         raise ConfigError(
             TASK_CLASS, name, "the class must define every method", f"define {missing}"
         )
+    _refuse_lost_coroutines(name, found)
     return found
 
 
-def load_pipeline(name: str) -> Pipeline:
-    """The pipeline function that ``module:function`` names.
+def _refuse_lost_coroutines(name: str, found: type[BatchTask | StreamTask]) -> None:
+    """Nothing where each coroutine of the class would be awaited."""
+    is_stream = issubclass(found, StreamTask)
+    if is_stream and inspect.iscoroutinefunction(getattr(found, "process", None)):
+        return
+    lost = [
+        hook
+        for hook in (_HOOKS if is_stream else (*_HOOKS, "process_batch", "end_transaction"))
+        if inspect.iscoroutinefunction(getattr(found, hook, None))
+    ]
+    if lost:
+        raise ConfigError(
+            TASK_CLASS,
+            name,
+            f"its {lost[0]} is a coroutine, which nothing would await",
+            "let process be one too" if is_stream else "a BatchTask has none: use def",
+        )
+
+
+def require_single_calls(task_class: type[BatchTask | StreamTask], limit: int) -> None:
+    """Nothing where ``task.max.concurrency`` has its effect; else ConfigError."""
+    if limit > 1 and not issubclass(task_class, StreamTask):
+        raise ConfigError(
+            MAX_CONCURRENCY,
+            str(limit),
+            f"{task_class.__name__} is a BatchTask, which is called for a whole batch",
+            "remove the key, or write a StreamTask",
+        )
+
+
+def load_function(name: str) -> Callable[..., Any]:
+    """The pipeline function that ``module:function`` names, whatever its parameters.
 
     Raises:
-        ConfigError: it cannot be imported, or cannot be called with one DataFrame.
+        ConfigError: it cannot be imported, or cannot be called.
     """
     found = _load(PIPELINE_CLASS, name)
-    rule = "it must name a function of one DataFrame that returns a DataFrame"
     if not callable(found) or isinstance(found, type):
-        raise ConfigError(PIPELINE_CLASS, name, rule, f"this is {_described(found)}")
-    try:
-        inspect.signature(found).bind(None)
-    except TypeError as error:
-        raise ConfigError(PIPELINE_CLASS, name, rule, f"called with one: {error}") from None
-    pipeline: Pipeline = found
-    return pipeline
+        raise ConfigError(
+            PIPELINE_CLASS,
+            name,
+            "it must name a function that returns a DataFrame",
+            f"this is {_described(found)}",
+        )
+    function: Callable[..., Any] = found
+    return function
 
 
-def load_serde(key: str, name: str) -> Serde:
+def load_extractor_factory(key: str, name: str) -> Callable[[], KeyValueExtractorFactory]:
+    """What makes the factory of extractors that ``module:Name`` names; the line names ``key``.
+
+    Raises:
+        ConfigError: it cannot be imported, or is no concrete KeyValueExtractorFactory.
+    """
+    found = _load(key, name)
+    if not (isinstance(found, type) and issubclass(found, KeyValueExtractorFactory)):
+        raise ConfigError(
+            key,
+            name,
+            "it must name a subclass of KeyValueExtractorFactory of homeport.container.api",
+            f"this is {_described(found)}",
+        )
+    if inspect.isabstract(found):
+        missing = ", ".join(sorted(found.__abstractmethods__))
+        raise ConfigError(key, name, "the class must define every method", f"define {missing}")
+    return found
+
+
+def load_serde(key: str, name: str, topic: str = "") -> Serde:
     """The serde that ``name`` stands for, as ``config.serde_names`` gives it.
+
+    ``topic``: of a stream's serde, for a Schema Registry; ``key`` says whether it is of keys.
 
     An own one is an object of the class, made without arguments, with the methods ``to_bytes`` and
     ``from_bytes``, each of one argument.
@@ -75,10 +136,32 @@ def load_serde(key: str, name: str) -> Serde:
     Raises:
         ConfigError: it cannot be had; the line names ``key``.
     """
-    kind, _, schema = name.partition(" ")
-    if kind == AVRO:
-        return avro_serde(key, schema)
+    entry = SchemaSerde.unpacked(name)
+    if entry is not None:
+        return schema_serde(entry, Place(topic, is_key=key.endswith(".key.serde")))
     return _own_serde(key, name) if ":" in name else serde(name)
+
+
+def load_columns(of: InputSerde) -> Columns:
+    """How the values of inputs with the serde ``of``, which has a schema, become a column.
+
+    Raises:
+        ConfigError: they cannot, or the serde cannot be had.
+    """
+    entry = SchemaSerde.unpacked(of.serde)
+    columns = load_serde(of.key, of.serde, of.stream).columns
+    assert entry is not None  # noqa: S101 - for the type checker
+    try:
+        if columns is None:
+            raise ValueError("the registry's JSON Schema says no types of columns")
+        return columns()
+    except ValueError as error:
+        raise ConfigError(
+            entry.schema_key,
+            entry.file or entry.schema or None,
+            f"a pipeline or BatchTask needs columns: {error}",
+            "write a schema that has them, or read bytes: remove the stream's samza.msg.serde",
+        ) from None
 
 
 def _own_serde(key: str, name: str) -> Serde:
@@ -100,7 +183,7 @@ def _own_serde(key: str, name: str) -> Serde:
             inspect.signature(getattr(own, method)).bind(None)
         except (AttributeError, TypeError, ValueError) as error:
             raise ConfigError(key, name, rule, f"{method} of one argument: {error}") from None
-    return Serde(name, _own_to_bytes(name, own), _own_from_bytes(name, own))
+    return Serde(name, _own_to_bytes(name, own), _own_from_bytes(name, own), is_own=True)
 
 
 def _own_to_bytes(name: str, own: Any) -> Callable[[Any], bytes]:  # noqa: ANN401 - the job's own

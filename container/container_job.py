@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
+from homeport.config.settings.adjunct_section import AdjunctsConfig, AdjunctStore
 from homeport.config.settings.records_section import RecordsConfig
 from homeport.config.settings.sections import (
     ClusterManagerConfig,
@@ -17,6 +18,7 @@ from homeport.config.settings.sections import (
 )
 from homeport.config.settings.stores_section import StorageConfig, StoreConfig
 from homeport.config.settings.used_systems import used_systems
+from homeport.config.system_stream import SystemStream
 from homeport.container.classes import load_serde
 from homeport.container.host.lease_memory import SpareKind
 from homeport.container.serde.serdes import Serde
@@ -32,7 +34,8 @@ class ContainerJob:
     ``systems``: every system that the container reads or writes, by name. ``transaction_systems``:
     those on the same brokers as the checkpoints, which one transaction can reach.
     ``active_processor``: of a standby, the container whose state it keeps; its ``stores`` are those
-    with a changelog, and its ``systems`` only what it takes to follow these.
+    with a changelog, and its ``systems`` only what it takes to follow these. ``adjuncts``: the
+    stores that inputs fill, by name, which are none of ``stores``; a standby keeps none.
     """
 
     config: Config
@@ -44,6 +47,7 @@ class ContainerJob:
     systems: Mapping[str, SystemConfig]
     transaction_systems: frozenset[str]
     active_processor: ProcessorId | None = None
+    adjuncts: Mapping[str, AdjunctStore] = field(default_factory=dict)
 
     @staticmethod
     def of(model: JobModel, processor_id: ProcessorId) -> ContainerJob:
@@ -63,10 +67,11 @@ class ContainerJob:
         config = model.config
         job, task = JobConfig.of(config), TaskConfig.of(config)
         is_standby = container.role is TaskMode.STANDBY
+        adjuncts = AdjunctsConfig.of(config).stores
         stores = tuple(
             store
-            for store in StorageConfig.of(config).stores.values()
-            if store.changelog or not is_standby
+            for name, store in StorageConfig.of(config).stores.items()
+            if name not in adjuncts and (store.changelog or not is_standby)
         )
         tasks = tuple(model for _, model in sorted(container.tasks.items()))
         names = {job.coordinator_system, task.checkpoint_system}
@@ -87,6 +92,7 @@ class ContainerJob:
             systems,
             reached,
             container.active_processor,
+            {} if is_standby else adjuncts,
         )
         view.refuse_what_cannot_be()
         return view
@@ -118,9 +124,20 @@ class ContainerJob:
         return self.active_processor is not None
 
     @property
+    def adjunct_configs(self) -> dict[str, StoreConfig]:
+        """{name: its configuration} of each of ``adjuncts``."""
+        stores = StorageConfig.of(self.config).stores
+        return {name: stores[name] for name in self.adjuncts}
+
+    @property
+    def adjunct_streams(self) -> frozenset[SystemStream]:
+        """The inputs whose records no task sees."""
+        return frozenset(store.stream for store in self.adjuncts.values())
+
+    @property
     def spare(self) -> SpareKind:
         """The kind of spare that shortens the next start on this host."""
-        if self.task.pipeline_class is None:
+        if not self.task.has_pipeline:
             return SpareKind.PLAIN
         key = keys.JOB_HOT_STANDBY_PREWARM if self.is_standby else keys.JOB_CONTAINER_PREWARM
         return SpareKind.WARM if key.read(self.config) else SpareKind.SPARK

@@ -7,17 +7,19 @@ The keys stand in one module per topic, ``..._keys``, and are all offered here.
 
 from __future__ import annotations
 
-from homeport.config.declarations.cluster_keys import *  # noqa: F403 - its keys are keys of this module too
+from homeport.config.declarations.adjunct_keys import *  # noqa: F403 - its keys are keys of this module too
+from homeport.config.declarations.cluster_keys import *  # noqa: F403 - as above
 from homeport.config.declarations.job_keys import *  # noqa: F403 - as above
 from homeport.config.declarations.key_types import Key, literal_text
 from homeport.config.declarations.rocksdb_keys import *  # noqa: F403 - as above
+from homeport.config.declarations.standalone_keys import *  # noqa: F403 - as above
 from homeport.config.declarations.store_keys import *  # noqa: F403 - as above
 from homeport.config.declarations.system_keys import *  # noqa: F403 - as above
 from homeport.config.declarations.task_keys import *  # noqa: F403 - as above
 
 TOPICS = (
     *("app.run.", "job.", "processor.", "task.", "systems.", "serializers."),
-    *("stores.", "stores-default.", "cluster-manager.", "yarn."),
+    *("stores.", "stores-default.", "adstore.", "cluster-manager.", "yarn."),
 )
 """How the names of keys begin."""
 

@@ -127,6 +127,16 @@ JOB_CONTAINER_PREWARM = BoolKey(
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
 )
+JOB_DRAIN = BoolKey(
+    name="job.drain",
+    default=False,
+    meaning=(
+        "the job ends, as succeeded, once it has processed what its inputs hold; run-job"
+        " --operation=drain sets it until the next deployment"
+    ),
+    source=OWN,
+    liveness=Liveness.RETUNES_CONTAINERS,
+)
 JOB_HOST_AFFINITY_ENABLED = BoolKey(
     name="job.host-affinity.enabled",
     default=False,
@@ -151,7 +161,8 @@ JOB_SSP_INPUT_EXPANSION_ENABLED = BoolKey(
 )
 PROCESSOR_ID = TextKey(
     name="processor.id",
-    meaning="id of the container that the grouper single-container puts everything in",
+    meaning="id of a standalone processor, of its own in the job, default one that is made; and of "
+    "the container that the grouper single-container puts everything in",
     source=SAMZA,
     liveness=Liveness.NEEDS_REDEPLOY,
 )
@@ -170,6 +181,18 @@ JOB_NON_LOGGED_STORE_BASE_DIR = TextKey(
 JOB_HISTORY_DIR = TextKey(
     name="job.history.dir",
     meaning="folder of the history files; default .history below the job's state directory",
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_HISTORY_MAX_MB = IntKey(
+    name="job.history.max.mb",
+    default=256,
+    minimum=1,
+    unit="MB",
+    meaning=(
+        "most that the job's history files on one host have together; the oldest go first, and a"
+        " quarter is kept for all that is no transaction"
+    ),
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
 )

@@ -92,12 +92,10 @@ ALL: tuple[SamzaKey, ...] = (
     SamzaKey(name="job.autosizing.<part>", reason="job.autosizing.enabled cannot be true"),
     SamzaKey(
         name="job.startpoint.enabled",
-        reason="a task starts at its checkpoint, else at the offset default",
+        reason="a task starts at its checkpoint, else at start.time or samza.offset.default",
         harmless=("false",),
     ),
-    SamzaKey(
-        name="job.drain-monitor.<part>", reason="a job is stopped by run-job --operation=kill"
-    ),
+    SamzaKey(name="job.drain-monitor.<part>", reason="run-job --operation=drain needs no monitor"),
     SamzaKey(
         name="job.diagnostics.enabled",
         reason="/v1/status and the logs say what failed",
@@ -142,19 +140,18 @@ ALL: tuple[SamzaKey, ...] = (
         harmless=("true",),
     ),
     SamzaKey(name="job.coordinator.execute", reason="the driver is started by the supervisor"),
-    SamzaKey(name="job.coordinator.factory", reason="the driver is started by the supervisor"),
     SamzaKey(name="job.coordinator.max.message.bytes", reason="the broker's limit holds"),
     SamzaKey(
-        name="job.coordinator.zk.<part>", reason="standalone processors are not supported yet"
+        name="job.coordinator.zk.enable-startup-with-active-job-model",
+        reason="an assignment that stays is never published again",
     ),
-    SamzaKey(name="job.debounce.time.ms", reason="standalone processors are not supported yet"),
-    SamzaKey(name="processor.list", reason="standalone processors are not supported yet"),
+    SamzaKey(name="processor.list", reason="processors register by themselves"),
     SamzaKey(
-        name="locationid.provider.factory", reason="standalone processors are not supported yet"
+        name="locationid.provider.factory", reason="job.location-id says where a processor runs"
     ),
     SamzaKey(
         name="app.processor-id-generator.class",
-        reason="standalone processors are not supported yet",
+        reason="processor.id is the id, or one is made",
     ),
     SamzaKey(
         name="job.coordinator.monitor-input-regex.frequency.ms",
@@ -240,9 +237,6 @@ ALL: tuple[SamzaKey, ...] = (
         reason="a commit ends the transaction and never waits for one before",
     ),
     SamzaKey(
-        name="task.max.concurrency", reason="a task works on one batch at a time", harmless=("1",)
-    ),
-    SamzaKey(
         name="task.async.commit",
         reason="a task returns when its batch is done",
         harmless=("false", "-1"),
@@ -285,22 +279,6 @@ ALL: tuple[SamzaKey, ...] = (
         harmless=("true",),
     ),
     SamzaKey(
-        name="systems.<system>.streams.<stream>.samza.bootstrap",
-        reason="all inputs are read side by side",
-        remedy="remove it, or write false",
-        harmless=("false",),
-    ),
-    SamzaKey(
-        name="systems.<system>.streams.<stream>.samza.reset.offset",
-        reason="a task always goes on at its checkpoint",
-        remedy="remove it, or write false",
-        harmless=("false",),
-    ),
-    SamzaKey(
-        name="systems.<system>.streams.<stream>.samza.priority",
-        reason="no input goes before another",
-    ),
-    SamzaKey(
         name="systems.<system>.streams.<stream>.samza.delete.committed.messages",
         reason="records of inputs are never deleted",
         harmless=("false",),
@@ -326,17 +304,6 @@ ALL: tuple[SamzaKey, ...] = (
         name="streams.<stream>.<property>",
         reason="a stream is named system.stream where it is used",
     ),
-    SamzaKey(
-        name="stores.<store>.side.inputs",
-        reason="a store is filled by its tasks only",
-        remedy="remove it, and let the task keep what it reads",
-    ),
-    SamzaKey(
-        name="stores.<store>.side.inputs.processor.factory",
-        reason="a store is filled by its tasks only",
-        remedy="remove it, and let the task keep what it reads",
-    ),
-    SamzaKey(name="stores.<store>.adstore.<part>", reason="a store is filled by its tasks only"),
     *(
         SamzaKey(
             name=f"{stores}.{direction}.factories",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from homeport.config.config import INT_MAX
 from homeport.config.declarations.key_types import (
     OWN,
     REPLICAS_MAX,
     SAMZA,
+    BoolKey,
     IntKey,
     Liveness,
     TextKey,
@@ -63,6 +65,16 @@ SYSTEM_OFFSET_DEFAULT = TextKey(
     source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
+LOST_INPUT = ("fail", "earliest", "latest")
+SYSTEM_LOST_INPUT = TextKey(
+    name="systems.<system>.input.lost",
+    default="fail",
+    choices=LOST_INPUT,
+    meaning="what a task does where Kafka has deleted records that it has not read: fail, or go on "
+    "at the earliest or behind the latest record",
+    source=OWN,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
 SYSTEM_KEY_SERDE = TextKey(
     name="systems.<system>.samza.key.serde",
     meaning="serde of keys",
@@ -82,6 +94,43 @@ STREAM_OFFSET_DEFAULT = TextKey(
     source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
+STREAM_START_TIME = TextKey(
+    name="systems.<system>.streams.<stream>.start.time",
+    meaning="a task without a checkpoint begins at the first record of this time or later, not at "
+    "samza.offset.default: ms since 1970, or ISO 8601 with a time zone",
+    source=OWN,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+STREAM_RESET_OFFSET = BoolKey(
+    name="systems.<system>.streams.<stream>.samza.reset.offset",
+    default=False,
+    meaning="each start of a container ignores the checkpoint and begins as without one",
+    source=SAMZA,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+STREAM_BOOTSTRAP = BoolKey(
+    name="systems.<system>.streams.<stream>.samza.bootstrap",
+    default=False,
+    meaning="each start reads the stream to its end before any other, and later before all others",
+    source=SAMZA,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+STREAM_PRIORITY = IntKey(
+    name="systems.<system>.streams.<stream>.samza.priority",
+    default=0,
+    minimum=-1,
+    maximum=INT_MAX - 1,
+    meaning="while streams of a higher priority have records, the others wait; -1 is 0",
+    source=SAMZA,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+STREAM_LOST_INPUT = TextKey(
+    name="systems.<system>.streams.<stream>.input.lost",
+    choices=LOST_INPUT,
+    meaning="systems.<system>.input.lost, for one stream",
+    source=OWN,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
 STREAM_KEY_SERDE = TextKey(
     name="systems.<system>.streams.<stream>.samza.key.serde",
     meaning="serde of one stream's keys",
@@ -96,14 +145,41 @@ STREAM_MSG_SERDE = TextKey(
 )
 SERIALIZERS_REGISTRY_CLASS = TextKey(
     name="serializers.registry.<name>.class",
-    meaning="class of a serde: Samza's, module:Class of the job's own, or avro; "
-    "string, json, bytes, integer, long and double need no entry",
+    meaning="class of a serde: Samza's, module:Class of the job's own, json with a schema, avro or "
+    "protobuf; string, json, bytes, integer, long and double need no entry",
     source=SAMZA,
     liveness=Liveness.NEEDS_REDEPLOY,
 )
 SERIALIZERS_REGISTRY_SCHEMA = TextKey(
     name="serializers.registry.<name>.schema",
-    meaning="schema of an avro serde, as JSON in one line; values are Avro's binary form, bare",
+    meaning="schema of a json serde, as DDL (carrier STRING, delay INT), or of an avro serde, as "
+    "JSON in one line; a BatchTask and a pipeline get values with a schema as columns",
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+SERIALIZERS_REGISTRY_SCHEMA_FILE = TextKey(
+    name="serializers.registry.<name>.schema.file",
+    meaning="file with that schema, in the job's package; of a protobuf serde, its descriptor set "
+    "(protoc --include_imports --descriptor_set_out)",
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+SERIALIZERS_REGISTRY_MESSAGE = TextKey(
+    name="serializers.registry.<name>.message",
+    meaning="full name of a protobuf serde's message",
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+SERIALIZERS_REGISTRY_URL = TextKey(
+    name="serializers.registry.<name>.schema.registry.url",
+    meaning="address of a Confluent Schema Registry: values have its wire format, and the schemas "
+    "that they were written by are its",
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+SERIALIZERS_REGISTRY_PROPERTY = TextKey(
+    name="serializers.registry.<name>.schema.registry.<property>",
+    meaning="a property of confluent-kafka's client of the registry, such as basic.auth.user.info",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
 )

@@ -13,6 +13,9 @@ from homeport.config.declarations.key_types import (
     TextKey,
 )
 
+PLAN_ONCE = "once"
+PLAN_ALWAYS = "always"
+
 TASK_CLASS = TextKey(
     name="task.class",
     meaning="task class, module:Class",
@@ -25,10 +28,47 @@ TASK_PIPELINE_CLASS = TextKey(
     source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
+TASK_PIPELINE_SQL = TextKey(
+    name="task.pipeline.sql",
+    meaning=(
+        "the pipeline as one SELECT of Spark's SQL, or file: and a file of the job's package; in"
+        " the place of task.pipeline.class"
+    ),
+    source=OWN,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+TASK_PIPELINE_OUTPUT = TextKey(
+    name="task.pipeline.output",
+    meaning="where the pipeline's rows leave, system.stream; in the place of task.class",
+    source=OWN,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+TASK_PIPELINE_CHECK = TextKey(
+    name="task.pipeline.check",
+    choices=("submission", "start"),
+    meaning=(
+        "where the pipeline first meets an empty input: in a Spark of run-job's, or in the"
+        " containers alone, before they take input; default submission with task.pipeline.sql,"
+        " else start"
+    ),
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
 TASK_PIPELINE_UNORDERED = BoolKey(
     name="task.pipeline.unordered",
     default=False,
-    meaning="the pipeline drops the column offset; the task gets rows in any order",
+    meaning="the pipeline drops the column offset; its rows come in any order",
+    source=OWN,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+TASK_PIPELINE_PLAN = TextKey(
+    name="task.pipeline.plan",
+    default=PLAN_ONCE,
+    choices=(PLAN_ONCE, PLAN_ALWAYS),
+    meaning=(
+        "once: the pipeline function is called once for each schema of its input, and its plan"
+        " runs on each batch where that gives the same rows; always: it is called for each batch"
+    ),
     source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
@@ -72,6 +112,53 @@ TASK_TRANSACTION_MS = IntKey(
     source=OWN,
     liveness=Liveness.RETUNES_CONTAINERS,
 )
+TASK_TRANSACTION_IDLE_MS = IntKey(
+    name="task.transaction.idle.ms",
+    default=10,
+    minimum=-1,
+    unit="ms",
+    meaning=(
+        "a transaction whose input has no more for now ends early, at least this long after the"
+        " one before, and so that commits take at most half of the time; -1: never early"
+    ),
+    source=OWN,
+    liveness=Liveness.RETUNES_CONTAINERS,
+)
+TASK_BATCH_LINGER_MS = IntKey(
+    name="task.batch.linger.ms",
+    unit="ms",
+    meaning=(
+        "longest time that a small micro-batch fills after the one before, which is less where"
+        " batches cost little; default 100 with a pipeline, else 0"
+    ),
+    source=OWN,
+    liveness=Liveness.RETUNES_CONTAINERS,
+)
+TASK_BATCH_TARGET_MS = IntKey(
+    name="task.batch.target.ms",
+    default=500,
+    minimum=1,
+    unit="ms",
+    meaning=(
+        "how long pipeline and task work on one micro-batch under load: batches grow and shrink"
+        " towards it, from 100 rows up to 50,000, 100,000 with a pipeline, 2,000 with a StreamTask"
+        " alone"
+    ),
+    source=OWN,
+    liveness=Liveness.RETUNES_CONTAINERS,
+)
+TASK_BATCH_MAX_BYTES = IntKey(
+    name="task.batch.max.bytes",
+    minimum=1,
+    unit="bytes",
+    meaning=(
+        "a micro-batch with this many bytes of values takes no more records, and the consumer "
+        "fetches about as many ahead; default a sixteenth of Python's share of the container's "
+        "memory, 16 to 64 MB"
+    ),
+    source=OWN,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
 TASK_TRANSACTION_MAX_BYTES = IntKey(
     name="task.transaction.max.bytes",
     default=33554432,
@@ -99,6 +186,18 @@ TASK_HANG_MS = IntKey(
     meaning="a container without progress for this long is killed",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
+)
+TASK_CALLBACK_TIMEOUT_MS = IntKey(
+    name="task.callback.timeout.ms",
+    default=600000,
+    minimum=-1,
+    unit="ms",
+    meaning=(
+        "a call of the job's code (init, batch, message, window, pipeline) that lasts longer "
+        "fails its container, with its stack in the log; -1: never"
+    ),
+    source=SAMZA,
+    liveness=Liveness.RESTARTS_CONTAINERS,
 )
 TASK_EXACTLY_ONCE = BoolKey(
     name="task.exactly.once",
@@ -128,6 +227,41 @@ TASK_WINDOW_MS = IntKey(
     meaning="time between the calls of a StreamTask's window; -1: it is never called",
     source=SAMZA,
     liveness=Liveness.RETUNES_CONTAINERS,
+)
+TASK_MAX_CONCURRENCY = IntKey(
+    name="task.max.concurrency",
+    default=1,
+    minimum=1,
+    maximum=1000,
+    meaning="calls of a StreamTask's process at once, per container; those of one key never",
+    source=SAMZA,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+TASK_TIMERS_STORE = TextKey(
+    name="task.timers.store",
+    meaning="store of its own in which timers outlive their container; default: in memory",
+    source=OWN,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+TASK_WATERMARK_LATENESS_MS = IntKey(
+    name="task.watermark.lateness.ms",
+    minimum=0,
+    unit="ms",
+    meaning=(
+        "how far the watermark of event time stays behind the newest timestamp; not set: there is"
+        " no event time"
+    ),
+    source=OWN,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+TASK_WATERMARK_IDLE_MS = IntKey(
+    name="task.watermark.idle.ms",
+    default=60000,
+    minimum=-1,
+    unit="ms",
+    meaning="a partition without a record for so long holds no watermark back; -1: it does",
+    source=OWN,
+    liveness=Liveness.RESTARTS_CONTAINERS,
 )
 TASK_IGNORED_EXCEPTIONS = ListKey(
     name="task.ignored.exceptions",

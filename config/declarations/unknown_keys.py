@@ -51,7 +51,7 @@ def warnings_about(config: Config) -> tuple[str, ...]:
 
 
 def _says_more(samza_key: SamzaKey | None, key: Key) -> bool:
-    """Whether a name that matches both is Samza's key: stores.s.side.inputs.processor.factory."""
+    """Whether a name that matches both is Samza's key: systems.s.default.stream.samza.key.serde."""
     return samza_key is not None and len(literal_text(samza_key.name)) > len(literal_text(key.name))
 
 

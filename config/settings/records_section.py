@@ -18,11 +18,13 @@ class RecordsConfig:
 
     ``ignored_exceptions``: class names, with or without their module; ``*`` stands for all.
     ``dead_letter``: where undecodable records go that are dropped; None: nowhere.
+    ``max_concurrency``: how many calls of ``process`` are under way in a container at once.
     """
 
     ignored_exceptions: frozenset[str]
     drop_undecodable: bool
     dead_letter: SystemStream | None
+    max_concurrency: int = 1
 
     @staticmethod
     def of(config: Config) -> RecordsConfig:
@@ -32,6 +34,7 @@ class RecordsConfig:
             ignored_exceptions=frozenset(keys.TASK_IGNORED_EXCEPTIONS.read(config)),
             drop_undecodable=drop,
             dead_letter=_dead_letter(config, drop=drop),
+            max_concurrency=keys.TASK_MAX_CONCURRENCY.read(config),
         )
 
 

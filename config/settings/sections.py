@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from homeport.config.config import INT_MAX, Config
 from homeport.config.declarations import all_keys as keys
@@ -25,7 +24,9 @@ from homeport.config.kafka_names import (
     security_properties,
 )
 from homeport.config.path_names import job_folder
+from homeport.config.settings.input_section import InputPolicy, batch_max_bytes
 from homeport.config.settings.memory_rule import MemoryShares, divide
+from homeport.config.settings.pipeline_section import has_pipeline
 from homeport.config.settings.serde_names import serde_name
 from homeport.config.system_stream import SystemStream
 
@@ -33,13 +34,6 @@ _DEFAULT_SEGMENT_BYTES = 26214400
 _DEFAULT_REPLICATION = 3
 CHECKPOINTS_OFF = "none"
 """Value of ``task.checkpoint.factory`` that turns checkpoints off."""
-
-
-class OffsetDefault(StrEnum):
-    """Where a task begins in a partition that it has no checkpoint of."""
-
-    UPCOMING = "upcoming"
-    OLDEST = "oldest"
 
 
 def coordinator_topic(job_name: str, job_id: str) -> str:
@@ -95,6 +89,7 @@ class JobConfig:
     ssp_grouper_factory: str
     task_name_grouper_factory: str
     history_dir: str | None
+    history_max_mb: int
     logged_store_base_dir: str | None
     catch_up_interval_ms: int
     isolation_max_ms: int
@@ -125,6 +120,7 @@ class JobConfig:
                 config, keys.TASK_NAME_GROUPER_FACTORY, Kind.TASK_NAME_GROUPER, java=True
             ),
             history_dir=keys.JOB_HISTORY_DIR.read(config),
+            history_max_mb=keys.JOB_HISTORY_MAX_MB.read(config),
             logged_store_base_dir=keys.JOB_LOGGED_STORE_BASE_DIR.read(config),
             catch_up_interval_ms=keys.JOB_COORDINATOR_CATCH_UP_INTERVAL_MS.read(config),
             isolation_max_ms=keys.JOB_COORDINATOR_ISOLATION_MAX_MS.read(config),
@@ -179,14 +175,16 @@ class TaskConfig:
 
     Shapes: ``spark_conf`` {property: value}.
     Units: ``..._ms`` milliseconds, ``..._bytes`` bytes, ``..._mb`` 1024 x 1024 bytes.
+    ``callback_timeout_ms``: None where a call may last for ever.
     """
 
     task_class: str | None
-    pipeline_class: str | None
-    pipeline_unordered: bool
+    has_pipeline: bool
     inputs: tuple[SystemStream, ...]
     shutdown_ms: int
     hang_ms: int
+    callback_timeout_ms: int | None
+    batch_max_bytes: int
     exactly_once: bool
     checkpoint_enabled: bool
     checkpoint_system: str
@@ -201,20 +199,21 @@ class TaskConfig:
     def of(config: Config) -> TaskConfig:
         """The view of ``config``."""
         system = system_or_default(config, keys.TASK_CHECKPOINT_SYSTEM)
-        pipeline_class = keys.TASK_PIPELINE_CLASS.read(config)
         memory = divide(
             keys.CONTAINER_MEMORY_MB.read(config),
-            has_pipeline=pipeline_class is not None,
+            has_pipeline=has_pipeline(config),
             heap_mb=keys.TASK_SPARK_DRIVER_MEMORY_MB.find(config),
             has_warm_spare=keys.JOB_CONTAINER_PREWARM.read(config),
         )
+        timeout_ms = keys.TASK_CALLBACK_TIMEOUT_MS.read(config)
         return TaskConfig(
             task_class=keys.TASK_CLASS.read(config),
-            pipeline_class=pipeline_class,
-            pipeline_unordered=keys.TASK_PIPELINE_UNORDERED.read(config),
+            has_pipeline=has_pipeline(config),
             inputs=_inputs(config),
             shutdown_ms=keys.TASK_SHUTDOWN_MS.read(config),
             hang_ms=keys.TASK_HANG_MS.read(config),
+            callback_timeout_ms=timeout_ms if timeout_ms > 0 else None,
+            batch_max_bytes=batch_max_bytes(config, memory),
             exactly_once=keys.TASK_EXACTLY_ONCE.read(config),
             checkpoint_enabled=_checkpoint_enabled(config),
             checkpoint_system=system,
@@ -321,12 +320,9 @@ class SystemConfig:
             _config=config,
         )
 
-    def offset_default(self, stream: str) -> OffsetDefault:
-        """Where a task without a checkpoint of ``stream`` begins."""
-        value = keys.STREAM_OFFSET_DEFAULT.read(self._config, self.name, stream)
-        return OffsetDefault(
-            value or keys.SYSTEM_OFFSET_DEFAULT.read(self._config, self.name) or "upcoming"
-        )
+    def input_policy(self, stream: str) -> InputPolicy:
+        """How ``stream`` is read; ConfigError where a value of it breaks its rule."""
+        return InputPolicy.of(self._config, self.name, stream)
 
     def key_serde(self, stream: str) -> str | None:
         """The serde of the keys of ``stream``, as ``serde_name`` gives it.

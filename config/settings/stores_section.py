@@ -12,7 +12,7 @@ from homeport.config.errors import ConfigError
 from homeport.config.java_names import Kind, class_name
 from homeport.config.settings.rocksdb_section import RocksDbConfig
 from homeport.config.settings.sections import system_or_default
-from homeport.config.settings.serde_names import serde_name
+from homeport.config.settings.serde_names import SchemaSerde, serde_name
 from homeport.config.storage_engines import ROCKSDB, STORAGE_ENGINES
 from homeport.config.system_stream import SystemStream
 
@@ -131,7 +131,17 @@ def _changelog_overrides(config: Config, store: str) -> dict[str, str]:
 
 
 def _store_serde(config: Config, key: str) -> str:
-    return serde_name(config, key, config.require(key, "write string, json or bytes"))
+    name = config.require(key, "write string, json or bytes")
+    serde = serde_name(config, key, name)
+    entry = SchemaSerde.unpacked(serde)
+    if entry is not None and entry.registry:
+        raise ConfigError(
+            key,
+            name,
+            "a serde of a Schema Registry is one of streams",
+            "use a serde without schema.registry.url",
+        )
+    return serde
 
 
 def _changelog(config: Config, store: str) -> SystemStream | None:
@@ -161,18 +171,21 @@ class StorageConfig:
     def of(config: Config) -> StorageConfig:
         """The view of ``config``.
 
-        A store is declared by any of its required keys, or its changelog.
+        A store is declared by any of its required keys, its changelog, or what fills it.
         """
         declaring = (
             keys.STORE_FACTORY,
             keys.STORE_KEY_SERDE,
             keys.STORE_MSG_SERDE,
             keys.STORE_CHANGELOG,
+            keys.STORE_ADSTORE_INPUT,
+            keys.STORE_SIDE_INPUTS,
         )
         names = {
-            name[len("stores.") : -len(suffix)]
-            for suffix in (key.named("").removeprefix("stores.") for key in declaring)
+            parts[0]
             for name in config
-            if name.startswith("stores.") and name.endswith(suffix)
+            if name.startswith("stores.")
+            for key in declaring
+            if keys.declared(name) is key and (parts := key.parts_of(name))
         }
-        return StorageConfig({name: StoreConfig.of(config, name) for name in sorted(names) if name})
+        return StorageConfig({name: StoreConfig.of(config, name) for name in sorted(names)})

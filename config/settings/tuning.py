@@ -6,32 +6,50 @@ from dataclasses import dataclass
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.settings.pipeline_section import has_pipeline
+
+_PIPELINE_LINGER_MS = 100
+"""A micro-batch through Spark costs the same, however few rows it has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """How often a container commits, flushes and calls windows.
+    """How often a container takes input, commits, flushes and calls windows.
 
     Only the container's loop reads these values, and it reads them once per turn. No store, topic,
     client or process is set up from them.
 
     Units: ``..._ms`` milliseconds, ``..._bytes`` bytes. ``window_ms``: None where windows are off.
+    ``drains``: whether the container ends once it has processed what its input holds.
+    ``idle_ms``: None where no transaction ends early. ``linger_ms``: 0 where no batch fills.
     """
 
     commit_ms: int
     transaction_ms: int
     transaction_max_bytes: int
     window_ms: int | None = None
+    idle_ms: int | None = None
+    linger_ms: int = 0
+    batch_target_ms: int = 500
+    drains: bool = False
 
     @staticmethod
     def of(config: Config) -> Tuning:
         """The view of ``config``."""
         window_ms = keys.TASK_WINDOW_MS.read(config)
+        idle_ms = keys.TASK_TRANSACTION_IDLE_MS.read(config)
+        linger_ms = keys.TASK_BATCH_LINGER_MS.find(config)
+        if linger_ms is None:
+            linger_ms = _PIPELINE_LINGER_MS if has_pipeline(config) else 0
         return Tuning(
             commit_ms=keys.TASK_COMMIT_MS.read(config),
             transaction_ms=keys.TASK_TRANSACTION_MS.read(config),
             transaction_max_bytes=keys.TASK_TRANSACTION_MAX_BYTES.read(config),
             window_ms=window_ms if window_ms > 0 else None,
+            idle_ms=idle_ms if idle_ms >= 0 else None,
+            linger_ms=linger_ms,
+            drains=keys.JOB_DRAIN.read(config),
+            batch_target_ms=keys.TASK_BATCH_TARGET_MS.read(config),
         )
 
     def ends_transaction(self, age_ms: float, size_bytes: int) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
+from homeport.config.settings.pipeline_section import PipelineConfig
 from homeport.config.settings.records_section import RecordsConfig
 from homeport.config.settings.sections import JobConfig, TaskConfig
 from homeport.config.settings.stores_section import StorageConfig
@@ -15,13 +16,13 @@ from homeport.config.system_stream import SystemStream
 
 
 def used_systems(config: Config) -> tuple[str, ...]:
-    """The systems of coordinator stream, inputs, transactions, changelogs and dead letters.
+    """The systems of coordinator stream, inputs, transactions, changelogs and declared outputs.
 
     Each once. Checkpoints and transactions are in one system, which a job without checkpoints has
     too.
 
     Raises:
-        ConfigError: an input, a store or the dead letters are not of the form they must have.
+        ConfigError: an input, a store or an output is not of the form it must have.
     """
     task = TaskConfig.of(config)
     changelogs = (s.changelog for s in StorageConfig.of(config).stores.values())
@@ -30,14 +31,27 @@ def used_systems(config: Config) -> tuple[str, ...]:
         *broadcast_streams(config),
         *(changelog for changelog in changelogs if changelog is not None),
     )
-    dead_letter = RecordsConfig.of(config).dead_letter
     names = [
         JobConfig.of(config).coordinator_system,
         *(stream.system for stream in streams),
         task.checkpoint_system,
-        *(() if dead_letter is None else (dead_letter.system,)),
+        *(stream.system for stream in declared_outputs(config).values()),
     ]
     return tuple(dict.fromkeys(names))
+
+
+def declared_outputs(config: Config) -> dict[str, SystemStream]:
+    """{key: the stream that it names as an output}: dead letters, and what a pipeline sends.
+
+    Raises:
+        ConfigError: one is not of the form it must have.
+    """
+    pipeline = PipelineConfig.of(config)
+    found = {
+        keys.TASK_DEAD_LETTER_STREAM.name: RecordsConfig.of(config).dead_letter,
+        keys.TASK_PIPELINE_OUTPUT.name: None if pipeline is None else pipeline.output,
+    }
+    return {key: stream for key, stream in found.items() if stream is not None}
 
 
 def broadcast_streams(config: Config) -> tuple[SystemStream, ...]:

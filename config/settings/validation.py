@@ -15,13 +15,14 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.unknown_keys import warnings_about
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import is_user_class
+from homeport.config.settings.adjunct_section import AdjunctsConfig, adjunct_warnings
 from homeport.config.settings.memory_rule import (
     STANDBY_MB,
     WARM_SPARE_MB,
     fits_warm_spare,
     least_with_warm_spare,
 )
-from homeport.config.settings.records_section import RecordsConfig
+from homeport.config.settings.pipeline_section import PipelineConfig
 from homeport.config.settings.sections import (
     ClusterManagerConfig,
     JobConfig,
@@ -33,7 +34,12 @@ from homeport.config.settings.sections import (
     coordinator_topic,
 )
 from homeport.config.settings.stores_section import LargeValues, StorageConfig, StoreConfig
-from homeport.config.settings.used_systems import broadcast_streams, used_systems
+from homeport.config.settings.timers_section import TimersConfig
+from homeport.config.settings.used_systems import (
+    broadcast_streams,
+    declared_outputs,
+    used_systems,
+)
 from homeport.config.storage_engines import ROCKSDB
 from homeport.config.system_stream import SystemStream
 
@@ -62,13 +68,17 @@ def validate(config: Config) -> tuple[str, ...]:
     _check_inputs(task, broadcast)
     storage = StorageConfig.of(config)
     _check_stores(storage)
+    adjuncts = AdjunctsConfig.of(config)
+    TimersConfig.of(config)
     systems = _check_systems(config, task, storage, broadcast)
-    _check_dead_letter(config, task)
+    _check_outputs(config, task)
+    _check_pipeline_output(config)
     _check_standby(config, job, storage)
     _check_prewarmed_standbys(config, task)
     _check_prewarmed_containers(config, task)
     _check_sizes(config)
     _check_labels(YarnConfig.of(config))
+    _refuse_what_does_not_fill_stores(config, adjuncts)
     return (
         *unknown,
         *(
@@ -77,9 +87,45 @@ def validate(config: Config) -> tuple[str, ...]:
             for key in s.ignored
         ),
         *store_warnings(config, storage),
+        *adjunct_warnings(config, adjuncts),
+        *_standby_warnings(config, adjuncts),
         *_prewarm_warnings(config, task),
         *_memory_warnings(config, task),
     )
+
+
+def _refuse_what_does_not_fill_stores(config: Config, adjuncts: AdjunctsConfig) -> None:
+    """What adjunct stores are to do and containers of this version do not."""
+    for store in adjuncts.stores.values():
+        for key in (keys.STORE_ADSTORE_MARKER_HEADER, keys.STORE_ADSTORE_MARKER_KEY):
+            if key.is_set(config, store.name):
+                raise ConfigError(
+                    key.named(store.name),
+                    key.read(config, store.name),
+                    "containers of this version do not know versions of a data set yet",
+                    "remove it: the store then has the newest record of each key",
+                )
+    if adjuncts.manager is not None:
+        raise ConfigError(
+            keys.ADSTORE_MANAGER_FACTORY.name,
+            adjuncts.manager,
+            "containers of this version have the built-in manager alone",
+            f"remove it; {keys.STORE_ADSTORE_EXTRACTOR_FACTORY.named('<store>')} says what is kept",
+        )
+
+
+def _standby_warnings(config: Config, adjuncts: AdjunctsConfig) -> Iterator[str]:
+    if StandbyConfig.of(config).enabled:
+        for store in adjuncts.stores.values():
+            stream, key = store.stream, keys.STREAM_BOOTSTRAP
+            what = f"fills it from {stream}"
+            if not store.is_bootstrap:
+                name = key.named(stream.system, stream.stream)
+                what = f"has what {stream} brings from then on alone; set {name}=true"
+            yield (
+                f"stores.{store.name} is not kept by standbys: after a failover its container "
+                f"{what}"
+            )
 
 
 def _check_labels(yarn: YarnConfig) -> None:
@@ -124,12 +170,13 @@ def _check_topic_names(config: Config, job_name: str) -> None:
 
 
 def _check_work(config: Config) -> None:
-    if not keys.TASK_CLASS.is_set(config):
+    if not (keys.TASK_CLASS.is_set(config) or keys.TASK_PIPELINE_OUTPUT.is_set(config)):
         raise ConfigError(
             keys.TASK_CLASS.name,
             None,
             "it is required, with a pipeline too: only a task keeps and sends",
-            "name what the job does, such as my_job.task:MyTask",
+            "name what the job does, such as my_job.task:MyTask, or set "
+            f"{keys.TASK_PIPELINE_OUTPUT.name} where a pipeline's rows are to leave as they are",
         )
     for key in (keys.TASK_CLASS, keys.TASK_PIPELINE_CLASS):
         value = key.read(config)
@@ -211,7 +258,7 @@ def _check_systems(
             if stream.system == system.name:
                 system.key_serde(stream.stream)
                 system.msg_serde(stream.stream)
-                system.offset_default(stream.stream)
+                system.input_policy(stream.stream)
     _check_one_transaction(task, storage)
     return systems
 
@@ -233,30 +280,48 @@ def _check_one_transaction(task: TaskConfig, storage: StorageConfig) -> None:
             )
 
 
-def _check_dead_letter(config: Config, task: TaskConfig) -> None:
-    """Dead letters are outputs like others, and are not read again as input."""
-    stream = RecordsConfig.of(config).dead_letter
-    if stream is None:
+def _check_outputs(config: Config, task: TaskConfig) -> None:
+    """They can be sent to, within the transaction where that is wanted, and are no input."""
+    for key, stream in declared_outputs(config).items():
+        _check_stream(key, stream)
+        if stream in task.inputs:
+            raise ConfigError(
+                key,
+                str(stream),
+                f"it is one of {keys.TASK_INPUTS.name}, and would be read again",
+                "name another stream",
+            )
+        brokers = SystemConfig.of(config, task.checkpoint_system).bootstrap_servers
+        is_reached = SystemConfig.of(config, stream.system).bootstrap_servers == brokers
+        if task.exactly_once and not is_reached:
+            raise ConfigError(
+                key,
+                str(stream),
+                "it has other brokers than the job's checkpoints, and one transaction cannot reach "
+                "both",
+                f"name a stream of the system {task.checkpoint_system}, or set "
+                f"{keys.TASK_EXACTLY_ONCE.name}=false",
+            )
+
+
+_NUMBERS = frozenset({"integer", "long", "double"})
+
+
+def _check_pipeline_output(config: Config) -> None:
+    """A row can leave by the serde of its stream."""
+    pipeline = PipelineConfig.of(config)
+    if pipeline is None or pipeline.output is None:
         return
-    key = keys.TASK_DEAD_LETTER_STREAM.name
-    _check_stream(key, stream)
-    if stream in task.inputs:
+    system, stream = pipeline.output.system, pipeline.output.stream
+    view = SystemConfig.of(config, system)
+    view.key_serde(stream)
+    name = view.msg_serde(stream)
+    if name in _NUMBERS:
         raise ConfigError(
-            key,
-            str(stream),
-            f"it is one of {keys.TASK_INPUTS.name}, and would be read again",
-            "name another stream",
-        )
-    brokers = SystemConfig.of(config, task.checkpoint_system).bootstrap_servers
-    is_reached = SystemConfig.of(config, stream.system).bootstrap_servers == brokers
-    if task.exactly_once and not is_reached:
-        raise ConfigError(
-            key,
-            str(stream),
-            "it has other brokers than the job's checkpoints, and one transaction cannot reach "
-            "both",
-            f"name a stream of the system {task.checkpoint_system}, or set "
-            f"{keys.TASK_EXACTLY_ONCE.name}=false",
+            keys.STREAM_MSG_SERDE.named(system, stream),
+            name,
+            "a row of columns cannot leave as a number",
+            "write json, avro, or string or bytes for a column 'value' as it is",
         )
 
 
@@ -289,14 +354,14 @@ def _prewarm_warnings(config: Config, task: TaskConfig) -> tuple[str, ...]:
             continue
         if key is keys.JOB_HOT_STANDBY_PREWARM and not StandbyConfig.of(config).enabled:
             found.append(f"{key.name} has no effect: hot standby is off")
-        elif task.pipeline_class is None:
+        elif not task.has_pipeline:
             found.append(f"{key.name} has no effect: without a pipeline no Spark is started")
     return tuple(found)
 
 
 def _check_prewarmed_standbys(config: Config, task: TaskConfig) -> None:
     key, enabled = keys.JOB_HOT_STANDBY_PREWARM, StandbyConfig.of(config).enabled
-    if not key.read(config) or not enabled or task.pipeline_class is None:
+    if not key.read(config) or not enabled or not task.has_pipeline:
         return
     if not fits_warm_spare(task.memory):
         container_mb = keys.CONTAINER_MEMORY_MB.read(config)

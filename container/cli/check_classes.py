@@ -1,4 +1,4 @@
-"""``python -m homeport.container.cli.check_classes``: can the job's classes be used by a container?
+"""``python -m homeport.container.cli.check_classes``: can a container use the job's classes?
 
 Run by run-job in a process of its own, with the job's interpreter and the job's code on PYTHONPATH,
 so that it also finds an interpreter without homeport.
@@ -7,11 +7,25 @@ so that it also finds an interpreter without homeport.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from homeport.config.errors import ConfigError
-from homeport.container.classes import load_pipeline, load_serde, load_task_class
+from homeport.config.errors import HomeportError
+from homeport.config.settings.input_serdes import InputSerde, serde_of_columns
+from homeport.config.system_stream import SystemStream
+from homeport.container.api import BatchTask
+from homeport.container.classes import (
+    load_columns,
+    load_extractor_factory,
+    load_serde,
+    load_task_class,
+    require_single_calls,
+)
+from homeport.container.spark.inputs import stream_names
+from homeport.container.spark.option_check import require_taken
+from homeport.container.spark.work import FunctionWork
 from homeport.job_coordinator.cli.check_job_model import CHECKED
 
 
@@ -19,22 +33,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """0 and ``CHECKED`` when all named classes are usable; else 1 and one line on stderr."""
     parser = argparse.ArgumentParser(prog="check_classes", description=__doc__)
     parser.add_argument("--task-class", metavar="MODULE:CLASS")
+    parser.add_argument("--max-concurrency", metavar="CALLS", type=int, default=1)
     parser.add_argument("--pipeline", metavar="MODULE:FUNCTION")
-    parser.add_argument("--serde", metavar="KEY=NAME", action="append", default=[])
+    parser.add_argument("--input", metavar="SYSTEM.STREAM", action="append", default=[])
+    parser.add_argument(
+        "--more", action="store_true", help="standard input has what may hold secrets, as JSON"
+    )
     given = parser.parse_args(arguments)
     try:
+        gets_columns = bool(given.pipeline)
         if given.task_class:
-            load_task_class(given.task_class)
+            task_class = load_task_class(given.task_class)
+            require_single_calls(task_class, given.max_concurrency)
+            gets_columns |= issubclass(task_class, BatchTask)
         if given.pipeline:
-            load_pipeline(given.pipeline)
-        for serde in given.serde:
-            key, _, name = serde.partition("=")
-            load_serde(key, name)
-    except ConfigError as error:
+            inputs = (SystemStream.parse(name) for name in given.input)
+            names = stream_names(stream for stream in inputs if stream is not None)
+            FunctionWork.load(given.pipeline, names)
+        if given.more:
+            _check(json.load(sys.stdin), gets_columns=gets_columns)
+    except HomeportError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     print(f"\n{CHECKED}")
     return 0
+
+
+def _check(asked: Mapping[str, Any], *, gets_columns: bool) -> None:
+    """Raises HomeportError for the first fault.
+
+    ``asked``: ``java-options`` of the job's Spark; ``serdes``, each (key, name, stream, which is
+    empty for a store's); ``extractors``, each (key, name); ``inputs``, each as ``InputSerde``;
+    ``has-pipeline``.
+    """
+    if asked["java-options"]:
+        require_taken(asked["java-options"])
+    for key, name, stream in asked["serdes"]:
+        load_serde(key, name, stream)
+    for key, name in asked["extractors"]:
+        load_extractor_factory(key, name)
+    if gets_columns or asked["has-pipeline"]:
+        found = serde_of_columns([InputSerde(*item) for item in asked["inputs"]])
+        if found is not None:
+            load_columns(found)
 
 
 if __name__ == "__main__":

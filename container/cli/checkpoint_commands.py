@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ import typer
 
 from homeport.config.config import LONG_MAX
 from homeport.config.errors import ConfigError
+from homeport.config.settings.input_section import TIME_REMEDY, TIME_RULE, time_ms
 from homeport.container.cli import checkpoint_change
 from homeport.container.cli.job_on_host import OneTask, RecordedJob, log_readers, recorded_job
 from homeport.container.kafka.checkpoints import read_checkpoints
@@ -24,7 +24,6 @@ from homeport.job_coordinator.cli.options import (
     new_app,
     note,
 )
-from homeport.job_coordinator.coordinator_stream.message_bytes import LATEST_MS, whole_number
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
@@ -214,23 +213,7 @@ def milliseconds(text: str | None) -> int | None:
     """
     if text is None:
         return None
-    at_ms = whole_number(text, LATEST_MS)
+    at_ms = time_ms(text)
     if at_ms is None:
-        at_ms = _iso_ms(text)
-    if at_ms is None or not 0 <= at_ms <= LATEST_MS:
-        raise ConfigError(
-            "--timestamp",
-            text,
-            "it must be milliseconds since the epoch, or ISO 8601 with a time zone, from 1970 to "
-            "the year 9999",
-            "such as 1372939200000 or 2013-07-04T12:00:00+00:00",
-        )
+        raise ConfigError("--timestamp", text, TIME_RULE, TIME_REMEDY)
     return at_ms
-
-
-def _iso_ms(text: str) -> int | None:
-    try:
-        at = dt.datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return None if at.tzinfo is None else int(at.timestamp() * 1000)

@@ -16,6 +16,7 @@ import typer
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
+from homeport.config.settings.adjunct_section import AdjunctsConfig
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.config.settings.stores_section import StorageConfig, StoreConfig
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
@@ -74,12 +75,14 @@ class RecordedJob:
     def owners(self, host: Host) -> dict[PurePosixPath, Owner]:
         """{directory below the job's folder: whose it is}, by what the stream says now."""
         localities = LocalityManager(self.view.stream)
+        adjuncts = [s for s in AdjunctsConfig.of(self.config).stores.values() if s.is_kept]
         return owners(
-            self.stores,
+            [*self.stores, *(store.name for store in adjuncts if not store.is_broadcast)],
             recorded_model(self.view.stream, self.config).containers.values(),
             localities.read_tasks(),
             localities.read_processors(),
             host,
+            [store.name for store in adjuncts if store.is_broadcast],
         )
 
     def chosen_stores(self, only: str | None) -> list[StoreConfig]:

@@ -161,7 +161,7 @@ def _rows(job: RecordedJob, folder: JobFolder, host: Host, heads: _Heads) -> Ite
         local: LocalState | None = None
         head: int | None = None
         reason: str | None = None
-        if owner is not None:
+        if owner is not None and owner.store in job.stores:
             local, head, reason = _judged(job, owner, found.path, heads, now)
         kind, texts = kind_of(found.name, owners), offset_texts(found.path)
         yield Row(found, kind, owner, texts, local, head, reason, now.wall_ms)

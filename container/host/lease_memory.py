@@ -28,7 +28,8 @@ LEASE_THREAD = "lease"
 """Name of the thread that watches the deadline, which has to be in time."""
 
 _DEADLINE, _BEAT, _SPARE, _SPARE_SHARE, _READY, _NEAR, _FINISHED, _VERSION = range(8)
-_NUMBERS = 8 * 8
+_FENCED, _CONFIRMED, _STARTED = range(8, 11)
+_NUMBERS = 11 * 8
 _NEVER_MS = 1 << 62
 _HEAD = struct.Struct("=II")
 REPORT_BYTES = 64 * 1024
@@ -150,6 +151,33 @@ class LeaseMemory:
     def say_finished(self) -> None:
         """The launcher finds it; the child says so as the last thing that it does."""
         self._numbers[_FINISHED] = 1
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether the child of a standalone processor has fenced its list, and asks to go on."""
+        return bool(self._numbers[_FENCED])
+
+    def say_fenced(self) -> None:
+        """The processor finds it; the child says so."""
+        self._numbers[_FENCED] = 1
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether the child's generation stood in the newest plan after that (safety I3)."""
+        return bool(self._numbers[_CONFIRMED])
+
+    def confirm(self) -> None:
+        """The child goes on; the processor says so."""
+        self._numbers[_CONFIRMED] = 1
+
+    @property
+    def is_started(self) -> bool:
+        """Whether the child of a standalone processor takes input."""
+        return bool(self._numbers[_STARTED])
+
+    def say_started(self) -> None:
+        """The processor finds it; the child says so."""
+        self._numbers[_STARTED] = 1
 
     def announce(self, report: ContainerReport) -> None:
         """The launcher finds ``report`` here; one thread of the child's writes."""

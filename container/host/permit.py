@@ -10,7 +10,12 @@ from homeport.job_coordinator.model.incarnation import (
     incarnations_from_json,
     incarnations_to_json,
 )
-from homeport.job_coordinator.model.json_values import compact_json, parse_object, required_number
+from homeport.job_coordinator.model.json_values import (
+    compact_json,
+    parse_object,
+    required_field,
+    required_number,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +25,8 @@ class Permit:
     incarnation: Incarnation
     model_version: int
     fence: tuple[Incarnation, ...]
+    model: str = ""
+    """Of a standalone processor's child: the JobModel's JSON; others fetch it from the AM."""
 
     def to_json(self) -> str:
         """The text on the container's standard input."""
@@ -27,6 +34,7 @@ class Permit:
             **self.incarnation.to_json(),
             "model_version": self.model_version,
             "fence": incarnations_to_json(self.fence),
+            **({"model": self.model} if self.model else {}),
         }
         return compact_json(body).decode()
 
@@ -39,6 +47,7 @@ class Permit:
                 Incarnation.from_json(body),
                 required_number(body, "model_version"),
                 incarnations_from_json(body, "fence"),
+                required_field(body, "model", str) if "model" in body else "",
             )
         except WireError:
             raise WireError(f"not a permit: {text[:200]!r}") from None

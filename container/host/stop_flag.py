@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
+from collections.abc import Sequence
 
 from homeport.config.errors import HomeportError
 
@@ -39,12 +41,12 @@ class StopFlag:
 
     def wait(self, seconds: float | None = None) -> bool:
         """Returns when set, or after ``seconds``; whether it is set."""
-        select.select([self._reader], [], [], seconds)
+        _readable((self._reader,), seconds)
         return self._set
 
     def wait_for_input(self, fd: int) -> bool:
         """Returns when ``fd`` can be read, or the flag is set; whether it is set."""
-        select.select([self._reader, fd], [], [])
+        _readable((self._reader, fd), None)
         return self._set
 
     def pause(self, seconds: float) -> None:
@@ -64,3 +66,12 @@ class StopFlag:
         """
         if self._set:
             raise StopRequestedError("ordered to stop")
+
+
+def _readable(fds: Sequence[int], seconds: float | None) -> None:
+    """Returns when one of them can be read, or after ``seconds``."""
+    # Not ``select``, whose descriptors end at 1023: stores may have many files open.
+    waiting = select.poll()
+    for fd in fds:
+        waiting.register(fd, select.POLLIN)
+    waiting.poll(None if seconds is None else math.ceil(seconds * 1000))

@@ -137,12 +137,18 @@ def _prepared(
     # Imported here: these take most of a second, and a SIGTERM in it must find its handler.
     from homeport.container.container_job import ContainerJob  # noqa: PLC0415 - as said above
     from homeport.container.host.permit import Permit  # noqa: PLC0415 - as said above
+    from homeport.container.incarnation.coordinators import (  # noqa: PLC0415 - as said above
+        ApplicationMaster,
+        OwnProcessor,
+    )
     from homeport.container.incarnation.environment import Environment  # noqa: PLC0415 - as said above
     from homeport.container.incarnation.start_up import fetch_job_model  # noqa: PLC0415 - as said above
     from homeport.job_coordinator.http.client import CoordinatorClient  # noqa: PLC0415 - as said above
+    from homeport.job_coordinator.model.codec import decode_job_model  # noqa: PLC0415 - as said above
 
     permit = Permit.from_json(permit_text)
-    environment = Environment.of(os.environ, Path.cwd())
+    of = Environment.of_processor if permit.model else Environment.of
+    environment = of(os.environ, Path.cwd())
     own = permit.incarnation
     _LOG.info(
         "processor %s epoch %d on %s, JobModel %d, pid %d",
@@ -152,24 +158,34 @@ def _prepared(
         permit.model_version,
         os.getpid(),
     )
-    client = CoordinatorClient(
-        environment.coordinator_url, environment.token, certificate=environment.certificate
-    )
-    model = fetch_job_model(client, permit, stop)
+    coordinator: ApplicationMaster | OwnProcessor
+    if permit.model and memory is not None:
+        model = decode_job_model(permit.model.encode())
+        coordinator = OwnProcessor(memory, model.config, stop)
+    else:
+        client = CoordinatorClient(
+            environment.coordinator_url, environment.token, certificate=environment.certificate
+        )
+        model = fetch_job_model(client, permit, stop)
+        coordinator = ApplicationMaster(client)
     job = ContainerJob.of(model, own.processor_id)
     if memory is not None:  # without a lease there is nothing to keep
         _watch_kafka(job)
     os.environ["SAMZA_CONTAINER_ID"] = own.processor_id
     launcher = memory or NoLauncher()
-    if job.is_standby:
+    if job.is_standby and isinstance(coordinator, ApplicationMaster):
         ready.stop()
         from homeport.container.incarnation.standby_container import StandbyContainer  # noqa: PLC0415 - as said above
 
-        return StandbyContainer(job, permit, environment, client, stop, launcher)
+        return StandbyContainer(job, permit, environment, coordinator.client, stop, launcher)
     from homeport.container.incarnation.stream_container import StreamContainer  # noqa: PLC0415 - as said above
 
     reported = () if reached is None else (reached,)
-    return StreamContainer(job, permit, environment, client, stop, launcher, ready, *reported)
+    active = StreamContainer(
+        job, permit, environment, coordinator, stop, launcher, ready, *reported
+    )
+    active.watch_calls(lambda cause: _end(FAILED, cause))
+    return active
 
 
 def _ended_by(error: BaseException) -> tuple[int, str]:

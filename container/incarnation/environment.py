@@ -19,6 +19,9 @@ from homeport.job_coordinator.model.ids import Host, host_of
 
 _LOG = logging.getLogger(__name__)
 
+LOCATION_VARIABLE, WORK_VARIABLE = "HOMEPORT_LOCATION_ID", "HOMEPORT_WORK_DIR"
+"""What a standalone processor gives its child: its location id, and a folder of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Environment:
@@ -63,6 +66,20 @@ class Environment:
             logged_store_base_dir=environ.get("LOGGED_STORE_BASE_DIR") or None,
             work_dir=work_dir,
             certificate=certificate_beside(token_file),
+        )
+
+    @staticmethod
+    def of_processor(environ: Mapping[str, str], work_dir: Path) -> Environment:
+        """Of the child of a processor that a user started: there is no AM to report to.
+
+        ``WORK_VARIABLE`` names the processor's own folder; ``work_dir`` where it does not.
+        """
+        return Environment(
+            coordinator_url="",
+            token="",
+            host=Host(environ.get(LOCATION_VARIABLE, "")),
+            logged_store_base_dir=environ.get("LOGGED_STORE_BASE_DIR") or None,
+            work_dir=Path(environ.get(WORK_VARIABLE) or work_dir),
         )
 
     def state_root(self, job: JobConfig) -> Path:

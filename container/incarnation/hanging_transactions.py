@@ -64,12 +64,18 @@ def ending_what_hangs(
 
 
 def is_superseded(job: JobConfig, stream: CoordinatorStream, transactional_id: str) -> bool:
-    """Whether an id is one of the job's incarnations that may not run any more."""
+    """Whether an id is one of the job's incarnations that may not run any more.
+
+    Of standalone processors the stream has no permits: it is one that a successor has fenced.
+    """
     own = incarnation_of(job.name, job.id, transactional_id)
     if own is None:
         return False
-    newest = EpochManager(stream).read_processor_epochs().get(own.processor_id)
-    return newest is not None and own.epoch < newest.epoch
+    epochs = EpochManager(stream)
+    newest = epochs.read_processor_epochs().get(own.processor_id)
+    if newest is not None:
+        return own.epoch < newest.epoch
+    return any(own in report.fenced for report in epochs.read_fenced().values())
 
 
 class HangingTransactions:

@@ -45,7 +45,8 @@ def is_predecessor(job: str, permit: Permit, holder: Holder) -> bool:
     own = permit.incarnation
     if holder.epoch is None or holder.job != job:
         return False
-    if holder.processor_id == own.processor_id:
+    if permit.model or holder.processor_id == own.processor_id:
+        # Generations of standalone processors are versions, which are in one order for all.
         return holder.epoch < own.epoch
     return any(
         (i.processor_id, i.epoch) == (holder.processor_id, holder.epoch) for i in permit.fence

@@ -14,24 +14,38 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from homeport.config.errors import HomeportError, UnavailableError, WireError
+from homeport.config.system_stream import SystemStream
+from homeport.container.adjunct.recovery import shared_checkpoint
+from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import OvertakenError, StopFlag
+from homeport.container.incarnation.adjunct_start import adjunct_storage
 from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.predecessors import longest_stop_s
 from homeport.container.kafka.checkpoints import read_checkpoints
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.kafka.transactional_producer import TransactionalProducer, fence
 from homeport.container.progress.checkpoint import NOTHING
-from homeport.container.progress.input_position import InputRange, first_place, input_position
+from homeport.container.progress.input_position import (
+    InputPosition,
+    InputRange,
+    checkpoint_of,
+    first_place,
+    first_position,
+    lost_story,
+    next_position,
+)
 from homeport.container.progress.restore_schedule import worker_limits
 from homeport.container.progress.transaction_plan import checkpoint_sends
 from homeport.container.restore.restore_workers import RestoreWorkers
+from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, Starts
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.directory_lock import Holder, LockWait
+from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.client import CoordinatorClient
@@ -59,15 +73,32 @@ History = Callable[..., None]
 
 
 @dataclass(frozen=True, slots=True)
+class Reset:
+    """A task begins in a partition at ``next_offset``, as its configuration says.
+
+    ``checkpoint``: where it would have gone on; None: the job keeps no checkpoints.
+    """
+
+    task_name: TaskName
+    ssp: SystemStreamPartition
+    checkpoint: int | None
+    next_offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Positions:
     """Where each task goes on reading.
 
     Shapes: ``starts`` {task: {partition: next offset}}; ``new``: the tasks that have a partition
-    without a checkpoint.
+    without a checkpoint, or one whose next records are lost; ``ends`` {partition: its end};
+    ``lost`` {partition: its position, behind the gap}; ``resets``: where no checkpoint counts.
     """
 
     starts: Offsets
     new: frozenset[TaskName] = frozenset()
+    ends: Mapping[SystemStreamPartition, int] = field(default_factory=dict)
+    lost: Mapping[SystemStreamPartition, InputPosition] = field(default_factory=dict)
+    resets: tuple[Reset, ...] = ()
 
     def processed(self) -> Offsets:
         """{task: {partition: last processed}}, which is ``NOTHING`` before offset 0."""
@@ -150,7 +181,8 @@ def report_started(
 
 def history_of(job: ContainerJob, permit: Permit, environment: Environment) -> History:
     """Writes events of this incarnation; a standby's say whose it is, by which they are judged."""
-    writer = HistoryWriter(environment.history_folder(job.job), "container", environment.host)
+    folder, max_mb = environment.history_folder(job.job), job.job.history_max_mb
+    writer = HistoryWriter(folder, "container", environment.host, max_mb)
     role = {}
     if job.active_processor is not None:
         role = {"processor_role": "standby", "active_processor_id": job.active_processor}
@@ -162,15 +194,18 @@ def storage_of(
     job: ContainerJob, permit: Permit, environment: Environment, stop: StopFlag
 ) -> ContainerStorage:
     """The stores of the container, none of them open; predecessors are waited for."""
+    logged, scratch = environment.state_root(job.job), environment.scratch_root(job.config)
+    owner = permit.incarnation.processor_id
     return ContainerStorage(
-        logged_root=environment.state_root(job.job),
-        scratch_root=environment.scratch_root(job.config),
+        logged_root=logged,
+        scratch_root=scratch,
         stores=job.stores,
         tasks=job.tasks,
         memory_bytes=job.task.memory.rocksdb_mb * _MIB,
         grouper=job.job.ssp_grouper_factory,
         wait=LockWait(longest_stop_s(job), stop.pause),
         holder=Holder.of(job.job.directory_name, permit.incarnation, environment.host),
+        adjuncts=adjunct_storage(job, owner, (logged, scratch), wall_ms),
     )
 
 
@@ -274,7 +309,10 @@ def restore_workers(job: ContainerJob, pause: Callable[[float], None]) -> Restor
 
 
 def read_positions(
-    job: ContainerJob, readers: Mapping[str, LogReader], stream: CoordinatorStream
+    job: ContainerJob,
+    readers: Mapping[str, LogReader],
+    stream: CoordinatorStream,
+    adjuncts: AdjunctStorage | None = None,
 ) -> Positions:
     """Where each task goes on, and which tasks have a partition that no checkpoint knows yet.
 
@@ -282,7 +320,12 @@ def read_positions(
     not passed over by ``upcoming`` a second time.
 
     ``stream``: read to its head; it says how many partitions an input had when the job first read
-    it, and which positions are of a topic that is no more.
+    it, and which positions are of a topic that is no more. ``adjuncts``: their stores are open then
+    and say where their streams are read on.
+
+    Raises:
+        StoreError: a checkpoint lies beyond the end of its partition.
+        LostInputError: records were deleted before they were read, and the job is to fail then.
     """
     first_counts = InputPartitionManager(stream).read()
     checkpoints: Offsets = {}
@@ -296,19 +339,57 @@ def read_positions(
         )
     ranges = _input_ranges(job, readers)
     starts: Offsets = {task.task_name: {} for task in job.tasks}
+    lost: dict[SystemStreamPartition, InputPosition] = {}
+    resets: list[Reset] = []
+    new: set[TaskName] = set()
+    found = _Found(job, readers, ranges, first_counts, checkpoints)
+    own: Starts = {}
+    if adjuncts is not None:
+        own = adjuncts.recover(_topic_ids(job, readers), ranges, found.shared)
     for task in job.tasks:
-        known = checkpoints.get(task.task_name, {})
+        name, known = task.task_name, checkpoints.get(task.task_name, {})
         for ssp in task.system_stream_partitions:
-            default = job.systems[ssp.system].offset_default(ssp.stream)
-            begin = first_place(ssp, default, first_counts)
-            place = input_position(ssp, known.get(ssp), begin, ranges[ssp])
-            if place.lost:
-                _LOG.warning(
-                    "%s: %d messages after the checkpoint are no longer there", ssp, place.lost
-                )
-            starts[task.task_name][ssp] = place.offset
-    new = {name for name, own in starts.items() if own.keys() - checkpoints.get(name, {}).keys()}
-    return Positions(starts, frozenset(new))
+            of_store = own.get(name, {}).get(ssp)
+            position = of_store or found.position(ssp, known)
+            starts[name][ssp] = position.offset
+            if of_store is None and found.resets(ssp, known):
+                checkpoint = known[ssp] + 1 if ssp in known else None
+                resets.append(Reset(name, ssp, checkpoint, position.offset))
+            # Of several tasks that have lost records, the one that is the farthest behind.
+            if position.lost > lost.get(ssp, InputPosition(0)).lost:
+                lost[ssp] = position
+            if position.lost or ssp not in known:
+                new.add(name)
+    ends = {ssp: available.end for ssp, available in ranges.items()}
+    resets = [reset for reset in resets if reset.checkpoint != reset.next_offset]
+    return Positions(starts, frozenset(new), ends, lost, tuple(resets))
+
+
+def report_reset(history: History, reset: Reset) -> None:
+    """The history says where the task begins, as its last commit does not say it."""
+    history(
+        "input-reset",
+        task=reset.task_name,
+        input=_partition_name(reset.ssp),
+        first=reset.checkpoint,
+        next=reset.next_offset,
+    )
+
+
+def report_lost(history: History, ssp: SystemStreamPartition, position: InputPosition) -> None:
+    """Log and history say which offsets of the partition are never read."""
+    _LOG.error("%s", lost_story(ssp, position))
+    history(
+        "input-lost",
+        input=_partition_name(ssp),
+        first=position.offset - position.lost,
+        next=position.offset,
+        lost=position.lost,
+    )
+
+
+def _partition_name(ssp: SystemStreamPartition) -> str:
+    return f"{ssp.system}.{ssp.stream}.{ssp.partition}"
 
 
 def commit_starts(
@@ -337,6 +418,54 @@ def commit_starts(
     producer.deliver()
     producer.commit()
     _LOG.info("committed where %d tasks begin", len(began))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a start finds of its input. ``checkpoints`` {task: {partition: last processed}}."""
+
+    job: ContainerJob
+    readers: Mapping[str, LogReader]
+    ranges: Mapping[SystemStreamPartition, InputRange]
+    first_counts: Mapping[SystemStream, int]
+    checkpoints: Offsets
+
+    def position(
+        self, ssp: SystemStreamPartition, known: Mapping[SystemStreamPartition, int]
+    ) -> InputPosition:
+        """Where a task whose checkpoint is ``known`` goes on; errors of ``read_positions``."""
+        policy = self.job.systems[ssp.system].input_policy(ssp.stream)
+        processed = checkpoint_of(ssp, known, policy)
+        if processed is not None:
+            return next_position(ssp, processed + 1, self.ranges[ssp], policy.lost)
+        place = first_place(ssp, policy, self.first_counts, is_known=ssp in known)
+        at_time = None
+        if isinstance(place, int):
+            at_time = self.readers[ssp.system].offset_at(ssp.stream, ssp.partition, place)
+        return first_position(place, self.ranges[ssp], at_time)
+
+    def resets(
+        self, ssp: SystemStreamPartition, known: Mapping[SystemStreamPartition, int]
+    ) -> bool:
+        """Whether the task begins where no checkpoint says it, though one is there or none is."""
+        policy = self.job.systems[ssp.system].input_policy(ssp.stream)
+        counts = checkpoint_of(ssp, known, policy) is not None
+        return not counts and (ssp in known or not self.job.task.checkpoint_enabled)
+
+    def shared(self, store: PlannedStore, ssp: SystemStreamPartition) -> InputPosition:
+        """Where the tasks go on that read the store; errors as of ``position``."""
+        known = shared_checkpoint(ssp, [self.checkpoints.get(task, {}) for task in store.readers])
+        return self.position(ssp, {} if known is None else {ssp: known})
+
+
+def _topic_ids(job: ContainerJob, readers: Mapping[str, LogReader]) -> dict[SystemStream, str]:
+    """{adjunct stream: the broker's id of its topic}."""
+    found: dict[SystemStream, str] = {}
+    for system, reader in readers.items():
+        names = sorted(s.stream for s in job.adjunct_streams if s.system == system)
+        topics = reader.changelog_topics(names) if names else {}
+        found |= {SystemStream(system, name): topic.topic_id for name, topic in topics.items()}
+    return found
 
 
 def _input_ranges(

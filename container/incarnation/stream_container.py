@@ -6,15 +6,20 @@ import functools
 import gc
 import logging
 import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
+from homeport.config.settings.pipeline_section import PipelineConfig
+from homeport.config.settings.timers_section import TimersConfig
 from homeport.config.system_stream import SystemStream
-from homeport.container.api import StreamTask
-from homeport.container.classes import load_task_class, require_task_class
+from homeport.container.api import BatchTask, StreamTask
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.lease_memory import LeaseMemory, NoLauncher
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation import start_up
+from homeport.container.incarnation.adjunct_start import adjunct_feed
+from homeport.container.incarnation.coordinators import Coordinator
 from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.hanging_transactions import ending_what_hangs
 from homeport.container.incarnation.live_tuning import LiveTuning
@@ -22,27 +27,54 @@ from homeport.container.incarnation.predecessors import open_stores
 from homeport.container.incarnation.restore_report import RestoreReport
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.kafka.input_consumer import InputConsumer
+from homeport.container.kafka.input_ends import InputEnds
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
+from homeport.container.kafka.partition_counts import partition_count
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.topic_watch import TopicWatch
 from homeport.container.kafka.transactional_producer import TransactionalProducer
-from homeport.container.processing.loop_parts import LoopParts, LoopSettings
+from homeport.container.processing.call_watch import (
+    CallWatch,
+    WatchedCalls,
+    WatchedPipeline,
+    WatchedTask,
+)
+from homeport.container.processing.concurrent_calls import LoopCalls
+from homeport.container.processing.concurrent_tasks import calls_for
+from homeport.container.processing.drain import Drain
+from homeport.container.processing.loop_parts import (
+    NO_PIPELINE,
+    LoopParts,
+    LoopSettings,
+    SideCalls,
+    Task,
+)
 from homeport.container.processing.run_loop import RunLoop
-from homeport.container.processing.task_factory import make_tasks
+from homeport.container.processing.stream_task_instance import Requests
+from homeport.container.processing.task_factory import (
+    make_tasks,
+    outputs_of,
+    task_class_of,
+    typed_input,
+)
 from homeport.container.processing.task_instance import Context, Outputs
+from homeport.container.processing.timers import Timers, partitions_of, timers_of
 from homeport.container.processing.work_report import WorkReport
-from homeport.container.spark.micro_batch import SparkPipeline
+from homeport.container.progress.input_position import InputPosition
+from homeport.container.spark.faults import Named
 from homeport.container.spark.prepared import MAX_ROWS_SPARK, PipelineSettings, start_pipeline
 from homeport.container.spark.session import LocalSpark
 from homeport.container.spark.table_order import use_arrow_once
+from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.task_store import Reached, passed
 from homeport.container.storage.typed_store import TypedStore
 from homeport.container.storage.value_guard import ValueGuard
-from homeport.job_coordinator.http.client import CoordinatorClient
+from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.record_limit import record_limit
 from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import SystemStreamPartition
 from homeport.job_coordinator.model.outcomes import Restored
 
 _LOG = logging.getLogger(__name__)
@@ -51,6 +83,18 @@ MAX_ROWS = 50_000
 """Of a micro-batch, at most; of another number where there is Spark, or a StreamTask."""
 _MAX_ROWS_STREAM = 2_000
 """Messages are handed to a StreamTask one by one: windows, commits and votes wait for a batch."""
+
+_ROWS_PER_CALL = 32
+"""Of a micro-batch, for each call that is under way at once: such calls take their time."""
+
+
+@dataclass(frozen=True)
+class _Made:
+    tasks: Mapping[TaskName, Task]
+    requests: Requests
+    outputs: Outputs
+    timers: Mapping[TaskName, Timers]
+    calls: SideCalls | None
 
 
 class StreamContainer:
@@ -61,7 +105,7 @@ class StreamContainer:
         job: ContainerJob,
         permit: Permit,
         environment: Environment,
-        client: CoordinatorClient,
+        coordinator: Coordinator,
         stop: StopFlag,
         launcher: LeaseMemory | NoLauncher,
         ready: GettingReady,
@@ -76,7 +120,7 @@ class StreamContainer:
         self._job = job
         self._permit = permit
         self._environment = environment
-        self._client = client
+        self._coordinator = coordinator
         self._stop = stop
         self._send = launcher.announce
         self._want_spare = launcher.want_spare
@@ -85,12 +129,14 @@ class StreamContainer:
         self.shutdown_ms = job.task.shutdown_ms
         self._phases = start_up.Phases()
         self._report = WorkReport(launcher.announce, self._phases.elapsed_s)
+        self._calls = CallWatch(job.task.callback_timeout_ms)
         self._spark: LocalSpark | None = None
+        self._pipeline_name = ""
         self._restored: dict[str, dict[str, Restored]] = {}
         self._history = start_up.history_of(job, permit, environment)
         self._storage = start_up.storage_of(job, permit, environment, stop)
         self._tuning = LiveTuning(
-            job.config, permit.model_version, client.config, launcher, self._history, stop
+            job.config, permit.model_version, coordinator.config, launcher, self._history, stop
         )
 
     def run(self) -> bool:
@@ -105,7 +151,7 @@ class StreamContainer:
         with self._phases.phase("prepare"):
             threading.Thread(target=use_arrow_once, name="arrow", daemon=True).start()
             self._start_spark()
-            task_class = load_task_class(require_task_class(self._job.task.task_class))
+            task_class = task_class_of(self._job.config)
         with start_up.open_coordinator_stream(self._job) as stream:
             with self._phases.phase("kafka"):
                 start_up.await_kafka(self._job, self._stop)
@@ -115,21 +161,16 @@ class StreamContainer:
                 )
             with self._phases.phase("coordinator-stream"):
                 stream.bootstrap()
-            start_up.require_newest(stream, self._permit)
-            start_up.report_fenced(stream, self._permit)
+            self._coordinator.confirm(stream, self._permit)
             topics = self._watched_topics(stream)
             with ending_what_hangs(self._job, stream, self._stop.pause):
                 positions = self._restore(stream)
             self._begin(producer, positions)
             # It connects while Spark starts; nothing is taken from it before the locality stands.
-            source = InputConsumer(self._job.systems, positions.starts)
+            source = self._source(positions)
             pipeline = self._pipeline()
-            outputs = Outputs(
-                self._job.systems, self._job.output_systems, self._job.job.default_system
-            )
-            tasks, requests = make_tasks(
-                self._job, task_class, self._context, outputs, self._stop.check
-            )
+            made = self._made(task_class)
+            typed = typed_input(self._job, task_class, made.outputs)
             self._stop.check()
             self._write_locality(stream)
         self._report_started()
@@ -137,9 +178,9 @@ class StreamContainer:
         parts = LoopParts(
             source,
             pipeline,
-            tasks,
-            requests,
-            outputs,
+            made.tasks,
+            made.requests,
+            made.outputs,
             self._storage,
             producer,
             positions.processed(),
@@ -150,15 +191,51 @@ class StreamContainer:
             self._plain(),
             self._reached,
             self._report,
+            typed=typed,
+            timers=made.timers,
+            calls=made.calls,
+            drain=Drain(InputEnds(self._job.systems, self._stop.pause)),
+            adjuncts=adjunct_feed(self._job, self._storage.adjuncts, made.outputs),
         )
         return self._work(parts, is_stream_task=issubclass(task_class, StreamTask))
 
+    def _made(self, task_class: type[BatchTask | StreamTask]) -> _Made:
+        """Every task, initialised, and what they work with."""
+        job = self._job
+        count_of = functools.partial(partition_count, job.systems)
+        outputs = outputs_of(job, count_of)
+        contexts = contexts_of(job, self._storage, self._report)
+        limit = job.records.max_concurrency
+
+        def context_of(name: TaskName) -> Context:
+            self._calls.tick()  # each init is a call of its own
+            return contexts[name]
+
+        with self._calls.calling("the init of a task", goes_on=True):
+            around = functools.partial(self._calls.calling, "a call of process beside others")
+            calls = calls_for(task_class, limit, self._stop.check, self._calls.tick, around)
+            tasks, requests = make_tasks(
+                job, task_class, context_of, outputs, self._next_message, calls
+            )
+        watched = {name: WatchedTask(name, task, self._calls) for name, task in tasks.items()}
+        timers = {name: context.timers for name, context in contexts.items()}
+        side = WatchedCalls(calls, self._calls) if isinstance(calls, LoopCalls) else calls
+        return _Made(watched, requests, outputs, timers, side)
+
     def _work(self, parts: LoopParts, *, is_stream_task: bool) -> bool:
-        loop = RunLoop(parts, self._loop_settings(is_stream_task=is_stream_task), self._stop)
+        loop = RunLoop(parts, loop_settings(self._job, is_stream_task=is_stream_task), self._stop)
         spare_collections()
         is_finished = loop.run()
         self._close(loop, parts)
         return is_finished
+
+    def watch_calls(self, fail: Callable[[str], object]) -> None:
+        """``fail`` gets the cause where a call of the job's code does not return.
+
+        It is to end the process as it is: what is left then is what a SIGKILL leaves.
+        """
+        # From the order to stop on, task.shutdown.ms bounds it.
+        self._calls.begin(lambda cause: None if self._stop.is_set() else fail(cause))
 
     def kill_children(self) -> None:
         """No JVM of ours is left."""
@@ -169,22 +246,30 @@ class StreamContainer:
         work_dir = self._environment.work_dir / f"spark-{self._permit.incarnation.epoch}"
         settings = PipelineSettings.of(self._job.config, work_dir)
         if settings is not None:
+            self._pipeline_name = settings.name
             self._spark = self._ready.take(settings) or start_pipeline(settings)
         self._ready.stop()
 
-    def _pipeline(self) -> SparkPipeline | None:
+    def _pipeline(self) -> WatchedPipeline | None:
         if self._spark is None:
             return None
         with self._phases.phase("spark"):
-            return self._spark.pipeline(self._stop.check)
+            pipeline = self._spark.pipeline(self._stop.check)
+        return WatchedPipeline(pipeline, self._pipeline_name, self._calls)
+
+    def _next_message(self) -> None:
+        """A StreamTask's next message is a call of its own; StopRequestedError ends the batch."""
+        self._calls.tick()
+        self._stop.check()
 
     def _watched_topics(self, stream: CoordinatorStreamStore) -> TopicWatch:
         """Before anything is read of them: whether they hold the state and the positions."""
         stores = {s.changelog: s.name for s in self._job.stores if s.changelog is not None}
         task = self._job.task
         checkpoints = SystemStream(task.checkpoint_system, task.checkpoint_topic)
+        inputs = {p.system_stream for t in self._job.tasks for p in t.system_stream_partitions}
         watch = TopicWatch(
-            self._job.systems, stores, checkpoints if task.checkpoint_enabled else None
+            self._job.systems, stores, checkpoints if task.checkpoint_enabled else None, inputs
         )
         watch.begin(stream)
         return watch
@@ -203,33 +288,45 @@ class StreamContainer:
                     start_up.restore_workers(self._job, self._stop.pause),
                 )
             with self._phases.phase("checkpoint"):
-                return start_up.read_positions(self._job, readers, stream)
+                return start_up.read_positions(self._job, readers, stream, self._storage.adjuncts)
         finally:
             for reader in readers.values():
                 reader.close()
 
     def _begin(self, producer: TransactionalProducer, positions: start_up.Positions) -> None:
         """Every task's place in its input is committed; stores stand at their changelogs' heads."""
+        # Before it is so: a container that dies in between leaves a line too many, not too few.
+        for reset in positions.resets:
+            start_up.report_reset(self._history, reset)
+        for ssp, position in positions.lost.items():
+            self._lost(ssp, position)
         producer.expect_beyond(self._storage.positions())
         with self._phases.phase("begin"):
             start_up.commit_starts(self._job, producer, positions, self._stop.pause)
+
+    def _source(self, positions: start_up.Positions) -> InputConsumer:
+        return InputConsumer(
+            self._job.systems,
+            positions.starts,
+            ends=positions.ends,
+            max_bytes=self._job.task.batch_max_bytes,
+            lost=self._lost,
+            shared=self._storage.shared,
+            holds_back=self._storage.holds_back,
+        )
+
+    def _lost(self, ssp: SystemStreamPartition, position: InputPosition) -> None:
+        """Log, history and report say what of the input is never read."""
+        start_up.report_lost(self._history, ssp, position)
+        self._report.lost(position.lost)
 
     def _plain(self) -> PlainOutputs | None:
         if self._job.task.exactly_once:
             return None
         return PlainOutputs(self._job.systems, self._job.task.checkpoint_system)
 
-    def _context(self, task_name: TaskName) -> Context:
-        stores = {}
-        for store in self._job.stores:
-            key_serde, msg_serde = self._job.serdes(store)
-            overlay = self._storage.overlay(store.name, task_name)
-            guard = self._report.count(ValueGuard.of(store, task_name))
-            stores[store.name] = TypedStore(overlay, key_serde, msg_serde, guard)
-        return Context(task_name, self._job.config, stores)
-
     def _write_locality(self, stream: CoordinatorStreamStore) -> None:
-        if not self._job.job.host_affinity_enabled:
+        if self._coordinator.keeps_locality or not self._job.job.host_affinity_enabled:
             return
         with self._phases.phase("locality"):
             start_up.write_locality(
@@ -238,17 +335,7 @@ class StreamContainer:
 
     def _report_started(self) -> None:
         started = Started(self._permit.incarnation, self._restored, self._phases.total())
-        start_up.report_started(self._client, started, self._history, self._stop)
-
-    def _loop_settings(self, *, is_stream_task: bool) -> LoopSettings:
-        task = self._job.task
-        max_rows = _MAX_ROWS_STREAM if is_stream_task else MAX_ROWS
-        return LoopSettings(
-            max_rows=max_rows if self._spark is None else MAX_ROWS_SPARK,
-            grouper=self._job.job.ssp_grouper_factory,
-            checkpoint_topic=task.checkpoint_topic if task.checkpoint_enabled else None,
-            has_windows=is_stream_task,
-        )
+        self._coordinator.report_started(started, self._history, self._stop)
 
     def _close(self, loop: RunLoop, parts: LoopParts) -> None:
         """The orderly end: what is committed in Kafka is on this disk, and OFFSET says so."""
@@ -256,12 +343,60 @@ class StreamContainer:
         self.kill_children()
         for task in parts.tasks.values():
             task.close()
+        if parts.calls is not None:
+            parts.calls.close()
         parts.source.close()
         self._storage.close()
         parts.producer.close()
         if parts.plain is not None:
             parts.plain.close()
         _LOG.info("stopped in order")
+
+
+def contexts_of(
+    job: ContainerJob,
+    storage: ContainerStorage,
+    report: WorkReport,
+    now_ms: Callable[[], int] = wall_ms,
+) -> dict[TaskName, Context]:
+    """What each task is handed at its ``init``: its part of every store, and its timers.
+
+    The stores are restored.
+    """
+    settings = TimersConfig.of(job.config)
+    contexts = {}
+    for task in job.tasks:
+        stores = {}
+        for store in job.stores:
+            key_serde, msg_serde = job.serdes(store)
+            overlay = storage.overlay(store.name, task.task_name)
+            guard = report.count(ValueGuard.of(store, task.task_name))
+            stores[store.name] = TypedStore(overlay, key_serde, msg_serde, guard)
+        for name, config in job.adjunct_configs.items():
+            if storage.adjuncts is not None:
+                entries = storage.adjuncts.entries(name, task.task_name)
+                stores[name] = TypedStore(entries, *job.serdes(config))
+        timers = timers_of(settings, task, stores, now_ms, job.adjunct_streams)
+        contexts[task.task_name] = Context(
+            task.task_name, job.config, stores, timers, partitions_of(task, job.adjunct_streams)
+        )
+    return contexts
+
+
+def loop_settings(job: ContainerJob, *, is_stream_task: bool) -> LoopSettings:
+    """What the loop of the container keeps from start to end."""
+    task, pipeline = job.task, PipelineConfig.of(job.config)
+    max_rows = _MAX_ROWS_STREAM if is_stream_task else MAX_ROWS
+    if job.records.max_concurrency > 1:
+        max_rows = min(max_rows, _ROWS_PER_CALL * job.records.max_concurrency)
+    return LoopSettings(
+        max_rows=MAX_ROWS_SPARK if task.has_pipeline else max_rows,
+        grouper=job.job.ssp_grouper_factory,
+        checkpoint_topic=task.checkpoint_topic if task.checkpoint_enabled else None,
+        has_windows=is_stream_task,
+        overlaps=True,
+        pipeline=NO_PIPELINE if pipeline is None else Named(pipeline.key, pipeline.value),
+    )
 
 
 _YOUNG_OBJECTS = 100_000

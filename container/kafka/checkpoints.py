@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from homeport.config.errors import StoreError, UnavailableError, WireError
 from homeport.config.settings.sections import SystemConfig
@@ -37,12 +37,15 @@ def read_checkpoints(
         UnavailableError: the topic cannot be read.
     """
     ends = reader.ends([(topic, 0)])[topic, 0]
-    newest: dict[TaskName, tuple[checkpoint.CheckpointKey, bytes | None, int]] = {}
+    # Each transaction adds a record: between two compactions there are some 100,000 of few keys.
+    last: dict[bytes | None, Message] = {}
     for records in reader.read(topic, 0, ends.oldest, ends.head):
-        for record in records:
-            key = _key(record.key())
-            if key and key.task_name in tasks and key.kind == checkpoint.CHECKPOINT_V1:
-                newest[key.task_name] = (key, record.value(), record.offset() or 0)
+        last.update((record.key(), record) for record in records)
+    newest: dict[TaskName, tuple[checkpoint.CheckpointKey, bytes | None, int]] = {}
+    for record in sorted(last.values(), key=lambda record: record.offset() or 0):
+        key = _key(record.key())
+        if key and key.task_name in tasks and key.kind == checkpoint.CHECKPOINT_V1:
+            newest[key.task_name] = (key, record.value(), record.offset() or 0)
     found: dict[TaskName, dict[SystemStreamPartition, int]] = {}
     for task_name, (key, value, at) in newest.items():
         if key.grouper != grouper:

@@ -23,7 +23,6 @@ _METADATA_S = 30.0
 _INPUT = {
     "fetch.queue.backoff.ms": 10,
     "queued.min.messages": 100_000,
-    "queued.max.messages.kbytes": 65_536,
     "fetch.message.max.bytes": _MIB,
     # A commit does not wake a waiting fetch at once; this bounds how late its records are seen.
     "fetch.wait.max.ms": 50,
@@ -86,9 +85,11 @@ def unread(system: SystemConfig, what: str, error: KafkaError) -> HomeportError:
     return PartitionError(f"system {system.name!r}: {what}: {error.str()}")
 
 
-def input_properties(system: SystemConfig) -> dict[str, Any]:
-    """Of the consumer of the job's input."""
-    return _consumer(system, _INPUT) | {
+def input_properties(system: SystemConfig, ahead_bytes: int) -> dict[str, Any]:
+    """Of a consumer of the job's input, which fetches about ``ahead_bytes`` ahead."""
+    # An answer of the broker's is no larger either: the library bounds it by this.
+    queue = {"queued.max.messages.kbytes": max(1, ahead_bytes // 1024)}
+    return _consumer(system, _INPUT | queue) | {
         # Positions are always set by us; one that does not exist is a fault, never a silent jump.
         "auto.offset.reset": "error",
         "enable.partition.eof": False,

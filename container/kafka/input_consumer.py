@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import logging
-from collections.abc import Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.api import BATCH_SCHEMA
 from homeport.container.kafka.clients import input_properties, know_topics, unread
-from homeport.job_coordinator.kafka.clients import consumer
+from homeport.container.progress.input_position import InputPosition, InputRange, next_position
+from homeport.container.progress.input_schedule import (
+    BOOTSTRAP_TIER,
+    InputSchedule,
+    seconds_left,
+    tier_of,
+)
+from homeport.job_coordinator.kafka.clients import consumer, error_of
 from homeport.job_coordinator.kafka.transient_errors import is_transient
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
@@ -20,6 +32,11 @@ from homeport.job_coordinator.model.job_model import SystemStreamPartition
 _LOG = logging.getLogger(__name__)
 
 _HEADERS = BATCH_SCHEMA.field("headers").type
+
+MAX_BYTES = 64 * 1024 * 1024
+_SAY_S = 5.0
+RANGE_S = 10.0
+"""Time for the answer to where a partition begins and ends."""
 
 
 @dataclass(frozen=True)
@@ -39,54 +56,119 @@ class MicroBatch:
 class InputConsumer:
     """Reads what its tasks read, from where each of them left off. Not thread-safe.
 
+    Each tier of a system has a client of its own: one that waits for a higher tier keeps what it
+    has fetched, and no partition is fetched twice.
+
     Args:
         systems: every system that an input partition belongs to, by name.
         starts: {task: {partition: next offset}}. A partition of several tasks is read once, from
             the smallest offset; each task sees only what follows its own.
+        connect: makes the client of a system, from its properties; None: Kafka's.
+        ends: {partition: where it ends}, up to which bootstrap streams are read before others.
+        max_bytes: a batch with so many bytes of values takes no more records.
+        lost: is called with each gap that the job goes on behind.
+        shared: {partition that its tasks begin at one offset: the task that gets its records, in
+            the name of all}; all have its offsets.
+        holds_back: whether bootstrap streams alone are read, also behind their ends.
     """
 
     def __init__(
         self,
         systems: Mapping[str, SystemConfig],
         starts: Mapping[TaskName, Mapping[SystemStreamPartition, int]],
+        connect: Callable[[SystemConfig, Mapping[str, Any]], Consumer] | None = None,
+        *,
+        ends: Mapping[SystemStreamPartition, int] | None = None,
+        max_bytes: int = MAX_BYTES,
+        lost: Callable[[SystemStreamPartition, InputPosition], None] | None = None,
+        shared: Mapping[SystemStreamPartition, TaskName] | None = None,
+        holds_back: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._holds_back = holds_back
         self._systems = systems
+        self._shared = shared or {}
+        self._max_bytes = max_bytes
+        self._lost = lost
         self._readers: dict[SystemStreamPartition, list[tuple[TaskName, int]]] = {}
         for task_name, offsets in sorted(starts.items()):
             for ssp, offset in offsets.items():
                 self._readers.setdefault(ssp, []).append((task_name, offset))
         self._next = {ssp: min(o for _, o in tasks) for ssp, tasks in self._readers.items()}
-        self._consumers: dict[str, Consumer] = {}
-        for system in sorted({ssp.system for ssp in self._readers}):
-            client = consumer(systems[system], input_properties(systems[system]))
-            places = [
-                TopicPartition(ssp.stream, ssp.partition, offset)
-                for ssp, offset in self._next.items()
-                if ssp.system == system
-            ]
-            know_topics(client, systems[system], sorted({place.topic for place in places}))
-            client.assign(places)
-            self._consumers[system] = client
+        self._policies = {ssp: systems[ssp.system].input_policy(ssp.stream) for ssp in self._next}
+        tiers = {ssp: tier_of(policy) for ssp, policy in self._policies.items()}
+        self._schedule = InputSchedule.of(tiers, self._next, ends or {})
+        self._said_s = -math.inf
+        self._began_s, self._began_left = time.monotonic(), self._schedule.left(self._next)
+        places = sorted({(tier, ssp.system) for ssp, tier in tiers.items()})
+        self._clients: dict[tuple[int, str], Consumer] = {}
+        self._held: dict[tuple[int, str], list[Message]] = {}
+        for tier, system in places:
+            own = [s for s in self._next if s.system == system and tiers[s] == tier]
+            properties = input_properties(systems[system], max_bytes // len(places))
+            if tier == BOOTSTRAP_TIER:
+                # The end of a transaction is no record: only so its partition's end is seen.
+                properties["enable.partition.eof"] = True
+            client = (connect or consumer)(systems[system], properties)
+            know_topics(client, systems[system], sorted({ssp.stream for ssp in own}))
+            client.assign([TopicPartition(s.stream, s.partition, self._next[s]) for s in own])
+            self._clients[tier, system] = client
 
     def poll(self, max_rows: int, timeout_s: float) -> MicroBatch | None:
         """What has arrived, at most ``max_rows`` per system; None after ``timeout_s`` of nothing.
 
-        Never waits for a batch to fill.
+        It is of one tier, and exceeds the bound in bytes by less than one record per system. Never
+        waits for a batch to fill.
 
         Raises:
             PartitionError: a partition cannot be read any more.
+            LostInputError: Kafka has deleted records before they were read.
             UnavailableError: Kafka is away for longer than the library bears.
         """
         grouped: dict[SystemStreamPartition, list[Message]] = {}
-        patience = timeout_s / max(1, len(self._consumers))
-        for system, client in self._consumers.items():
-            first = client.consume(1, 0 if grouped else patience)
-            if first:
-                self._group(system, first + client.consume(max_rows - 1, 0), grouped)
+        tiers = self._schedule.readable()
+        if self._holds_back():
+            tiers = (BOOTSTRAP_TIER,)
+            if not self._schedule.is_bootstrapping and self._is_to_say():
+                _LOG.info("other inputs wait for the first version of an adjunct store")
+        served = [place for tier in tiers for place in self._clients if place[0] == tier]
+        if len(served) > 1:
+            self._take(served, max_rows, 0, grouped)
+        if not grouped:
+            self._take(served, max_rows, timeout_s / max(1, len(served)), grouped)
+        if self._schedule.is_bootstrapping:
+            self._pass_bootstrap(grouped)
         return self._batch(grouped) if grouped else None
+
+    def _take(
+        self,
+        places: Sequence[tuple[int, str]],
+        max_rows: int,
+        patience_s: float,
+        grouped: dict[SystemStreamPartition, list[Message]],
+    ) -> None:
+        """``grouped`` has what is there of the first of the tiers that has something."""
+        served = None
+        for tier, system in places:
+            if grouped and tier != served:
+                return
+            served = tier
+            messages = self._taken((tier, system), max_rows, 0 if grouped else patience_s)
+            self._group(tier, system, messages, grouped)
+
+    def _taken(self, place: tuple[int, str], max_rows: int, patience_s: float) -> list[Message]:
+        client = self._clients[place]
+        found = self._held.pop(place, None) or client.consume(1, patience_s)
+        if found and len(found) < max_rows and sum(map(len, found)) < self._max_bytes:
+            found += client.consume(max_rows - len(found), 0)
+        count = min(max_rows, within(self._max_bytes, found))
+        if count < len(found):
+            self._held[place] = found[count:]
+            del found[count:]
+        return found
 
     def _group(
         self,
+        tier: int,
         system: str,
         messages: Sequence[Message],
         grouped: dict[SystemStreamPartition, list[Message]],
@@ -94,8 +176,9 @@ class InputConsumer:
         # By a plain tuple: to hash a partition's own object costs more than all else here.
         by_place: dict[tuple[str | None, int | None], list[Message]] = {}
         for message in messages:
-            if message.error() is not None:
-                self._passed_over(system, message)
+            error = message.error()
+            if error is not None:
+                self._passed_over(tier, system, message, error)
                 continue
             place = (message.topic(), message.partition())
             group = by_place.get(place)
@@ -110,39 +193,102 @@ class InputConsumer:
         """Records that are known to be there and were not handed out yet."""
         total = 0
         for ssp, following in self._next.items():
-            place = TopicPartition(ssp.stream, ssp.partition)
-            _, end = self._consumers[ssp.system].get_watermark_offsets(place, cached=True)
-            total += max(0, end - following)
+            total += max(0, self._known_end(ssp) - following)
         return total
+
+    def is_at_end(self) -> bool:
+        """Whether every partition has been read as far as it is known to go.
+
+        One offset more may be the end of a transaction, which is no record. Where it is one, it
+        came just now.
+        """
+        return all(
+            0 <= self._known_end(ssp) <= following + 1 for ssp, following in self._next.items()
+        )
 
     def is_caught_up(self) -> bool:
         """Whether, after a poll that brought nothing, nothing waits: every partition has answered.
 
         Offsets alone do not show it, as those of a transaction's end hold no record.
         """
-        return all(
-            self._consumers[ssp.system].get_watermark_offsets(
-                TopicPartition(ssp.stream, ssp.partition), cached=True
-            )[1]
-            >= 0
-            for ssp in self._next
-        )
+        return all(self._known_end(ssp) >= 0 for ssp in self._next)
+
+    def _known_end(self, ssp: SystemStreamPartition) -> int:
+        """Where the partition ended at its last answer; below 0 before the first one."""
+        place = TopicPartition(ssp.stream, ssp.partition)
+        client = self._clients[self._schedule.tiers[ssp], ssp.system]
+        end: int = client.get_watermark_offsets(place, cached=True)[1]
+        return end
 
     def close(self) -> None:
         """Nothing is read any more."""
-        for client in self._consumers.values():
+        for client in self._clients.values():
             client.close()
-        self._consumers.clear()
+        self._clients.clear()
+        self._held.clear()
 
-    def _passed_over(self, system: str, message: Message) -> None:
-        error = message.error()
-        if error is None or is_transient(error):
+    def _pass_bootstrap(self, grouped: Mapping[SystemStreamPartition, list[Message]]) -> None:
+        """The schedule knows what is read with ``grouped``; the log, when the others begin."""
+        read = {ssp: (messages[-1].offset() or 0) + 1 for ssp, messages in grouped.items()}
+        self._schedule = self._schedule.passed({**self._next, **read})
+        if self._schedule.is_bootstrapping:
+            self._say_what_waits()
+        else:
+            _LOG.info("bootstrap streams are read to their ends: other inputs begin")
+
+    def _say_what_waits(self) -> None:
+        """At once, and every few seconds: a transaction that is open there may last."""
+        if not self._is_to_say():
             return
-        what = (
-            f"reading the input {message.topic()} partition {message.partition()} "
-            f"at offset {message.offset()}"
-        )
-        raise unread(self._systems[system], what, error)
+        for ssp, end in sorted(self._schedule.ends.items()):
+            place = f"{ssp.system_stream} partition {ssp.partition}"
+            _LOG.info(
+                "other inputs wait for bootstrap stream %s: at %d of %d",
+                place,
+                self._next[ssp],
+                end,
+            )
+        left, now_s = self._schedule.left(self._next), self._said_s
+        seconds = seconds_left(self._began_s, self._began_left, now_s, left)
+        if seconds is not None:
+            _LOG.info("other inputs begin in about %.0f s: %d records are left", seconds, left)
+
+    def _is_to_say(self) -> bool:
+        """Whether nothing was said for some seconds; then it counts as said."""
+        now_s = time.monotonic()
+        is_due = now_s - self._said_s >= _SAY_S
+        if is_due:
+            self._said_s = now_s
+        return is_due
+
+    def _passed_over(self, tier: int, system: str, message: Message, error: KafkaError) -> None:
+        ssp = SystemStreamPartition(system, message.topic() or "", message.partition() or 0)
+        if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's name
+            # What was fetched before it is in an earlier message, or in the same batch.
+            self._next[ssp] = max(self._next[ssp], message.offset() or 0)
+        elif error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 - as above
+            self._go_on_elsewhere(tier, ssp, message.offset())
+        elif not is_transient(error):
+            place = f"{message.topic()} partition {message.partition()}"
+            what = f"reading the input {place} at offset {message.offset()}"
+            raise unread(self._systems[system], what, error)
+
+    def _go_on_elsewhere(self, tier: int, ssp: SystemStreamPartition, asked: int | None) -> None:
+        """The partition is read where its policy says, as its next offset is not there."""
+        client, system = self._clients[tier, ssp.system], self._systems[ssp.system]
+        place = TopicPartition(ssp.stream, ssp.partition)
+        try:
+            oldest, end = client.get_watermark_offsets(place, timeout=RANGE_S)
+        except KafkaException as error:
+            what = f"asking the offsets of {ssp.stream} partition {ssp.partition}"
+            raise unread(system, what, error_of(error)) from None
+        following = max(self._next[ssp], asked or 0)
+        position = next_position(ssp, following, InputRange(oldest, end), self._policies[ssp].lost)
+        client.incremental_unassign([place])
+        client.incremental_assign([TopicPartition(ssp.stream, ssp.partition, position.offset)])
+        self._next[ssp] = position.offset
+        if position.lost and self._lost is not None:
+            self._lost(ssp, position)
 
     def _batch(self, grouped: Mapping[SystemStreamPartition, list[Message]]) -> MicroBatch | None:
         parts: dict[TaskName, list[tuple[SystemStreamPartition, list[Message]]]] = {}
@@ -151,21 +297,30 @@ class InputConsumer:
         size = 0
         for ssp, messages in sorted(grouped.items()):
             last = messages[-1].offset() or 0
-            self._next[ssp] = last + 1
+            self._next[ssp] = max(self._next[ssp], last + 1)
             for task_name, start in self._readers[ssp]:
                 own = messages
                 if (own[0].offset() or 0) < start:
                     own = [m for m in messages if (m.offset() or 0) >= start]
                 if own:
-                    parts.setdefault(task_name, []).append((ssp, own))
                     first.setdefault(task_name, {})[ssp] = own[0].offset() or 0
                     processed.setdefault(task_name, {})[ssp] = last
-                    size += sum(map(len, own))
+                    if self._shared.get(ssp, task_name) == task_name:
+                        parts.setdefault(task_name, []).append((ssp, own))
+                        size += sum(map(len, own))
         tables = [_table(t, ssp, own) for t in sorted(parts) for ssp, own in parts[t]]
         if not tables:
             return None
         table = pa.concat_tables(tables).combine_chunks()
         return MicroBatch(table, size, first, processed)
+
+
+def within(max_bytes: int, messages: Sequence[Message]) -> int:
+    """How many of ``messages`` a batch has: as many as it takes to reach the bound, else all."""
+    if sum(map(len, messages)) <= max_bytes:
+        return len(messages)
+    sizes = list(itertools.accumulate(map(len, messages)))
+    return bisect.bisect_left(sizes, max_bytes) + 1
 
 
 def _table(

@@ -14,6 +14,8 @@ SEND_S = 30.0
 """How long records may take to be sent."""
 
 _ROOM_S = 0.05
+_BY_KEY = -1
+"""In the place of a partition: the partitioner chooses it."""
 _LOOK_S = 5.0
 _LOOKS = 3
 _LOOK_PAUSE_S = 0.5
@@ -38,17 +40,16 @@ def enqueue(
     Raises:
         KafkaException: the library refuses the record, or its queue stayed full.
     """
-    extra: dict[str, Any] = {}
-    if send.partition is not None:
-        extra["partition"] = send.partition
-    if delivered is not None:
-        extra["on_delivery"] = delivered
-    if send.headers:
-        extra["headers"] = list(send.headers.items())
+    topic, key, value, partition, headers, _, timestamp_ms = send
+    if partition is None:
+        partition = _BY_KEY
+    extra: dict[str, Any] = {"headers": list(headers.items())} if headers else {}
+    if timestamp_ms is not None:
+        extra["timestamp"] = timestamp_ms
     deadline: float | None = None
     while True:
         try:
-            producer.produce(send.topic, value=send.value, key=send.key, **extra)
+            producer.produce(topic, value, key, partition, delivered, **extra)
         except BufferError:
             # The queue is full: wait for deliveries, but not for ever.
             deadline = deadline or time.monotonic() + SEND_S

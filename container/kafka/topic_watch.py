@@ -1,13 +1,16 @@
-"""TopicWatch: whether changelogs and checkpoint topic are those that the container began with.
+"""TopicWatch: whether changelogs, checkpoint topic and inputs are those the container began with.
 
 Kafka addresses topics by name: a writer does not notice that one was deleted and recreated, and
-would leave the rest of its changes in a topic that lacks all before them.
+would leave the rest of its changes in a topic that lacks all before them. A reader of a topic that
+was deleted gets no records and no error, and of one that was recreated other records.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+import math
+import time
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 from homeport.config.errors import ConfigError, StoreError, UnavailableError
@@ -24,23 +27,26 @@ from homeport.job_coordinator.metadata.checkpoint_topic import (
     CheckpointTopicManager,
     lost_positions,
 )
+from homeport.job_coordinator.metadata.input_topics import InputTopicManager, lost_input
 
 _LOG = logging.getLogger(__name__)
 
 _TIMEOUT_S = 5.0
-
+_REST_S = 60.0
+"""The watch leaves a system that did not answer alone for this time."""
 
 Lost = Callable[[str | None], ConfigError | None]
 """What there is to say of a topic by its id now, None: it is gone; None where it is the same."""
 
 
 class TopicWatch:
-    """Asks the brokers for the ids of the topics that hold state and input positions.
+    """Asks the brokers for the ids of the topics that hold state, input positions and input.
 
     Args:
         systems: by name.
         stores: {changelog: store}.
         checkpoints: the checkpoint topic; None: the job has none.
+        inputs: what is read.
     """
 
     def __init__(
@@ -48,16 +54,20 @@ class TopicWatch:
         systems: Mapping[str, SystemConfig],
         stores: Mapping[SystemStream, str],
         checkpoints: SystemStream | None,
+        inputs: Collection[SystemStream] = (),
     ) -> None:
         self._stores = stores
         self._checkpoints = checkpoints
-        self._topics = [*stores] if checkpoints is None else [*stores, checkpoints]
+        self._inputs = sorted(inputs)
+        held = [*stores] if checkpoints is None else [*stores, checkpoints]
+        self._topics = [*held, *self._inputs]
         names = sorted({topic.system for topic in self._topics})
         self._admins = {name: TopicAdmin(systems[name], _TIMEOUT_S) for name in names}
         self._watched: dict[SystemStream, Lost] = {}
+        self._away_until_s: dict[str, float] = {}
 
     def begin(self, stream: CoordinatorStream) -> None:
-        """The topics are those that hold state and positions; from now on they are watched.
+        """The topics are those of state, positions and input; from now on they are watched.
 
         Args:
             stream: read to its head; of a topic that it does not know, any is right.
@@ -79,6 +89,11 @@ class TopicWatch:
             topic_id = ids.get(checkpoints)
             _require(lost_positions(checkpoints, recorded, topic_id))
             self._watched[checkpoints] = partial(lost_positions, checkpoints, topic_id)
+        read = InputTopicManager(stream).ids()
+        for topic in self._inputs:
+            first = read.get(topic, ids.get(topic))
+            _require(lost_input(topic, first, ids.get(topic)))
+            self._watched[topic] = partial(lost_input, topic, first)
 
     def check(self) -> None:
         """They still are, as far as is known: a Kafka that does not answer says nothing.
@@ -86,24 +101,28 @@ class TopicWatch:
         Raises:
             StoreError: one was deleted, or recreated.
         """
-        try:
-            ids = self._ids()
-        except UnavailableError as error:
-            _LOG.debug("the topics of the state could not be looked at: %s", error)
-            return
-        for topic, lost_with in self._watched.items():
-            lost = lost_with(ids.get(topic))
-            if lost is not None:
-                raise StoreError(f"while the container ran, {lost}")
+        for system in self._admins:
+            if time.monotonic() < self._away_until_s.get(system, -math.inf):
+                continue
+            try:
+                ids = self._ids_of(system)
+            except UnavailableError as error:
+                _LOG.debug("the topics of %s could not be looked at: %s", system, error)
+                # Each question to a Kafka that is away holds the container up.
+                self._away_until_s[system] = time.monotonic() + _REST_S
+                continue
+            for topic, lost_with in self._watched.items():
+                lost = lost_with(ids.get(topic)) if topic.system == system else None
+                if lost is not None:
+                    raise StoreError(f"while the container ran, {lost}")
 
     def _ids(self) -> dict[SystemStream, str]:
-        return {
-            SystemStream(system, name): topic_id
-            for system, admin in self._admins.items()
-            for name, topic_id in admin.existing_ids(
-                sorted(t.stream for t in self._topics if t.system == system)
-            ).items()
-        }
+        return {t: i for system in self._admins for t, i in self._ids_of(system).items()}
+
+    def _ids_of(self, system: str) -> dict[SystemStream, str]:
+        names = sorted(topic.stream for topic in self._topics if topic.system == system)
+        found = self._admins[system].existing_ids(names)
+        return {SystemStream(system, name): topic_id for name, topic_id in found.items()}
 
 
 def _require(lost: ConfigError | None) -> None:

@@ -296,19 +296,29 @@ class TransactionalProducer:
     def _produce_all(self, sends: Iterable[Send]) -> None:
         # Offsets within a partition grow in the order of the sends: only the last of each run
         # needs a report, and a report costs more than the send itself.
+        produce, known = self._producer.produce, self._known_topics
         previous: Send | None = None
         for send in sends:
+            topic, key, value, partition, headers, _, timestamp_ms = send
             if previous is not None:
-                same = (previous.topic, previous.partition) == (send.topic, send.partition)
+                same = (previous.topic, previous.partition) == (topic, partition)
                 self._produce(previous, report=not same)
-            previous = send
+            previous = None if partition is None else send
+            is_plain = not headers and timestamp_ms is None
+            if partition is None and is_plain and topic in known:
+                # As ``enqueue``, without what it costs for each of very many.
+                try:
+                    produce(topic, value, key)
+                except BufferError:
+                    self._enqueue(send, None)
+            elif partition is None:
+                self._produce(send, report=False)
         if previous is not None:
             self._produce(previous, report=True)
 
     def _produce(self, send: Send, *, report: bool) -> None:
         self._require_topic(send.topic)
-        is_asked = report and send.partition is not None
-        self._enqueue(send, self._delivered if is_asked else None)
+        self._enqueue(send, self._delivered if report else None)
 
     def _enqueue(self, send: Send, delivered: Delivered | None) -> None:
         enqueue(self._producer, send, delivered, self._require_sound)

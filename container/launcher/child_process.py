@@ -34,9 +34,17 @@ class ChildProcess:
 
     @classmethod
     def start(
-        cls, command: Sequence[str], environment: Mapping[str, str], log_file: Path, beat_ms: int
+        cls,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        log_file: Path,
+        beat_ms: int,
+        *,
+        has_own_group: bool = False,
     ) -> Self:
         """A process that waits for its permit; what it says goes to ``log_file``.
+
+        ``has_own_group``: whether a signal to this process's group does not reach it.
 
         Raises:
             OSError: it cannot be started.
@@ -51,6 +59,7 @@ class ChildProcess:
             stderr=log_fd,
             env={**environment, FD_VARIABLE: str(memory.fd)},
             pass_fds=(memory.fd,),
+            process_group=0 if has_own_group else None,
             # Threads of a lease may run: two system calls need none of what these may hold.
             preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - as said above
         )

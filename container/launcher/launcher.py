@@ -436,7 +436,9 @@ def main() -> int:
         client = CoordinatorClient(settings.coordinator_url, token, _CALL_TIMEOUT_S, certificate)
         history = None
         if settings.history_folder is not None:
-            history = HistoryWriter(settings.history_folder, "launcher", settings.host)
+            history = HistoryWriter(
+                settings.history_folder, "launcher", settings.host, settings.history_max_mb
+            )
         log.info(
             "launcher of %s on %s, AM %s",
             settings.resource_id,

@@ -33,6 +33,7 @@ class LauncherSettings:
     shutdown_ms: int
     memory_mb: int
     history_folder: Path | None
+    history_max_mb: int
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> LauncherSettings:
@@ -58,6 +59,7 @@ class LauncherSettings:
             shutdown_ms=_number(environment, "HOMEPORT_SHUTDOWN_MS", 30_000),
             memory_mb=_number(environment, "HOMEPORT_MEMORY_MB", 0),
             history_folder=_below_state_folder(history, environment) if history else None,
+            history_max_mb=_number(environment, "HOMEPORT_HISTORY_MAX_MB", 256),
         )
 
 

@@ -2,13 +2,17 @@
 
 Source: safety I5, I6, I7, I8. An error in any step ends the container: what was not committed is
 fenced, or aborted, and what Kafka has but the stores have not is read from the changelogs.
+
+Two transactions at most are in work: one that was ended and is on its way to Kafka, and the open
+one on top of it. Of the open one nothing leaves before the other is committed and in the stores.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from homeport.config.errors import HomeportError, UnavailableError
@@ -16,8 +20,10 @@ from homeport.container.host.stop_flag import StopFlag
 from homeport.container.kafka.clients import TransactionError
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.kafka.transactional_producer import RecordRefusedError, UndeliveredError
-from homeport.container.processing.loop_parts import LoopParts, LoopSettings, flat
+from homeport.container.processing.beside import Beside, Call, Inline
+from homeport.container.processing.loop_parts import LoopParts, LoopSettings, Offsets, spans
 from homeport.container.progress import oversized
+from homeport.container.progress.pace import Pace
 from homeport.container.progress.transaction_plan import (
     Action,
     Changes,
@@ -42,25 +48,72 @@ _SENDING = frozenset(
     }
 )
 """Steps in which Kafka may refuse a record of the transaction."""
+_SHARE = 0.5
+"""Of the time, at most, for transactions that end early: there is nothing else to do then."""
+
+
+_LOOK_S = 0.2
+"""One wait for a transaction ends then, so that the handler of a signal can run."""
+
+
+@dataclass
+class _Ended:
+    """What one transaction has done, from its end until it is in the stores.
+
+    ``first``: the first offsets of its input, ``content``: what is sent. ``positions``: of its
+    records, once it is committed.
+    """
+
+    content: TransactionContent
+    first: Mapping[TaskName, Mapping[SystemStreamPartition, int]]
+    changes: Mapping[StoreId, Changes]
+    positions: Mapping[Position, int] = field(default_factory=dict)
+
+    def places(self, checkpoint_topic: str | None) -> set[Place]:
+        """What the transaction writes to."""
+        places: set[Place] = {(send.topic, send.partition) for send in self.content.outputs}
+        places |= {(c.changelog.stream, c.partition) for c in self.content.changes if c.entries}
+        if checkpoint_topic is not None:
+            places.add((checkpoint_topic, None))
+        return places
+
+    def spans(self, of_tasks: Callable[[Offsets], Offsets]) -> Mapping[str, Any]:
+        """What it moves, as the history has it."""
+        return spans(of_tasks(self.first), of_tasks(self.content.processed))
 
 
 class OpenTransaction:
-    """One object for one transaction after the other. Not thread-safe.
+    """One object for one transaction after the other. Owned by one thread.
 
     The writes themselves lie in the collector of the tasks and in the overlays of the stores:
     ``end`` commits them and ``drop`` clears them, each together with what is known of the input.
 
-    ``had_rows``: the tasks that got rows; a pipeline may keep rows back, or make some.
+    ``had_rows``: the tasks that got rows or timers; a pipeline may keep rows back, or make some.
     ``tuning``: says when the transaction is due.
     """
 
-    def __init__(self, parts: LoopParts, settings: LoopSettings, stop: StopFlag) -> None:
+    def __init__(
+        self, parts: LoopParts, settings: LoopSettings, stop: StopFlag, beside: Beside | None = None
+    ) -> None:
+        """Nothing is open.
+
+        Args:
+            parts: what it works with; between ``end`` and ``finish`` the producer is not ours.
+            settings: of the loop.
+            stop: the order to stop.
+            beside: where a transaction is sent and committed; None: in this thread.
+        """
         self._parts = parts
         self._settings = settings
         self._stop = stop
+        self._beside = beside or Inline()
+        self._clock = parts.clock or time.monotonic
         self.tuning = parts.tuning()
         self._processed = {task: dict(offsets) for task, offsets in parts.processed.items()}
         self._is_first = True
+        self._pace = Pace(_SHARE)
+        self._ended_s = -math.inf
+        self._on_its_way: tuple[_Ended, Call[tuple[float, float]]] | None = None
         self._clear()
         stores, logged = parts.storage.ids()
         self.plan = transaction_plan(
@@ -69,18 +122,22 @@ class OpenTransaction:
             outputs_at_once=parts.plain is not None,
             checkpoints=settings.checkpoint_topic is not None,
         )
-        self._actions: Mapping[Action, Callable[[Step], None]] = {
-            Action.END_TASKS: self._end_tasks,
-            Action.AWAIT_BROKER: lambda _: parts.producer.await_brokers(self._places, stop.pause),
-            Action.SETTLE_OUTPUTS: self._settle_outputs,
-            Action.RECORD_ENDING: lambda _: parts.history("transaction-ending", **self._offsets()),
-            Action.BEGIN: lambda _: parts.producer.begin(),
-            Action.SEND_OUTPUTS: lambda _: parts.producer.send(self._content.outputs),
+        topic = settings.checkpoint_topic
+        self._actions: Mapping[Action, Callable[[Step, _Ended], None]] = {
+            Action.AWAIT_BROKER: lambda _, ended: parts.producer.await_brokers(
+                lambda: ended.places(topic), stop.pause
+            ),
+            Action.SETTLE_OUTPUTS: lambda *_: self._settle_outputs(),
+            Action.RECORD_ENDING: lambda _, ended: parts.history(
+                "transaction-ending", offsets=ended.spans(parts.of_tasks)
+            ),
+            Action.BEGIN: lambda *_: parts.producer.begin(),
+            Action.SEND_OUTPUTS: lambda _, ended: parts.producer.send(ended.content.outputs),
             Action.SEND_CHANGELOG: self._send_changelog,
             Action.SEND_CHECKPOINTS: self._send_checkpoints,
-            Action.DELIVER: lambda _: parts.producer.deliver(),
+            Action.DELIVER: lambda *_: parts.producer.deliver(),
             Action.COMMIT: self._commit,
-            Action.RECORD_COMMITTED: self._record_committed,
+            Action.RECORD_COMMITTED: lambda *_: parts.history("transaction-committed"),
             Action.APPLY: self._apply,
         }
 
@@ -89,14 +146,21 @@ class OpenTransaction:
         self._began_s: float | None = None
         self._input_bytes = 0
         self._first: dict[TaskName, dict[SystemStreamPartition, int]] = {}
-        self._content = TransactionContent((), (), {})
-        self._changes: Mapping[StoreId, Changes] = {}
-        self._positions: Mapping[Position, int] = {}
 
-    def begin(self) -> None:
-        """The age of the transaction counts from now on, unless it does already."""
+    @property
+    def processed(self) -> Offsets:
+        """The last offset of each partition that each task has processed, committed or not."""
+        return self._processed
+
+    def begin(self, since_s: float | None = None) -> None:
+        """The age of the transaction counts from now on, unless it does already.
+
+        Args:
+            since_s: from then on, where the transaction before had ended by then; else from its
+                end. None: from now on.
+        """
         if self._began_s is None:
-            self._began_s = time.monotonic()
+            self._began_s = self._clock() if since_s is None else max(since_s, self._ended_s)
 
     def add_input(self, batch: MicroBatch) -> None:
         """The tasks have processed ``batch``."""
@@ -117,106 +181,163 @@ class OpenTransaction:
         """Seconds until the transaction is due by its age; infinite where it has not begun."""
         if self._began_s is None:
             return math.inf
-        return self._began_s + self.tuning.transaction_ms / 1000 - time.monotonic()
+        return self._began_s + self.tuning.transaction_ms / 1000 - self._clock()
 
-    def is_due(self) -> bool:
-        """Whether the transaction has begun and ends now."""
+    def early_left_s(self) -> float:
+        """Seconds until the transaction may end early; infinite where it may not at all."""
+        if self._began_s is None or self.tuning.idle_ms is None or self.is_on_its_way:
+            return math.inf
+        return self._pace.left_s(self._clock(), least_s=self.tuning.idle_ms / 1000)
+
+    def is_due(self, is_idle: Callable[[], bool]) -> bool:
+        """Whether the transaction has begun and ends now.
+
+        ``is_idle``: whether there is no input for now; called only where that matters.
+        """
         if self._began_s is None:
             return False
         # The readers have waited for a whole recovery: the first batch is not held back.
         if self._parts.requests.commit or (self._first and self._is_first):
             return True
-        age_ms = (time.monotonic() - self._began_s) * 1000
+        age_ms = (self._clock() - self._began_s) * 1000
         written = self._parts.outputs.size_bytes + self._parts.storage.size_bytes
-        return self.tuning.ends_transaction(age_ms, written + self._input_bytes)
+        if self.tuning.ends_transaction(age_ms, written + self._input_bytes):
+            return True
+        return self.early_left_s() <= 0 and is_idle()
+
+    @property
+    def is_on_its_way(self) -> bool:
+        """Whether a transaction was ended and has not reached the stores."""
+        return self._on_its_way is not None
 
     def end(self) -> None:
-        """All that the transaction did is in Kafka and in the stores; the next one may begin.
+        """The tasks have ended the transaction, which is on its way; the next one may begin.
+
+        The one before has arrived. The first one of a container has too: its readers wait for it.
+
+        Raises:
+            HomeportError: as ``finish``, of the one before or of this one.
+        """
+        self.finish()
+        began_s = self._clock()
+        ended: list[_Ended] = []
+        for step in self.plan:
+            if step.action is Action.END_TASKS:
+                self._parts.begins(step)
+                ended.append(self._end_tasks())
+                self._parts.reached(step)
+        (one,) = ended
+        self._parts.outputs.clear()
+        self._parts.report.ended()
+        self._clear()
+        self._ended_s = self._clock()
+        call = self._beside.submit(lambda: (began_s, self._send(one)))
+        self._on_its_way = one, call
+        if self._is_first or call.is_done:
+            self.finish()
+        self._is_first = False
+
+    def look(self) -> None:
+        """As ``finish``, where that waits for nothing."""
+        if self._on_its_way is not None and self._on_its_way[1].is_done:
+            self.finish()
+
+    def wait(self, timeout_s: float) -> None:
+        """Returns when the ended transaction is no longer sent, or after ``timeout_s``."""
+        if self._on_its_way is not None:
+            self._beside.wait(self._on_its_way[1], timeout_s)
+
+    def finish(self) -> None:
+        """The ended transaction, if there is one, is in Kafka and in the stores.
 
         Raises:
             HomeportError: it is not; whether it is committed, the error says where that is known.
         """
+        if self._on_its_way is None:
+            return
+        ended, call = self._on_its_way
+        while not call.is_done:
+            self._beside.wait(call, _LOOK_S)
+        self._on_its_way = None
         try:
-            for step in self.plan:
-                self._carry_out(step)
-                self._parts.reached(step)
+            times_s = call.result()
         except (TransactionError, UnavailableError):
             # Of a deleted topic Kafka says no more than that nothing was delivered in time.
             self._parts.topics.check()
             raise
-        self._is_first = False
-        self.drop()
+        self._carry_out([step for step in self.plan if step.action is Action.APPLY], ended)
+        began_s, ended_s = times_s
+        self._pace.took(began_s, ended_s)
+        self._parts.report.spent("sending", ended_s - began_s)
+        self._parts.report.committed(self._parts.source.lag)
 
     def drop(self) -> None:
-        """The transaction holds nothing: what was written and is not committed is gone."""
+        """No transaction holds anything: what was written and is not in the stores is gone."""
         self._parts.outputs.clear()
         self._parts.storage.drop()
         self._clear()
 
-    def _carry_out(self, step: Step) -> None:
-        try:
-            self._actions[step.action](step)
-        except (RecordRefusedError, UndeliveredError) as error:
-            if step.action not in _SENDING:
-                raise
-            raise self._explained(error) from None
+    def close(self) -> None:
+        """Nothing more is sent."""
+        self._beside.close()
 
-    def _explained(self, error: HomeportError) -> HomeportError:
+    def _send(self, ended: _Ended) -> float:
+        """What was ended is committed in Kafka; when that was. Uses the producer alone."""
+        others = (Action.END_TASKS, Action.APPLY)
+        self._carry_out([step for step in self.plan if step.action not in others], ended)
+        return self._clock()
+
+    def _carry_out(self, steps: Iterable[Step], ended: _Ended) -> None:
+        for step in steps:
+            self._parts.begins(step)
+            try:
+                self._actions[step.action](step, ended)
+            except (RecordRefusedError, UndeliveredError) as error:
+                if step.action not in _SENDING:
+                    raise
+                raise self._explained(error, ended.content) from None
+            self._parts.reached(step)
+
+    def _explained(self, error: HomeportError, content: TransactionContent) -> HomeportError:
         """An error that names the record that is too large, where it is known which one it is."""
         try:
-            topics = oversized.topics(self._content)
+            topics = oversized.topics(content)
             limits = {name: self._parts.record_limit(name) for name in topics}
         except UnavailableError:
             return error
-        story = oversized.story(self._content, limits)
+        story = oversized.story(content, limits)
         if story is None:
             return error
         return TransactionError(f"{story}; nothing of the transaction was committed")
 
-    def _end_tasks(self, _step: Step) -> None:
+    def _end_tasks(self) -> _Ended:
         parts = self._parts
         for task_name in sorted(self.had_rows):
             parts.tasks[task_name].end_transaction()
         self._stop.check()
         self.add_writes()
-        processed = {task: self._processed[task] for task in sorted(self._first)}
+        processed = {task: dict(self._processed[task]) for task in sorted(self._first)}
         changes = parts.storage.changes()
-        self._content = TransactionContent(parts.outputs.sends, changes, processed)
-        self._changes = {change.store_id: change for change in changes}
+        content = TransactionContent(parts.outputs.sends, changes, processed)
+        return _Ended(content, self._first, {change.store_id: change for change in changes})
 
-    def _places(self) -> set[Place]:
-        """What the transaction writes to."""
-        content = self._content
-        places: set[Place] = {(send.topic, send.partition) for send in content.outputs}
-        places |= {(c.changelog.stream, c.partition) for c in content.changes if c.entries}
-        if self._settings.checkpoint_topic is not None:
-            places.add((self._settings.checkpoint_topic, None))
-        return places
-
-    def _settle_outputs(self, _step: Step) -> None:
+    def _settle_outputs(self) -> None:
         if self._parts.plain is not None:
             self._parts.plain.settle(self._stop.pause)
 
-    def _offsets(self) -> Mapping[str, Any]:
-        return {"first": flat(self._first), "offsets": flat(self._content.processed)}
-
-    def _send_changelog(self, step: Step) -> None:
-        changes = self._changes.get(step.store) if step.store else None
+    def _send_changelog(self, step: Step, ended: _Ended) -> None:
+        changes = ended.changes.get(step.store) if step.store else None
         if changes is not None:
             self._parts.producer.send_changes(changes)
 
-    def _send_checkpoints(self, _step: Step) -> None:
-        topic, processed = self._settings.checkpoint_topic, self._content.processed
+    def _send_checkpoints(self, _step: Step, ended: _Ended) -> None:
+        topic, processed = self._settings.checkpoint_topic, ended.content.processed
         if topic is not None:
             self._parts.producer.send(checkpoint_sends(processed, self._settings.grouper, topic))
 
-    def _commit(self, _step: Step) -> None:
-        self._positions = self._parts.producer.commit()
+    def _commit(self, _step: Step, ended: _Ended) -> None:
+        ended.positions = self._parts.producer.commit()
 
-    def _record_committed(self, _step: Step) -> None:
-        self._parts.history("transaction-committed", **self._offsets())
-        self._parts.report.committed(self._parts.source.lag)
-
-    def _apply(self, step: Step) -> None:
+    def _apply(self, step: Step, ended: _Ended) -> None:
         if step.store is not None:
-            self._parts.storage.apply(step.store, self._positions)
+            self._parts.storage.apply(step.store, ended.positions)

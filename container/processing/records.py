@@ -6,13 +6,18 @@ PURE but for the log.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from itertools import chain, repeat
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from homeport.config.errors import HomeportError
 from homeport.container.api import BATCH_SCHEMA, IncomingMessage, MessageCollector
+from homeport.container.processing.task_instance import SerdesOf
+from homeport.container.serde.columns import reason_of
 from homeport.container.serde.serdes import Serde, SerdeFailedError
 
 _LOG = logging.getLogger(__name__)
@@ -22,11 +27,24 @@ TOPIC_HEADER = "homeport.source.topic"
 PARTITION_HEADER = "homeport.source.partition"
 OFFSET_HEADER = "homeport.source.offset"
 
+_PLACE = ("system", "stream", "partition")
+_OWN = ("key", "value", "offset", "timestamp", "headers")
+_EMPTY: Mapping[str, tuple[type, str | int]] = {
+    "system": (str, ""),
+    "stream": (str, ""),
+    "partition": (int, -1),
+    "offset": (int, -1),
+    "timestamp": (int, -1),
+}
+_HEADERS = BATCH_SCHEMA.field("headers").type
+_ROWS, _BYTES = 1024, 1024 * 1024
+"""So much is read before the first of it is processed; objects take several times their bytes."""
+_MESSAGE = partial(tuple.__new__, IncomingMessage)
+"""Of all its fields, in their order; half of what the class's own call costs."""
+
 _DROP_KEY = "task.drop.deserialization.errors"
 
 Row = Mapping[str, Any]
-SerdesOf = Callable[[str, str], tuple[Serde | None, Serde | None]]
-"""(system, stream) to the serdes of its keys and of its values; None: they stay bytes."""
 
 
 class UndecodableError(HomeportError):
@@ -87,10 +105,21 @@ class BadRecords:
         )
 
 
-class InputMessages:
-    """Messages of rows as they came from Kafka."""
+class MeetsBadRecords(Protocol):
+    """What becomes of records that their serdes cannot read."""
 
-    def __init__(self, serdes_of: SerdesOf, bad: BadRecords) -> None:
+    def met(self, row: Row, reason: str) -> None:
+        """The record is no message; it may raise to end the container."""
+
+
+class InputMessages:
+    """Messages of rows as they came from Kafka, read by the column.
+
+    Where one of a column cannot be read, its rows are read one by one: a message is there before
+    the next one is looked at. So are the rows of a stream with a serde of the job's own.
+    """
+
+    def __init__(self, serdes_of: SerdesOf, bad: MeetsBadRecords) -> None:
         self._serdes_of = serdes_of
         self._bad = bad
         self._known: dict[tuple[str, str], tuple[Serde | None, Serde | None]] = {}
@@ -101,19 +130,35 @@ class InputMessages:
         Raises:
             UndecodableError: one cannot be read, and may not be dropped.
         """
-        names = [name for name in BATCH_SCHEMA.names if name != "task"]
-        columns = [rows.column(name).to_pylist() for name in names]
-        for values in zip(*columns, strict=True):
-            row = dict(zip(names, values, strict=True))
-            message = self._message(row)
+        return chain.from_iterable(map(self._messages, _parts(rows)))
+
+    def _messages(self, part: pa.Table) -> Iterable[IncomingMessage]:
+        system, stream, partition = (part.column(name)[0].as_py() for name in _PLACE)
+        keys, values, offsets, timestamps, headers = (_list(part.column(n)) for n in _OWN)
+        known = self._known.get((system, stream))
+        if known is None:
+            known = self._known[system, stream] = self._serdes_of(system, stream)
+        key, value = known
+        if any(serde is not None and serde.is_own for serde in known):
+            return self._one_by_one(part, known)
+        try:
+            read = _read(keys, key), _read(values, value)
+        except Exception:  # noqa: BLE001 - one by one it comes again, at its place
+            return self._one_by_one(part, known)
+        place = repeat(system), repeat(stream), repeat(partition)
+        return map(_MESSAGE, zip(*place, offsets, *read, timestamps, headers))  # noqa: B905 - the place has no end
+
+    def _one_by_one(
+        self, part: pa.Table, serdes: tuple[Serde | None, Serde | None]
+    ) -> Iterator[IncomingMessage]:
+        for row in part.drop_columns(["task"]).to_pylist():
+            message = self._message(row, serdes)
             if message is not None:
                 yield message
 
-    def _message(self, row: Row) -> IncomingMessage | None:
-        stream = (row["system"], row["stream"])
-        serdes = self._known.get(stream)
-        if serdes is None:
-            serdes = self._known[stream] = self._serdes_of(*stream)
+    def _message(
+        self, row: Row, serdes: tuple[Serde | None, Serde | None]
+    ) -> IncomingMessage | None:
         decoded = []
         for part, serde in zip(("key", "value"), serdes, strict=True):
             data = row[part]
@@ -123,9 +168,8 @@ class InputMessages:
                 except SerdeFailedError:
                     raise
                 except (HomeportError, ValueError, RecursionError) as error:
-                    reason = " ".join(str(error).split())
-                    said = f"its {part} cannot be read by the serde {serde.name!r}: {reason}"
-                    self._bad.met(row, said)
+                    said = f"its {part} cannot be read by the serde {serde.name!r}"
+                    self._bad.met(row, f"{said}: {reason_of(error)}")
                     return None
             decoded.append(data)
         return IncomingMessage(
@@ -140,27 +184,64 @@ class InputMessages:
         )
 
 
+def _parts(rows: pa.Table) -> Iterator[pa.Table]:
+    """``rows`` in slices of one partition each, of at most ``_ROWS`` and ``_BYTES``, or one row."""
+    rows = rows.combine_chunks()
+    ends: set[int] = {rows.num_rows}
+    for name in _PLACE:
+        for array in rows.column(name).chunks:
+            ends.update(pc.run_end_encode(array).run_ends.to_pylist())
+    start = 0
+    for end in sorted(ends):
+        for first in range(start, end, _ROWS):
+            yield from _small(rows.slice(first, min(_ROWS, end - first)))
+        start = end
+
+
+def _small(part: pa.Table) -> Iterator[pa.Table]:
+    if part.num_rows == 1 or part.nbytes <= _BYTES:
+        yield part
+        return
+    half = part.num_rows // 2
+    yield from _small(part.slice(0, half))
+    yield from _small(part.slice(half))
+
+
+def _list(column: pa.ChunkedArray) -> list[Any]:
+    """Its elements as Python's; those of headers as a dict each."""
+    if column.type != _HEADERS:
+        elements: list[Any] = column.to_pylist()
+        return elements
+    if column.null_count == len(column):
+        return [{} for _ in range(len(column))]
+    return [dict(pairs or ()) for pairs in column.to_pylist()]
+
+
+def _read(column: list[Any], serde: Serde | None) -> list[Any]:
+    if serde is None:
+        return column
+    from_bytes = serde.from_bytes
+    return [None if data is None else from_bytes(data) for data in column]
+
+
 class PipelineMessages:
     """Messages of rows that a pipeline made: the row is the value."""
 
     def of(self, rows: pa.Table) -> Iterator[IncomingMessage]:
         """The messages of ``rows``, in their order."""
-        for row in rows.drop_columns(["task"]).to_pylist():
-            yield IncomingMessage(
-                _text(row.get("system")),
-                _text(row.get("stream")),
-                _number(row.get("partition")),
-                _number(row.get("offset")),
-                row.get("key"),
-                row,
-                _number(row.get("timestamp")),
-                dict(row.get("headers") or ()),
-            )
+        batches = rows.drop_columns(["task"]).to_batches(_ROWS)
+        return chain.from_iterable(map(_of_pipeline, batches))
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _number(value: object) -> int:
-    return value if isinstance(value, int) else -1
+def _of_pipeline(rows: pa.RecordBatch) -> Iterator[IncomingMessage]:
+    """Columns that are not there, or of another type than a message has, are empty."""
+    names = rows.schema.names
+    columns = dict(zip(names, (column.to_pylist() for column in rows.columns), strict=True))
+    values = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    absent = [None] * rows.num_rows
+    fields = {name: columns.get(name, absent) for name in IncomingMessage._fields}
+    fields["value"] = values or [{} for _ in absent]
+    for name, (kind, empty) in _EMPTY.items():
+        fields[name] = [v if isinstance(v, kind) else empty for v in fields[name]]
+    fields["headers"] = [dict(pairs or ()) for pairs in fields["headers"]]
+    return map(_MESSAGE, zip(*fields.values(), strict=True))

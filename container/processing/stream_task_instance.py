@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from itertools import islice
 from traceback import walk_tb
+from typing import Any
 
 import pyarrow as pa
 
 from homeport.config.errors import HomeportError
 from homeport.config.settings.records_section import ALL_EXCEPTIONS
-from homeport.container.api import StreamTask
+from homeport.container.api import IncomingMessage, StreamTask, Timer
 from homeport.container.processing.records import Messages
 from homeport.container.processing.task_instance import Context, Outputs, task_failed
 
 _LOG = logging.getLogger(__name__)
 _PROJECT = "homeport."
 """With what the names of its modules begin."""
+_AWAITABLE = (
+    "it has returned a coroutine, which is never awaited: define process with async def, without a "
+    "decorator that hides that"
+)
 
 
 @dataclass
@@ -81,9 +87,12 @@ class StreamTaskInstance:
         self.ignored = 0
         try:
             self._task = task_class()
-            self._task.init(context)
+            self._initialise(context)
         except BaseException as error:  # user code may raise anything, SystemExit too
             raise task_failed(self._name, "init", error) from error
+
+    def _initialise(self, context: Context) -> None:
+        self._task.init(context)
 
     def process_batch(self, rows: pa.Table) -> None:
         """The task has seen every message of ``rows``; TaskFailedError where it raised.
@@ -92,30 +101,35 @@ class StreamTaskInstance:
             UndecodableError: a record cannot be read, and may not be dropped.
         """
         parts = self._parts
+        process: Callable[..., object] = self._task.process
+        outputs, coordinator = parts.outputs, self._coordinator
+        may_go_on = parts.may_go_on
         for message in parts.messages.of(rows):
-            parts.may_go_on()
+            may_go_on()
             try:
-                self._task.process(message, parts.outputs, self._coordinator)
+                found = process(message, outputs, coordinator)
             except BaseException as error:  # noqa: BLE001 - user code may raise anything
-                place = f"{message.stream} partition {message.partition} offset {message.offset}"
-                self._raised(f"process of {place}", error)
+                self._raised(step_of(message), error)
+            else:
+                if found is not None and inspect.isawaitable(found):
+                    raise task_failed(self._name, step_of(message), TypeError(_AWAITABLE))
 
     def end_transaction(self) -> None:
         """Nothing: a StreamTask sends when it is called."""
 
     def window(self) -> None:
         """The task had its window; TaskFailedError where it raised."""
-        try:
-            self._task.window(self._parts.outputs, self._coordinator)
-        except BaseException as error:  # noqa: BLE001 - user code may raise anything
-            self._raised("window", error)
+        self._call("window", self._task.window, self._parts.outputs, self._coordinator)
+
+    def on_timer(self, timer: Timer) -> None:
+        """The task was called for ``timer``; TaskFailedError where it raised."""
+        step = f"on_timer of {timer.name!r}"
+        self._call(step, self._task.on_timer, timer, self._parts.outputs, self._coordinator)
 
     def end_of_stream(self) -> None:
         """The task knows that it gets no more input; TaskFailedError where it raised."""
-        try:
-            self._task.end_of_stream(self._parts.outputs, self._coordinator)
-        except BaseException as error:  # noqa: BLE001 - user code may raise anything
-            self._raised("end_of_stream", error)
+        hook = self._task.end_of_stream
+        self._call("end_of_stream", hook, self._parts.outputs, self._coordinator)
 
     def close(self) -> None:
         """The task was closed; TaskFailedError where it raised."""
@@ -123,6 +137,12 @@ class StreamTaskInstance:
             self._task.close()
         except BaseException as error:  # user code may raise anything, SystemExit too
             raise task_failed(self._name, "close", error) from error
+
+    def _call(self, step: str, hook: Callable[..., Any], *arguments: object) -> None:
+        try:
+            hook(*arguments)
+        except BaseException as error:  # noqa: BLE001 - user code may raise anything
+            self._raised(step, error)
 
     def _raised(self, step: str, error: BaseException) -> None:
         kind = type(error)
@@ -134,6 +154,11 @@ class StreamTaskInstance:
         _LOG.warning("ignored: %s (%d so far)", failure, self.ignored)
         # A task may raise one object again and again: each time its frames would be added to these.
         error.__traceback__ = None
+
+
+def step_of(message: IncomingMessage) -> str:
+    """The call of ``process`` for the message, in messages."""
+    return f"process of {message.stream} partition {message.partition} offset {message.offset}"
 
 
 def _is_of_the_task(error: BaseException) -> bool:

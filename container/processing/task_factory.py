@@ -2,21 +2,51 @@
 
 from __future__ import annotations
 
+import functools
+import threading
 from collections.abc import Callable
 
+from homeport.config.config import Config
+from homeport.config.settings.input_serdes import input_serdes, serde_of_columns
+from homeport.config.settings.sections import TaskConfig
 from homeport.container.api import BatchTask, StreamTask
-from homeport.container.classes import load_serde
+from homeport.container.classes import (
+    load_columns,
+    load_serde,
+    load_task_class,
+    require_task_class,
+)
 from homeport.container.container_job import ContainerJob
+from homeport.container.processing.concurrent_calls import LoopCalls, ThreadCalls
+from homeport.container.processing.concurrent_tasks import (
+    AsyncStreamTask,
+    ThreadedStreamTask,
+    locked,
+)
 from homeport.container.processing.loop_parts import Task
 from homeport.container.processing.records import BadRecords, InputMessages, PipelineMessages
+from homeport.container.processing.row_sender import RowSender
 from homeport.container.processing.stream_task_instance import (
     Requests,
     StreamTaskInstance,
     StreamTaskParts,
 )
 from homeport.container.processing.task_instance import Context, Outputs, TaskInstance
+from homeport.container.processing.typed_input import TypedInput
 from homeport.container.serde.serdes import Serde
+from homeport.container.spark.output_rows import Leaving
 from homeport.job_coordinator.model.ids import TaskName
+
+
+def task_class_of(config: Config) -> type[BatchTask | StreamTask]:
+    """The class of the job's tasks: its own, or the one that sends what its pipeline has made.
+
+    Raises:
+        ConfigError: there is none, or it cannot be loaded.
+    """
+    if Leaving.of(config) is not None:
+        return RowSender
+    return load_task_class(require_task_class(TaskConfig.of(config).task_class))
 
 
 def make_tasks(
@@ -25,8 +55,11 @@ def make_tasks(
     context_of: Callable[[TaskName], Context],
     outputs: Outputs,
     may_go_on: Callable[[], None],
+    calls: ThreadCalls | LoopCalls | None = None,
 ) -> tuple[dict[TaskName, Task], Requests]:
     """Every task of the container, initialised, and what they will ask of it.
+
+    ``calls``: makes calls of ``process``; None: each is made when its message comes.
 
     Raises:
         TaskFailedError: one of them raised.
@@ -36,32 +69,79 @@ def make_tasks(
     names = [task.task_name for task in job.tasks]
     if issubclass(task_class, BatchTask):
         return {n: TaskInstance(task_class, context_of(n), outputs) for n in names}, requests
-    parts = _parts(job, outputs, requests, may_go_on)
-    return {n: StreamTaskInstance(task_class, context_of(n), parts) for n in names}, requests
+    if calls is None:
+        parts = _parts(job, outputs, requests, may_go_on)
+        return {n: StreamTaskInstance(task_class, context_of(n), parts) for n in names}, requests
+    guard = functools.partial(locked, lock=threading.Lock())
+    parts = _parts(job, guard(outputs), requests, may_go_on)
+
+    def shared(name: TaskName) -> Context:
+        return context_of(name).shared(guard)
+
+    if isinstance(calls, LoopCalls):
+        return {n: AsyncStreamTask(task_class, shared(n), parts, calls) for n in names}, requests
+    return {n: ThreadedStreamTask(task_class, shared(n), parts, calls) for n in names}, requests
 
 
 def _parts(
     job: ContainerJob, outputs: Outputs, requests: Requests, may_go_on: Callable[[], None]
 ) -> StreamTaskParts:
     records = job.records
-    if job.task.pipeline_class is not None:
+    if job.task.has_pipeline:
         return StreamTaskParts(
             outputs, requests, PipelineMessages(), records.ignored_exceptions, may_go_on
         )
     inputs = {(s.system, s.stream) for t in job.tasks for s in t.system_stream_partitions}
-    serdes = {stream: _serdes(job, *stream) for stream in sorted(inputs)}
-    dead_letter = str(records.dead_letter) if records.dead_letter else None
-    bad = BadRecords(outputs, dead_letter, drop=records.drop_undecodable)
-    messages = InputMessages(lambda system, stream: serdes[system, stream], bad)
+    serdes = {stream: stream_serdes(job, *stream) for stream in sorted(inputs)}
+    messages = InputMessages(
+        lambda system, stream: serdes[system, stream], bad_records(job, outputs)
+    )
     return StreamTaskParts(outputs, requests, messages, records.ignored_exceptions, may_go_on)
 
 
-def _serdes(job: ContainerJob, system: str, stream: str) -> tuple[Serde | None, Serde | None]:
+def outputs_of(job: ContainerJob, count_of: Callable[[str, str], int]) -> Outputs:
+    """What the tasks of the container send, encoded by the serdes of its streams.
+
+    ``count_of``: (system, topic) to how many partitions it has.
+    """
+    serdes = functools.partial(stream_serdes, job)
+    return Outputs(job.systems, job.output_systems, job.job.default_system, serdes, count_of)
+
+
+def typed_input(
+    job: ContainerJob, task_class: type[BatchTask | StreamTask], outputs: Outputs
+) -> TypedInput | None:
+    """What makes columns of the values; None for a StreamTask alone, and where there is no schema.
+
+    Raises:
+        ConfigError: it cannot be had.
+    """
+    if not job.task.has_pipeline and issubclass(task_class, StreamTask):
+        return None
+    found = serde_of_columns(input_serdes(job.config))
+    if found is None:
+        return None
+    serde, _, _ = found.serde.partition(" ")
+    return TypedInput(load_columns(found), serde, bad_records(job, outputs))
+
+
+def bad_records(job: ContainerJob, outputs: Outputs) -> BadRecords:
+    """What becomes of records of the container's inputs that cannot be read."""
+    dead_letter = str(job.records.dead_letter) if job.records.dead_letter else None
+    return BadRecords(outputs, dead_letter, drop=job.records.drop_undecodable)
+
+
+def stream_serdes(job: ContainerJob, system: str, stream: str) -> tuple[Serde | None, Serde | None]:
+    """The serdes of keys and of values of the stream, None where they stay bytes.
+
+    Raises:
+        ConfigError: one cannot be used.
+    """
     view = job.systems[system]
     names = {"key": view.key_serde(stream), "msg": view.msg_serde(stream)}
     of = f"systems.{system}.streams.{stream}.samza"
     key, msg = (
-        None if name is None else load_serde(f"{of}.{part}.serde", name)
+        None if name is None else load_serde(f"{of}.{part}.serde", name, stream)
         for part, name in names.items()
     )
     return key, msg

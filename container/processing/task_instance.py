@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
 from homeport.config.errors import HomeportError, in_one_line
-from homeport.container.api import BatchTask, KeyValueStore
+from homeport.container.api import BatchTask, KeyValueStore, Partitioner, Scheduler, Timer
+from homeport.container.processing.placement import Counts, placed
+from homeport.container.processing.timers import Partitions, Timers
 from homeport.container.progress.transaction_plan import Send
+from homeport.container.serde.serdes import Serde
 from homeport.job_coordinator.model.ids import TaskName
+
+SerdesOf = Callable[[str, str], tuple[Serde | None, Serde | None]]
+"""(system, stream) to the serdes of its keys and of its values; None: they are bytes."""
+_SEND = partial(tuple.__new__, Send)
+"""Of all its fields, in their order; it costs less than the class's own call."""
 
 
 class TaskFailedError(HomeportError):
@@ -26,41 +36,59 @@ class Outputs:
         usable: those that outputs may go to: where they are part of the transaction, those on the
             same brokers.
         default_system: the system of a stream named without one.
+        serdes_of: (system, stream) to the serdes of its keys and values; None: all are bytes.
+        count_of: (system, topic) to how many partitions it has; for a task's own partitioner.
     """
 
     def __init__(
-        self, systems: Collection[str], usable: Collection[str], default_system: str | None
+        self,
+        systems: Collection[str],
+        usable: Collection[str],
+        default_system: str | None,
+        serdes_of: SerdesOf | None = None,
+        count_of: Callable[[str, str], int] | None = None,
     ) -> None:
+        self._counts = None if count_of is None else Counts(count_of)
         self._systems = frozenset(systems)
         self._usable = frozenset(usable)
         self._default = default_system
+        self._serdes_of = serdes_of
         self._places: dict[str, tuple[str, str]] = {}
+        self._serdes: dict[str, tuple[Serde | None, Serde | None]] = {}
         self.sends: list[Send] = []
         self.size_bytes = 0
 
     def send(
         self,
         stream: str,
-        value: bytes | None,
-        key: bytes | None = None,
+        value: Any,  # noqa: ANN401 - the type is the serde's
+        key: Any = None,  # noqa: ANN401 - as above
         *,
-        partition: int | None = None,
-        headers: dict[str, bytes] | None = None,
+        partition: int | Partitioner | None = None,
+        headers: Mapping[str, bytes] | None = None,
+        timestamp: int | None = None,
     ) -> None:
         """One record is to leave: with the transaction, or at once if it is no part of it.
 
         Raises:
-            ValueError: the stream is on other brokers than the transaction, or no system is known.
-            TypeError: key or value are not bytes.
+            ValueError: the stream is on other brokers than the transaction, or no system is known;
+                the timestamp is below 1, or a partitioner names a partition that is not there.
+            TypeError: key or value are no bytes, and their serde cannot carry them.
         """
         place = self._places.get(stream)
         if place is None:
             place = self._places[stream] = self._place(stream)
-        for part in (key, value):
-            _require_bytes(stream, part)
+        if key is not None and not isinstance(key, bytes):
+            key = self._encoded(stream, place, 0, key)
+        if value is not None and not isinstance(value, bytes):
+            value = self._encoded(stream, place, 1, value)
+        self.size_bytes += len(key or b"") + len(value or b"")
         system, topic = place
-        self.sends.append(Send(topic, key, value, partition, headers, system))
-        self.size_bytes += len(value or b"") + len(key or b"")
+        if partition is not None and callable(partition):
+            partition = placed(partition, key, system, topic, self._counts)
+        if timestamp is not None and timestamp < 1:
+            raise ValueError(f"a record for {stream} has timestamp {timestamp}: give ms since 1970")
+        self.sends.append(_SEND((topic, key, value, partition, headers, system, timestamp)))
 
     def take(self) -> list[Send]:
         """What has not left yet, which is now the caller's to send."""
@@ -71,6 +99,15 @@ class Outputs:
         """There is no open transaction."""
         self.sends = []
         self.size_bytes = 0
+
+    def _encoded(self, stream: str, place: tuple[str, str], which: int, part: object) -> bytes:
+        """The bytes of a key or, where ``which`` is 1, of a value."""
+        if self._serdes_of is not None and stream not in self._serdes:
+            self._serdes[stream] = self._serdes_of(*place)
+        serde = self._serdes.get(stream, (None, None))[which]
+        if serde is None:
+            raise _not_bytes(stream, part)
+        return serde.to_bytes(part)
 
     def _place(self, stream: str) -> tuple[str, str]:
         # Topics may have dots in their names; only a declared system before the first one counts.
@@ -88,21 +125,26 @@ class Outputs:
         return system, topic
 
 
-def _require_bytes(stream: str, part: object) -> None:
-    if part is not None and not isinstance(part, bytes):
-        raise TypeError(
-            f"a record for {stream} must have bytes or None as key and value, "
-            f"not {type(part).__name__}"
-        )
+def _not_bytes(stream: str, part: object) -> TypeError:
+    kind = type(part).__name__
+    return TypeError(f"a record for {stream} must have bytes or None as key and value, not {kind}")
 
 
 class Context:
     """Implements ``homeport.container.api.TaskContext``."""
 
     def __init__(
-        self, task_name: TaskName, config: Mapping[str, str], stores: Mapping[str, KeyValueStore]
+        self,
+        task_name: TaskName,
+        config: Mapping[str, str],
+        stores: Mapping[str, KeyValueStore],
+        timers: Timers | None = None,
+        partitions: Partitions = (),
     ) -> None:
         self._task_name = task_name
+        self._timers = timers or Timers()
+        self._scheduler: Scheduler = self._timers
+        self._partitions = partitions
         self._config = dict(config)
         self._stores = dict(stores)
 
@@ -115,6 +157,28 @@ class Context:
     def config(self) -> dict[str, str]:
         """The job's configuration; a copy."""
         return dict(self._config)
+
+    @property
+    def partitions(self) -> Partitions:
+        """(system, stream, partition) of each that the task reads, sorted."""
+        return self._partitions
+
+    @property
+    def timers(self) -> Timers:
+        """The task's timers, for its container."""
+        return self._timers
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The task's timers, for the task."""
+        return self._scheduler
+
+    def shared(self, guard: Callable[[Any], Any]) -> Context:
+        """The same, whose stores and scheduler are as ``guard`` returns them, for threads."""
+        stores = {name: guard(store) for name, store in self._stores.items()}
+        found = Context(self._task_name, self._config, stores, self._timers, self._partitions)
+        found._scheduler = guard(self._timers)
+        return found
 
     def store(self, name: str) -> KeyValueStore:
         """The task's part of the store ``name``.
@@ -153,6 +217,13 @@ class TaskInstance:
         except BaseException as error:  # user code may raise anything, SystemExit too
             raise self._failed("process_batch", error) from error
 
+    def on_timer(self, timer: Timer) -> None:
+        """The task was called for ``timer``; TaskFailedError where it raised."""
+        try:
+            self._task.on_timer(timer, self._outputs)
+        except BaseException as error:  # user code may raise anything, SystemExit too
+            raise self._failed(f"on_timer of {timer.name!r}", error) from error
+
     def end_transaction(self) -> None:
         """The task had its last chance to send; TaskFailedError where it raised."""
         try:
@@ -171,7 +242,11 @@ class TaskInstance:
         """Nothing: a BatchTask has none."""
 
     def end_of_stream(self) -> None:
-        """Nothing: a BatchTask cannot vote for an end."""
+        """The task knows that it gets no more input; TaskFailedError where it raised."""
+        try:
+            self._task.end_of_stream(self._outputs)
+        except BaseException as error:  # user code may raise anything, SystemExit too
+            raise self._failed("end_of_stream", error) from error
 
     def _failed(self, step: str, error: BaseException) -> TaskFailedError:
         return task_failed(self._name, step, error)

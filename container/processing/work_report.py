@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from homeport.container.host.lease_memory import unheard
 from homeport.container.storage.value_guard import ValueGuard
-from homeport.job_coordinator.http.container_report import ContainerReport, DroppedValues
+from homeport.job_coordinator.http.container_report import ContainerReport, DroppedValues, StageTime
 
 _MS_PER_S = 1000
 _EVERY_S = 1.0
@@ -34,8 +34,11 @@ class WorkReport:
         self._guards: list[ValueGuard] = []
         self._sent = ContainerReport()
         self._records = 0
+        self._ended = 0
         self._committed = 0
         self._due_s = 0.0
+        self._spent_s: dict[str, float] = {}
+        self._lost = 0
 
     def count(self, guard: ValueGuard | None) -> ValueGuard | None:
         """The report counts what ``guard`` drops; returns ``guard``."""
@@ -47,12 +50,24 @@ class WorkReport:
         """The open transaction has so many more records of the input."""
         self._records += records
 
+    def spent(self, stage: str, seconds: float) -> None:
+        """A stage has worked for so long."""
+        self._spent_s[stage] = self._spent_s.get(stage, 0.0) + seconds
+
+    def ended(self) -> None:
+        """The open transaction is on its way, with all records read so far."""
+        self._ended = self._records
+
+    def lost(self, offsets: int) -> None:
+        """So many more offsets of the input were deleted before they were read."""
+        self._lost += offsets
+
     def committed(self, lag: Callable[[], int]) -> None:
-        """A transaction is committed: reports when, if it is the first, and the values dropped.
+        """The ended transaction is committed: when, if it is the first, and the values dropped.
 
         ``lag``: of the input, in records; not called for each transaction.
         """
-        self._committed = self._records
+        self._committed = self._ended
         report = self._sent
         if report.first_commit_ms is None:
             report = replace(report, first_commit_ms=self._now_ms())
@@ -61,13 +76,16 @@ class WorkReport:
             for guard in self._guards
             if guard.dropped
         )
-        self._report(self._with_numbers(replace(report, dropped=dropped), lag))
+        report = replace(report, dropped=dropped, input_lost=self._lost or None)
+        self._report(self._with_numbers(report, lag))
 
     def idles(self, is_caught_up: Callable[[], bool], lag: Callable[[], int]) -> None:
         """A poll brought nothing. ``is_caught_up``: whether no input waits; not called for long."""
         report = self._sent
         if report.works_after_ms is None and is_caught_up():
             report = replace(report, caught_up_ms=self._now_ms())
+        if self._lost:
+            report = replace(report, input_lost=self._lost)
         self._report(self._with_numbers(report, lag))
 
     def _with_numbers(self, report: ContainerReport, lag: Callable[[], int]) -> ContainerReport:
@@ -76,7 +94,9 @@ class WorkReport:
         if now_s < self._due_s:
             return report
         self._due_s = now_s + _EVERY_S
-        return replace(report, processed=self._committed, input_lag=lag())
+        spent = sorted(self._spent_s.items())
+        stages = tuple(StageTime(stage, round(s * _MS_PER_S)) for stage, s in spent)
+        return replace(report, processed=self._committed, input_lag=lag(), stages=stages)
 
     def _report(self, report: ContainerReport) -> None:
         if report != self._sent:

@@ -69,11 +69,14 @@ def owners(
     task_hosts: Mapping[TaskName, Host],
     processor_hosts: Mapping[ProcessorId, Host],
     host: Host,
+    shared: Iterable[str] = (),
 ) -> dict[PurePosixPath, Owner]:
     """{directory below the job's folder: whose it is}, for every task and every one of ``stores``.
 
-    ``stores``: those with a changelog; all others live no longer than their container.
+    ``stores``: those that a start may find again, of which each task has a part; ``shared``: those
+    that each container has whole, and that are as much at home as its first task is.
     """
+    containers = tuple(containers)
     actives: dict[TaskName, tuple[TaskModel, Host | None]] = {}
     replicas: dict[TaskName, set[Host]] = {}
     for container in containers:
@@ -89,6 +92,14 @@ def owners(
         for name, (task, active_host) in actives.items():
             role = _role(host, active_host, replicas.get(name, set()))
             found[task_directory(store, name)] = Owner(store, task, role, active_host)
+    for store in shared:
+        for container in containers:
+            first = min(container.tasks.values(), key=lambda task: task.state_of, default=None)
+            if first is not None and first.task_mode is TaskMode.ACTIVE:
+                task, active_host = actives[first.task_name]
+                role = _role(host, active_host, replicas.get(first.task_name, set()))
+                directory = container_directory(store, container.processor_id)
+                found[directory] = Owner(store, task, role, active_host)
     return found
 
 
@@ -163,6 +174,11 @@ def _freed(removed: int, names: int, size: int) -> int:
 def task_directory(store: str, task_name: TaskName) -> PurePosixPath:
     """``<store>/<task>`` below the job's folder, as Samza 1.8 names it: a space becomes ``_``."""
     return PurePosixPath(_spaces(path_part(store)), _spaces(path_part(task_name)))
+
+
+def container_directory(store: str, owner: ProcessorId) -> PurePosixPath:
+    """Where a store is that the container has whole, below the job's folder."""
+    return task_directory(store, TaskName(f"container-{owner}"))
 
 
 def _spaces(part: str) -> str:

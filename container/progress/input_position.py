@@ -1,7 +1,7 @@
 """Where a task goes on reading its input.
 
 PURE. Source: Samza 1.8 ``OffsetManager``: the checkpoint's offset is the last processed message;
-without a checkpoint ``samza.offset.default`` decides.
+without a checkpoint, or with ``samza.reset.offset``, ``samza.offset.default`` decides.
 """
 
 from __future__ import annotations
@@ -9,9 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from homeport.config.errors import StoreError
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import HomeportError, StoreError
+from homeport.config.settings.input_section import InputPolicy, LostInput, OffsetDefault
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
+
+_MARKER = 1
+"""The end of a transaction is no record, and takes an offset."""
+
+
+class LostInputError(HomeportError):
+    """Kafka has deleted records that a task has not read, and the task may not go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,42 +33,91 @@ class InputRange:
 
 @dataclass(frozen=True, slots=True)
 class InputPosition:
-    """The next offset to read; ``lost`` messages were deleted before they could be read."""
+    """The next offset to read; ``lost`` offsets before it were never read."""
 
     offset: int
     lost: int = 0
 
 
+def checkpoint_of(
+    ssp: SystemStreamPartition,
+    known: Mapping[SystemStreamPartition, int],
+    policy: InputPolicy,
+) -> int | None:
+    """The last processed offset that counts; None: the task begins."""
+    return None if policy.is_reset else known.get(ssp)
+
+
 def first_place(
-    ssp: SystemStreamPartition, default: str, first_counts: Mapping[SystemStream, int]
-) -> str:
-    """Where a task that has no checkpoint of ``ssp`` begins: "oldest", or ``default``.
+    ssp: SystemStreamPartition,
+    policy: InputPolicy,
+    first_counts: Mapping[SystemStream, int],
+    *,
+    is_known: bool = False,
+) -> OffsetDefault | int:
+    """Where a task begins in ``ssp``: at the oldest record, behind the last, or at a time in ms.
 
     A partition that its input has grown by begins at its oldest record: what came to it before the
-    job noticed it belongs to the job's input.
+    job noticed it belongs to the job's input. ``is_known``: whether it has a checkpoint, which is
+    ignored; the job has noticed it long ago.
 
     Shapes: ``first_counts`` {input: its partitions when the job first read it}.
     """
     has_grown = ssp.partition >= first_counts.get(ssp.system_stream, ssp.partition + 1)
-    return "oldest" if has_grown else default
+    if has_grown and not is_known:
+        return OffsetDefault.OLDEST
+    return policy.default if policy.start_ms is None else policy.start_ms
 
 
-def input_position(
-    ssp: SystemStreamPartition, processed: int | None, default: str, available: InputRange
+def first_position(
+    place: OffsetDefault | int, available: InputRange, at_time: int | None = None
 ) -> InputPosition:
-    """The message after the last processed one; else the oldest, or the end, by ``default``.
+    """The position at ``place``. ``at_time``: the first offset of its time; None: there is none."""
+    if place is OffsetDefault.OLDEST:
+        return InputPosition(available.oldest)
+    if place is OffsetDefault.UPCOMING or at_time is None:
+        return InputPosition(available.end)
+    return InputPosition(at_time)
+
+
+def next_position(
+    ssp: SystemStreamPartition, following: int, available: InputRange, lost: LostInput
+) -> InputPosition:
+    """The position of a task that is to read ``following`` next; where that is gone, by ``lost``.
+
+    One offset that is gone is no loss: it is where a transaction's end stands, in a partition that
+    was read to its last record before retention emptied it.
 
     Raises:
-        StoreError: the checkpoint lies beyond the end: the topic was recreated.
+        StoreError: ``following`` lies beyond the end: the topic was recreated.
+        LostInputError: records are gone, and the policy is to fail.
     """
-    if processed is None:
-        return InputPosition(available.oldest if default == "oldest" else available.end)
-    if processed >= available.end:
+    place = f"{ssp.system_stream} partition {ssp.partition}"
+    if following > available.end:
         raise StoreError(
-            f"{ssp}: its checkpoint says {processed}, but the partition ends at {available.end}: "
-            f"the topic was recreated; restore it, or start the job under another job.id"
+            f"{place}: the job has processed offset {following - 1}, but the partition ends at "
+            f"{available.end}: the topic was recreated; restore it, or start the job under another "
+            "job.id"
         )
-    following = processed + 1
-    if following < available.oldest:
-        return InputPosition(available.oldest, lost=available.oldest - following)
-    return InputPosition(following)
+    gap = available.oldest - following
+    if gap <= _MARKER:
+        return InputPosition(max(following, available.oldest))
+    if lost is LostInput.FAIL:
+        key = keys.STREAM_LOST_INPUT.named(ssp.system, ssp.stream)
+        raise LostInputError(
+            f"{place}: the next offset to read is {following}, but Kafka has {available.oldest} to "
+            f"{available.end}: it has deleted {gap} offsets that were not read, by retention; set "
+            f"{key}=earliest to go on without them, or =latest to skip all there is"
+        )
+    offset = available.oldest if lost is LostInput.EARLIEST else available.end
+    return InputPosition(offset, lost=offset - following)
+
+
+def lost_story(ssp: SystemStreamPartition, position: InputPosition) -> str:
+    """One line for the log: which offsets were never read."""
+    first = position.offset - position.lost
+    return (
+        f"input lost: {ssp.system_stream} partition {ssp.partition}: offsets {first} to "
+        f"{position.offset - 1} ({position.lost}) were not read: Kafka has deleted records there; "
+        f"going on at {position.offset}"
+    )

@@ -17,6 +17,9 @@ from homeport.container.progress import checkpoint
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
+RESERVED_PREFIX = b"\x00homeport."
+"""Beginning of the keys of a store that belong to this project; user keys may not begin so."""
+
 
 class Action(StrEnum):
     """What one step does. ``SEND_CHANGELOG`` and ``APPLY`` do it for one store."""
@@ -62,7 +65,8 @@ class Step:
 class Send(NamedTuple):
     """One record to be sent; ``partition`` None leaves the place to the partitioner of the key.
 
-    ``system``: of the topic; None is the one that holds the checkpoints.
+    ``system``: of the topic; None is the one that holds the checkpoints. ``timestamp_ms``: since
+    1970; None is the time of sending.
     """
 
     topic: str
@@ -71,6 +75,7 @@ class Send(NamedTuple):
     partition: int | None = None
     headers: Mapping[str, bytes] | None = None
     system: str | None = None
+    timestamp_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

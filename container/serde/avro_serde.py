@@ -1,5 +1,8 @@
 """The serde avro: values by one schema, in Avro's binary form, without header or schema id.
 
+In a column, a union is of null and one type, and what Spark has no type for (uuid, time of day,
+duration) is what carries it in Avro.
+
 The library is an extra of homeport's and imported only here: a job without Avro needs none.
 """
 
@@ -7,11 +10,35 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Mapping
 from typing import Any
 
-from homeport.config.errors import ConfigError, WireError
+import pyarrow as pa
+
+from homeport.config.errors import ConfigError, WireError, in_one_line
 from homeport.config.settings.serde_names import AVRO
+from homeport.container.serde.columns import Columns, reason_of
 from homeport.container.serde.serdes import Serde
+
+_PRIMITIVES = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+    "enum": pa.string(),
+    "fixed": pa.binary(),
+}
+_LOGICAL = {
+    "date": pa.date32(),
+    "timestamp-millis": pa.timestamp("us", "UTC"),
+    "timestamp-micros": pa.timestamp("us", "UTC"),
+    "local-timestamp-millis": pa.timestamp("us"),
+    "local-timestamp-micros": pa.timestamp("us"),
+}
 
 
 def avro_serde(key: str, schema: str) -> Serde:
@@ -32,9 +59,8 @@ def avro_serde(key: str, schema: str) -> Serde:
     try:
         parsed = fastavro.parse_schema(json.loads(schema))
     except Exception as error:  # noqa: BLE001 - whatever the library has against it
-        said = " ".join(str(error).split())
         raise ConfigError(
-            key, schema, f"it is no Avro schema ({type(error).__name__}: {said})", "correct it"
+            key, schema, f"it is no Avro schema ({in_one_line(error)})", "correct it"
         ) from None
 
     def to_bytes(value: Any) -> bytes:  # noqa: ANN401 - a user's value
@@ -42,8 +68,9 @@ def avro_serde(key: str, schema: str) -> Serde:
         try:
             fastavro.schemaless_writer(data, parsed, value, strict=True)
         except Exception as error:  # noqa: BLE001 - whatever the library has against it
-            said = " ".join(str(error).split())
-            raise TypeError(f"the schema of the serde 'avro' cannot carry it: {said}") from None
+            raise TypeError(
+                f"the schema of the serde 'avro' cannot carry it: {reason_of(error)}"
+            ) from None
         return data.getvalue()
 
     def from_bytes(data: bytes) -> Any:  # noqa: ANN401 - a user's value
@@ -51,10 +78,93 @@ def avro_serde(key: str, schema: str) -> Serde:
         try:
             value = fastavro.schemaless_reader(stream, parsed, None)
         except Exception as error:  # noqa: BLE001 - damaged bytes may raise anything
-            said = " ".join(str(error).split())
-            raise WireError(f"not of the serde 'avro': {data[:80]!r} ({said})") from None
+            raise WireError(
+                f"not of the serde 'avro': {data[:80]!r} ({reason_of(error)})"
+            ) from None
         if stream.tell() != len(data):
             raise WireError(f"not of the serde 'avro': bytes are left over of {data[:80]!r}")
         return value
 
-    return Serde(AVRO, to_bytes, from_bytes)
+    def columns() -> Columns:
+        plain = plain_schema(json.loads(schema))
+        kind = column_type(plain)
+        row = avro_serde(key, json.dumps(plain)).from_bytes
+        return Columns(kind, row, lambda rows: pa.array(rows, kind))
+
+    return Serde(AVRO, to_bytes, from_bytes, columns=columns)
+
+
+def plain_schema(schema: Any) -> Any:  # noqa: ANN401 - JSON
+    """``schema`` without the logical types that no column has; the bytes are the same."""
+    if isinstance(schema, list):
+        return [plain_schema(branch) for branch in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    logical = schema.get("logicalType")
+    kept = logical in _LOGICAL or logical == "decimal"
+    plain = {k: v for k, v in schema.items() if kept or k != "logicalType"}
+    for part in ("type", "items", "values"):
+        if part in plain:
+            plain[part] = plain_schema(plain[part])
+    if "fields" in plain:
+        plain["fields"] = [plain_schema(field) for field in plain["fields"]]
+    return plain
+
+
+def column_type(schema: Any) -> pa.DataType:  # noqa: ANN401 - JSON
+    """The type of a column of values of ``schema``.
+
+    Raises:
+        ValueError: no column has such values; the message says which.
+    """
+    import fastavro  # noqa: PLC0415 - as in ``avro_serde``
+
+    # Parsed, each name is a full one: two records of one short name differ by their namespaces.
+    return _type(fastavro.parse_schema(schema), {}, ())
+
+
+def _type(
+    schema: Any,  # noqa: ANN401 - JSON
+    named: dict[str, Any],
+    within: tuple[str, ...],
+) -> pa.DataType:
+    """``named``: the definitions so far, by full names; ``within``: those of the records around."""
+    if isinstance(schema, list):
+        others = [branch for branch in schema if branch != "null"]
+        if len(others) != 1:
+            raise ValueError(f"a union of {len(others)} types is no column: {json.dumps(schema)}")
+        return _type(others[0], named, within)
+    if isinstance(schema, str):
+        return _of_name(schema, named, within)
+    kind, logical = schema["type"], schema.get("logicalType")
+    if isinstance(kind, list | Mapping):
+        return _type(kind, named, within)
+    if "name" in schema:
+        named[schema["name"]] = schema
+    if logical is not None:
+        decimal = pa.decimal128(schema.get("precision", 1), schema.get("scale", 0))
+        return _LOGICAL.get(logical, decimal)
+    return _composed(schema, named, within)
+
+
+def _composed(
+    schema: Mapping[str, Any], named: dict[str, Any], within: tuple[str, ...]
+) -> pa.DataType:
+    kind = schema["type"]
+    if kind == "array":
+        return pa.list_(_type(schema["items"], named, within))
+    if kind == "map":
+        return pa.map_(pa.string(), _type(schema["values"], named, within))
+    if kind in {"record", "error"}:
+        inside = (*within, schema["name"])
+        fields = [(f["name"], _type(f["type"], named, inside)) for f in schema["fields"]]
+        return pa.struct(fields)
+    return _of_name(kind, named, within)
+
+
+def _of_name(name: str, named: dict[str, Any], within: tuple[str, ...]) -> pa.DataType:
+    if name in _PRIMITIVES:
+        return _PRIMITIVES[name]
+    if name in within:
+        raise ValueError(f"the record {name} holds itself, and so is no column")
+    return _type(named[name], named, within)

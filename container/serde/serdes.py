@@ -11,11 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from homeport.config.errors import HomeportError, WireError
+from homeport.container.serde.columns import Columns
 
 
 class SerdeFailedError(HomeportError):
-    """A serde of the job's own raised what would end a process, such as SystemExit.
+    """A serde of the job's own raised what would end a process, or a Schema Registry has failed.
 
     That says nothing of the bytes: no record is dropped for it.
     """
@@ -25,6 +28,10 @@ class SerdeFailedError(HomeportError):
 class Serde:
     """``to_bytes`` and ``from_bytes`` are each other's inverse; both refuse what they cannot carry.
 
+    ``columns``: makes what decodes many values into a column, where the serde has a schema. It
+    raises ValueError where the schema has no such form. ``is_own``: they are the job's own code,
+    which may take any time.
+
     Raises:
         TypeError: ``to_bytes`` was given an object of another type.
         WireError: ``from_bytes`` was given bytes that ``to_bytes`` never makes.
@@ -33,6 +40,8 @@ class Serde:
     name: str
     to_bytes: Callable[[Any], bytes]
     from_bytes: Callable[[bytes], Any]
+    is_own: bool = False
+    columns: Callable[[], Columns] | None = None
 
 
 def serde(name: str) -> Serde:
@@ -44,7 +53,9 @@ def serde(name: str) -> Serde:
 
 
 def _bytes_in(value: Any) -> bytes:  # noqa: ANN401 - what user code put
-    if not isinstance(value, bytes | bytearray | memoryview):
+    if type(value) is bytes:
+        return value
+    if not isinstance(value, bytearray | memoryview):
         raise TypeError(f"the serde 'bytes' carries bytes, not {type(value).__name__}")
     return bytes(value)
 
@@ -62,11 +73,24 @@ def _string_out(data: bytes) -> str:
         raise WireError(f"not UTF-8: {data[:80]!r}") from None
 
 
+_json_text = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+_strict_json = msgspec.json.Decoder().decode
+
+
 def _json_in(value: Any) -> bytes:  # noqa: ANN401 - a user's value
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    return _json_text(value).encode()
 
 
 def _json_out(data: bytes) -> Any:  # noqa: ANN401 - a user's value
+    # The strict parser takes a fifth of the time. What it takes it reads as the other one does,
+    # which also takes NaN, numbers beyond a double, halves of surrogate pairs, UTF-16 and UTF-32.
+    try:
+        return _strict_json(data)
+    except (ValueError, RecursionError):
+        return _lenient_json(data)
+
+
+def _lenient_json(data: bytes) -> Any:  # noqa: ANN401 - a user's value
     try:
         return json.loads(data)
     except ValueError:

@@ -1,8 +1,9 @@
-"""Makes what lets Spark's JVM start fast, for environments that travel.
+"""Makes what lets Spark's JVM start fast and plan once, for environments that travel.
 
 ``python -m homeport.container.spark.class_data FOLDER``: afterwards the folder has the JVM's
-command and its class-data archive (``jvm``). They are bound to this Java, to the jars of this
-pyspark with their dates, and to no place.
+command and its class-data archive (``jvm``), and the jar of our classes (``java_classes``).
+Command and archive are bound to this Java and to the jars of this pyspark with their dates, the
+jar to this pyspark; none is bound to a place.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +21,12 @@ import pyarrow as pa
 
 from homeport.config.errors import HomeportError
 from homeport.container.api import BATCH_SCHEMA
+from homeport.container.spark import java_classes
+from homeport.container.spark.faults import Named
+from homeport.container.spark.inputs import ALL
 from homeport.container.spark.jvm import ARCHIVE_NAME, COMMAND_NAME, PORTABLE_JAVA, java_of_host
 from homeport.container.spark.micro_batch import SparkPipeline
+from homeport.container.spark.plan_once import PlanOnce
 from homeport.container.spark.session import LocalSpark, SparkSettings
 
 if TYPE_CHECKING:
@@ -35,7 +41,7 @@ _LIMIT_S = 600.0
 
 
 def make(folder: Path) -> None:
-    """Command and archive are in ``folder``, both whole.
+    """Command, archive and jar are in ``folder``, each whole.
 
     Raises:
         HomeportError: there is no Java, or Spark does not start or end as it should.
@@ -47,13 +53,14 @@ def make(folder: Path) -> None:
     home = Path(spec.submodule_search_locations[0])
     lines = [PORTABLE_JAVA, "-cp", _class_path(home), *_arguments(java, home)]
     folder.mkdir(parents=True, exist_ok=True)
+    java_classes.make(folder)
     with tempfile.TemporaryDirectory(prefix=".partial-", dir=folder) as name:
-        partial = Path(name)
-        (partial / COMMAND_NAME).write_text("\n".join(lines) + "\n", encoding="utf-8")
-        archive = partial / "archive"
-        _dump(partial, archive)
+        made = Path(name)
+        (made / COMMAND_NAME).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        archive = made / "archive"
+        _dump(made, archive)
         archive.replace(folder / ARCHIVE_NAME)
-        (partial / COMMAND_NAME).replace(folder / COMMAND_NAME)
+        (made / COMMAND_NAME).replace(folder / COMMAND_NAME)
 
 
 def _class_path(home: Path) -> str:
@@ -86,7 +93,7 @@ def _dump(made: Path, archive: Path) -> None:
     """A session has done what one of a container does, and its JVM has left the archive."""
     own = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={archive}"}
     settings = SparkSettings("class-data", 2, _HEAP_MB, made / "work", own, 1000)
-    spark = LocalSpark(settings, _exercised, made)
+    spark = LocalSpark(settings, partial(_exercised, classes=made.parent), made)
     try:
         spark.pipeline(lambda: None)
         spark.end_in_order(_LIMIT_S)
@@ -96,27 +103,35 @@ def _dump(made: Path, archive: Path) -> None:
         raise HomeportError("the JVM ended without an archive: see its lines above")
 
 
-def _exercised(session: SparkSession) -> SparkPipeline:
-    pipeline = SparkPipeline(session, _typical, "class-data", unordered=False)
-    pipeline.warm_up()
-    pipeline.exercise()
+def _exercised(session: SparkSession, classes: Path) -> SparkPipeline:
+    """By a plan that lasts, and with one for each batch."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - pyspark is imported when it runs
+
     rest = {"system": "s", "stream": "s", "partition": 0, "timestamp": 0}
     rows = [
         {"task": "t", "value": f'{{"id": {n}, "name": "n", "x": {n}.5}}'.encode(), "offset": n}
         for n in range(1000)
     ]
-    filled = [{**rest, **row} for row in rows]
-    pipeline.run(pa.Table.from_pylist(filled, BATCH_SCHEMA))
+    table = pa.Table.from_pylist([{**rest, **row} for row in rows], BATCH_SCHEMA)
+    named = Named("class-data", "typical")
+    for once in (None, PlanOnce.connect(session, classes)):
+        pipeline = SparkPipeline(
+            session, lambda frames: _typical(frames[ALL]), named, unordered=False, plan_once=once
+        )
+        pipeline.warm_up()
+        pipeline.exercise()
+        pipeline.run(table)
+    frame = session.createDataFrame(table)
+    frame.groupBy("task").agg(f.count("*"), f.max("offset")).toArrow()
     return pipeline
 
 
 def _typical(frame: DataFrame) -> DataFrame:
-    """What pipelines do: parse, filter, compute; and one aggregation on the side."""
+    """What most pipelines do: parse, filter, compute."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - pyspark is imported when it runs
 
     form = "id long, name string, x double"
     parsed = frame.withColumn("json", f.from_json(f.col("value").cast("string"), form))
-    frame.groupBy("task").agg(f.count("*"), f.max("offset")).toArrow()
     kept = parsed.where("json is null or json.x > 10").select("*", "json.*").drop("json")
     return kept.withColumn("total", f.coalesce(f.col("x"), f.lit(0.0)) * 2)
 

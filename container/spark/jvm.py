@@ -12,6 +12,7 @@ environment is unpacked; where Java is another one, the JVM leaves the archive a
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -19,8 +20,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 # Serial collector, first compiler: several times less processor time at a start. The archive is
-# bound to both.
-JVM_FLAGS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
+# bound to the collector.
+COLLECTOR = "-XX:+UseSerialGC"
+JVM_FLAGS = f"{COLLECTOR} -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
+# For a JVM that stays. With Java's own thresholds the second compiler doubles the processor time of
+# the start. With these it meets what runs once per row, and hardly anything else; what is parsed
+# takes less than half as long then, and a start a tenth more.
+COMPILER_FLAGS = (
+    "-XX:TieredStopAtLevel=4 -XX:Tier3InvocationThreshold=400 -XX:Tier3MinInvocationThreshold=200 "
+    "-XX:Tier3CompileThreshold=4000 -XX:Tier4InvocationThreshold=200000 "
+    "-XX:Tier4MinInvocationThreshold=100000 -XX:Tier4CompileThreshold=400000 "
+    "-XX:Tier4BackEdgeThreshold=400000"
+)
 
 ARCHIVE_NAME = "spark.jsa"
 COMMAND_NAME = "spark.command"
@@ -28,6 +39,7 @@ PORTABLE_JAVA = "java"
 """The first line of a command that travels: the Java of the host."""
 
 _ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r"})
+_OTHER_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 _MAIN_CLASS = "org.apache.spark.deploy.SparkSubmit"
 _SCRIPTS_ALONE = frozenset(
     {
@@ -47,6 +59,15 @@ def made_folder() -> Path:
 def archive_path(made: Path | None = None) -> Path | None:
     """The class-data archive in that folder, by default this environment's; None: there is none."""
     return _existing((made or made_folder()) / ARCHIVE_NAME)
+
+
+def lasting_flags(own: str) -> str:
+    """The flags of a JVM that stays, beside a job's own, which come after them.
+
+    A JVM takes one collector alone: ours goes where the job names one, and the archive with it.
+    """
+    flags = f"{JVM_FLAGS} {COMPILER_FLAGS}"
+    return flags.replace(f"{COLLECTOR} ", "") if _OTHER_COLLECTOR.search(own) else flags
 
 
 def options_file(properties: Mapping[str, str]) -> str:

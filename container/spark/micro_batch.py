@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import gc
-import logging
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from homeport.config.errors import ConfigError, in_one_line
+from homeport.config.errors import HomeportError, in_one_line
 from homeport.container.api import BATCH_SCHEMA
+from homeport.container.spark.faults import Named, sparks_reason
+from homeport.container.spark.inputs import AS_THEY_COME, Given, parts, with_task
+from homeport.container.spark.pipeline_failures import (
+    PipelineFailedError,
+    failure,
+    is_lost_jvm,
+)
 from homeport.container.spark.table_order import ORDER_COLUMNS, sorted_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame, SparkSession
 
-    from homeport.container.classes import Pipeline
-
-_LOG = logging.getLogger(__name__)
+    from homeport.container.spark.plan_once import PlanOnce
+    from homeport.container.spark.work import Frames
 
 _BATCHES_PER_COLLECTION = 10
-_KEY = "task.pipeline.class"
+_LONGEST_REASON = 400
+"""It may hold a whole plan."""
+_EXERCISE = "(exercise)"
+"""The name of its frame, which no stream can have: a plan of the pipeline's own is another one."""
 _MADE_UP = {
     "task": "",
     "key": b"key",
@@ -33,20 +43,39 @@ _MADE_UP = {
 
 
 class SparkPipeline:
-    """Runs the pipeline function over one table at a time.
+    """Runs the pipeline over one table at a time.
 
     Args:
-        name: the configured ``module:function``, for messages.
-        unordered: whether the pipeline may drop what gives its rows an order.
+        session: of the Spark that it runs in.
+        work: what it does with its frames.
+        named: how the configuration names it, for messages.
+        given: what ``work`` gets.
+        unordered: whether it may drop what gives its rows an order.
+        leaving: makes of its rows what leaves; None: a task gets them, as they are.
+        ended: how the JVM has ended, waiting a moment for it; None: it runs.
+        plan_once: runs ``work`` by a plan that lasts; None: Spark plans each batch.
     """
 
     def __init__(
-        self, session: SparkSession, function: Pipeline, name: str, *, unordered: bool
+        self,
+        session: SparkSession,
+        work: Callable[[Frames], DataFrame],
+        named: Named,
+        *,
+        given: Given = AS_THEY_COME,
+        unordered: bool,
+        leaving: Callable[[DataFrame], DataFrame] | None = None,
+        ended: Callable[[], int | None] = lambda: None,
+        plan_once: PlanOnce | None = None,
     ) -> None:
         self._session = session
-        self._function = function
-        self._name = name
+        self._ended = ended
+        self._plan_once = plan_once
+        self._work = work
+        self._named = named
+        self._given = given
         self._unordered = unordered
+        self._leaving = leaving
         self._batches = 0
 
     def warm_up(self) -> None:
@@ -54,66 +83,87 @@ class SparkPipeline:
 
         No user's rows are at stake: it runs over no rows at all.
         """
-        self.run(BATCH_SCHEMA.empty_table())
+        at = BATCH_SCHEMA.get_field_index("value")
+        schema = BATCH_SCHEMA.set(at, pa.field("value", self._given.value_type))
+        self.run(schema.empty_table())
 
     def exercise(self) -> None:
         """The JVM has taken rows in, worked on them and given them out.
 
         Over no rows it plans next to nothing. These are made up, so no function of the job's own
-        sees them.
+        sees them. After ``warm_up`` they go the way that the pipeline's batches go.
         """
         table = pa.Table.from_pylist([_MADE_UP | {"offset": n} for n in range(1000)], BATCH_SCHEMA)
-        frame = self._session.createDataFrame(table)
-        text = "upper(decode(value, 'UTF-8')) AS text"
-        frame.where("offset >= 0").selectExpr("task", "offset", "key", text).toArrow()
+        once = self._plan_once
+        lasts = once is not None and once.has_plans
+        self._rows({_EXERCISE: table}, _exercise, once if lasts else None)
 
     def run(self, table: pa.Table) -> pa.Table:
         """The pipeline's rows, sorted by task, stream, partition, offset unless it is unordered.
 
         Raises:
             ConfigError: what the pipeline returned is not a frame, or lacks a column.
+            PipelineFailedError: it has failed over these rows.
         """
-        result = self._called(self._session.createDataFrame(table))
-        rows = getattr(result, "toArrow", None)
-        if rows is None:
-            raise ConfigError(
-                _KEY,
-                self._name,
+        try:
+            rows = self._rows(parts(table, self._given.takes), self._planned, self._plan_once)
+        except HomeportError:
+            raise
+        except Exception as error:  # Spark's, py4j's, or of a socket: ``_story`` distinguishes
+            raise PipelineFailedError(self._story(error, table)) from error
+        if self._leaving is not None:
+            rows = with_task(rows, table)
+        return sorted_rows(rows, unordered=self._unordered)
+
+    def _story(self, error: Exception, table: pa.Table) -> str:
+        """One line: what has failed over which rows, and what to do."""
+        reason = sparks_reason(error) or in_one_line(error)
+        return failure(
+            f"{self._named.key} = {self._named.value!r}",
+            _input_of(table),
+            error,
+            self._ended() if is_lost_jvm(error) else None,
+            f"{reason[:_LONGEST_REASON]}; {self._named.remedy}",
+        )
+
+    def _rows(
+        self,
+        tables: dict[str, pa.Table],
+        function: Callable[[Frames], DataFrame],
+        once: PlanOnce | None,
+    ) -> pa.Table:
+        if once is not None:
+            found = once.run(tables, function)
+            if found is not None:
+                return found
+        frames = {name: self._session.createDataFrame(part) for name, part in tables.items()}
+        rows: pa.Table = function(frames).toArrow()
+        self._tidy_up()
+        return rows
+
+    def _planned(self, frames: Frames) -> DataFrame:
+        """What is to be made of the rows."""
+        with self._named.in_one_line():
+            return self._checked(self._work(frames))
+
+    def _checked(self, result: DataFrame) -> DataFrame:
+        if getattr(result, "toArrow", None) is None:
+            raise self._named.fault(
                 f"the pipeline must return a DataFrame, not {type(result).__name__}",
                 "return the frame",
             )
         self._check_columns(result.columns)
-        out: pa.Table = rows()
-        self._tidy_up()
-        return sorted_rows(out, unordered=self._unordered)
-
-    def _called(self, frame: DataFrame) -> DataFrame:
-        try:
-            return self._function(frame)
-        except Exception:
-            raise
-        except BaseException as error:
-            # What would end a process, as SystemExit does, is a failure like any other.
-            raise ConfigError(
-                _KEY,
-                self._name,
-                f"the pipeline has failed: {in_one_line(error)}",
-                "let it return the frame, or raise an Exception",
-            ) from error
+        return result if self._leaving is None else self._leaving(result)
 
     def _check_columns(self, columns: list[str]) -> None:
-        if "task" not in columns:
-            raise ConfigError(
-                _KEY,
-                self._name,
+        if "task" not in columns and self._leaving is None:
+            raise self._named.fault(
                 f"the pipeline must keep the column 'task', its rows have {', '.join(columns)}",
                 "select 'task' too: it says whose rows they are",
             )
         missing = [name for name in ORDER_COLUMNS if name not in columns]
         if missing and not self._unordered:
-            raise ConfigError(
-                _KEY,
-                self._name,
+            raise self._named.fault(
                 f"the pipeline drops {', '.join(missing)}, so its rows have no order",
                 "select them too, or set task.pipeline.unordered=true",
             )
@@ -124,3 +174,18 @@ class SparkPipeline:
         self._batches += 1
         if self._batches % _BATCHES_PER_COLLECTION == 0:
             gc.collect()
+
+
+def _exercise(frames: Frames) -> DataFrame:
+    text = "upper(decode(value, 'UTF-8')) AS text"
+    return frames[_EXERCISE].where("offset >= 0").selectExpr("task", "offset", "key", text)
+
+
+def _input_of(table: pa.Table) -> str:
+    """How many rows the pipeline ran over, and from where, as far as there are any."""
+    found = f"{table.num_rows} rows ({table.nbytes // 1024} KB)"
+    if table.num_rows == 0 or "offset" not in table.column_names:
+        return found
+    first = table.slice(0, 1).to_pylist()[0]
+    place = f"{first['system']}.{first['stream']} partition {first['partition']}"
+    return f"{found} from {place} offset {first['offset']} on"

@@ -2,38 +2,74 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import sys
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError
+from homeport.config.settings.adjunct_section import streams_of_tasks
+from homeport.config.settings.input_serdes import InputSerde, input_serdes, serde_of_columns
+from homeport.config.settings.memory_rule import MemoryShares
+from homeport.config.settings.pipeline_section import PipelineConfig
 from homeport.config.settings.sections import ClusterManagerConfig, JobConfig, TaskConfig
-from homeport.container.classes import load_pipeline
+from homeport.config.system_stream import SystemStream
+from homeport.container.classes import load_columns
+from homeport.container.spark.faults import Named
+from homeport.container.spark.inputs import ALL, Given, stream_names
 from homeport.container.spark.micro_batch import SparkPipeline
+from homeport.container.spark.output_rows import Leaving, leaving_rows
+from homeport.container.spark.plan_once import PlanOnce
 from homeport.container.spark.session import LocalSpark, SparkSettings
+from homeport.container.spark.sql_text import load_sql
+from homeport.container.spark.table_order import ORDER_COLUMNS
+from homeport.container.spark.work import FunctionWork, SqlWork, Work
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
     from homeport.config.config import Config
 
 MAX_ROWS_SPARK = 100_000
 """Of a micro-batch where there is Spark, at most."""
+_SMALLEST_RESULT_MB = 64
+_RESULT_PART = 4
 
 
 @dataclass(frozen=True)
 class PipelineSettings:
-    """Which pipeline runs in which Spark; ``name``: the configured ``module:function``."""
+    """Which pipeline runs in which Spark.
 
+    ``key``, ``name``: what names it, as the configuration has it. ``streams``: the job's inputs.
+    ``leaving``: where its rows leave; None: a task gets them. ``plans_once``: whether Spark may
+    run a plan again, see ``plan_once``. ``typed``: the serde that makes columns of its input's
+    values; None: they are bytes.
+    """
+
+    key: str
     name: str
     unordered: bool
     spark: SparkSettings
+    streams: tuple[SystemStream, ...]
+    leaving: Leaving | None
+    plans_once: bool
+    typed: InputSerde | None = None
 
     @staticmethod
     def of(config: Config, work_dir: Path) -> PipelineSettings | None:
         """What ``config`` says; None where the job has no pipeline."""
-        job, task = JobConfig.of(config), TaskConfig.of(config)
-        if task.pipeline_class is None:
+        pipeline = PipelineConfig.of(config)
+        if pipeline is None:
             return None
+        job, task = JobConfig.of(config), TaskConfig.of(config)
         spark = SparkSettings(
             app_name=f"{job.name}-{job.id}",
             cores=ClusterManagerConfig.of(config).container_cpu_cores,
@@ -41,13 +77,90 @@ class PipelineSettings:
             work_dir=work_dir,
             own=task.spark_conf,
             max_rows=MAX_ROWS_SPARK,
+            result_mb=result_mb(task.memory),
         )
-        return PipelineSettings(task.pipeline_class, task.pipeline_unordered, spark)
+        return PipelineSettings(
+            pipeline.key,
+            pipeline.value,
+            pipeline.unordered,
+            spark,
+            streams_of_tasks(config),
+            Leaving.of(config),
+            pipeline.plans_once,
+            serde_of_columns(input_serdes(config)),
+        )
 
     def serves(self, wanted: PipelineSettings) -> bool:
         """Whether it is the same pipeline in the same Spark, wherever that keeps its files."""
         spark = replace(self.spark, work_dir=wanted.spark.work_dir)
         return replace(self, spark=spark) == wanted
+
+
+def result_mb(memory: MemoryShares) -> int:
+    """The rows that a pipeline may make of a batch, in MB: they are in the heap, then in Python.
+
+    The rows of the largest batch (``batch_max_bytes``) have place in it four times over.
+    """
+    return max(_SMALLEST_RESULT_MB, min(memory.heap_mb, memory.python_mb) // _RESULT_PART)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A pipeline whose code is there, and that has met no Spark; ``named``: for messages."""
+
+    settings: PipelineSettings
+    work: Work
+    named: Named
+
+    @staticmethod
+    def of(settings: PipelineSettings) -> Loaded:
+        """The pipeline that ``settings`` name.
+
+        Raises:
+            ConfigError: it cannot be loaded.
+        """
+        key, streams = settings.key, stream_names(settings.streams)
+        if key != keys.TASK_PIPELINE_SQL.name:
+            named = Named(key, settings.name, "correct the function")
+            return Loaded(settings, FunctionWork.load(settings.name, streams), named)
+        views = ", ".join(dict.fromkeys([ALL, *streams]))
+        named = Named(key, settings.name, f"correct the statement; its tables are {views}")
+        work = SqlWork(load_sql(key, settings.name), streams, _kept(settings))
+        return Loaded(settings, work, named)
+
+    def run_in(
+        self, session: SparkSession, ended: Callable[[], int | None] = lambda: None
+    ) -> SparkPipeline:
+        """The pipeline in that Spark, warmed up; ``ended``: how its JVM has, see SparkPipeline.
+
+        Raises:
+            ConfigError: it is not what it must be.
+        """
+        # Workers for functions in Python find the job's modules where this process does.
+        folders = os.pathsep.join(folder for folder in sys.path if folder)
+        session.sparkContext.environment["PYTHONPATH"] = folders
+        leaving, typed = self.settings.leaving, self.settings.typed
+        kind = pa.binary() if typed is None else load_columns(typed).type
+        given = Given(self.work.takes, kind)
+        rows = None if leaving is None else partial(leaving_rows, leaving=leaving, named=self.named)
+        pipeline = SparkPipeline(
+            session,
+            self.work,
+            self.named,
+            given=given,
+            unordered=self.settings.unordered,
+            leaving=rows,
+            ended=ended,
+            plan_once=PlanOnce.connect(session) if self.settings.plans_once else None,
+        )
+        pipeline.warm_up()
+        return pipeline
+
+
+def _kept(settings: PipelineSettings) -> tuple[str, ...]:
+    """Columns that the rows of a statement must have, whether or not it selects them."""
+    task = () if settings.unordered and settings.leaving else ("task",)
+    return task if settings.unordered else (*task, *ORDER_COLUMNS)
 
 
 def start_pipeline(settings: PipelineSettings, rounds: int = 0) -> LocalSpark:
@@ -56,13 +169,22 @@ def start_pipeline(settings: PipelineSettings, rounds: int = 0) -> LocalSpark:
     Raises:
         HomeportError: it cannot be started.
     """
+    if importlib.util.find_spec("pyspark") is None:
+        raise ConfigError(
+            settings.key,
+            settings.name,
+            "a pipeline needs pyspark in the containers' interpreter",
+            "install homeport there with all that it requires",
+        )
+
+    def ended() -> int | None:
+        return spark.ended()
 
     def prepare(session: SparkSession) -> SparkPipeline:
-        function = load_pipeline(settings.name)
-        pipeline = SparkPipeline(session, function, settings.name, unordered=settings.unordered)
-        pipeline.warm_up()
+        pipeline = Loaded.of(settings).run_in(session, ended)
         for _ in range(rounds):
             pipeline.exercise()
         return pipeline
 
-    return LocalSpark(settings.spark, prepare)
+    spark = LocalSpark(settings.spark, prepare)
+    return spark

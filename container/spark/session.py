@@ -2,7 +2,8 @@
 
 The JVM is started by us, not by pyspark, so that it starts while other things are done, that its
 process is known from the first moment, and that it is gone when we end: it dies with its standard
-input too, should this process be killed. pyspark is imported by no other module of the container.
+input too, should this process be killed. No module of the container imports pyspark when it is
+imported itself: this one does as soon as a Spark starts, others within what they do with one.
 """
 
 from __future__ import annotations
@@ -26,13 +27,15 @@ from typing import TYPE_CHECKING
 
 import javaproperties
 
-from homeport.config.errors import ConfigError, HomeportError
+from homeport.config.errors import HomeportError
 from homeport.config.secret_names import has_secret
+from homeport.config.settings.pipeline_section import SPARK_START_S
 from homeport.container.spark.jvm import (
     JVM_FLAGS,
     archive_path,
     is_relative,
     jvm_command,
+    lasting_flags,
     options_file,
 )
 
@@ -44,7 +47,6 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-_START_S = 180.0
 _LEFT_OUT = frozenset(
     {"HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "CONTAINER_ID", "LOCAL_DIRS"}
 )
@@ -53,7 +55,11 @@ archive no longer fitted it, and make the cluster's file system the default one 
 local; by the others Spark would take itself for a part of YARN and leave its files outside of here.
 """
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_OOM_FLAG = "-XX:+ExitOnOutOfMemoryError"
+_SPARKS_ERRORS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""PySpark's loggers of errors that name a place in a query."""
 _POLL_S = 0.02
+_END_S = 2.0
 _WAIT_S = 0.1
 
 
@@ -73,7 +79,10 @@ class SparkError(HomeportError):
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """What the job says about its Spark; ``own`` properties go on top of ours."""
+    """What the job says about its Spark; ``own`` properties go on top of ours.
+
+    ``result_mb``: of the rows of a pipeline, at most.
+    """
 
     app_name: str
     cores: int
@@ -81,18 +90,24 @@ class SparkSettings:
     work_dir: Path
     own: Mapping[str, str] = field(repr=False)
     max_rows: int
+    result_mb: int = 64
 
 
 def properties(settings: SparkSettings, archive: Path | None) -> dict[str, str]:
     """Spark's properties, as measured for micro-batches of Arrow tables."""
     scratch = settings.work_dir
-    flags = [JVM_FLAGS, f"-Djava.io.tmpdir={scratch}"]
+    given = dict(settings.own)
+    own_flags = given.pop(_JAVA_OPTIONS, "")
+    # A JVM that has met the end of its memory answers late, or never.
+    flags = [lasting_flags(own_flags), _OOM_FLAG, f"-Djava.io.tmpdir={scratch}"]
     if archive is not None:
         flags.append(f"-XX:SharedArchiveFile={archive}")
     ours = {
         "spark.master": f"local[{settings.cores}]",
         "spark.app.name": settings.app_name,
         "spark.driver.memory": f"{settings.heap_mb}m",
+        # Rows beyond it fail the batch, before the container is over its memory.
+        "spark.driver.maxResultSize": f"{settings.result_mb}m",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
@@ -109,8 +124,6 @@ def properties(settings: SparkSettings, archive: Path | None) -> dict[str, str]:
             max(1, -(-settings.max_rows // settings.cores))
         ),
     }
-    given = dict(settings.own)
-    own_flags = given.pop(_JAVA_OPTIONS, "")
     joined = " ".join([*flags, own_flags]).strip()
     return {**ours, **given, _JAVA_OPTIONS: joined}
 
@@ -172,7 +185,7 @@ class LocalSpark:
             SparkError: Spark could not be started.
             ConfigError: the pipeline is not what it must be.
         """
-        deadline = time.monotonic() + _START_S
+        deadline = time.monotonic() + SPARK_START_S
         while time.monotonic() < deadline:
             may_go_on()
             with contextlib.suppress(TimeoutError):
@@ -180,11 +193,17 @@ class LocalSpark:
                 used = self._archive_use()
                 _LOG.info("Spark stands, pid %d; class-data archive: %s", self.pid, used)
                 return pipeline
-        raise SparkError(f"Spark did not start within {_START_S:g} s")
+        raise SparkError(f"Spark did not start within {SPARK_START_S:g} s")
 
     def is_alive(self) -> bool:
         """Whether the JVM runs."""
         return self._process.poll() is None
+
+    def ended(self) -> int | None:
+        """The exit code of a JVM that has ended, or does so within a moment; None: it runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(_END_S)
+        return None
 
     def is_ready(self) -> bool:
         """Whether the pipeline can be had at once."""
@@ -208,6 +227,8 @@ class LocalSpark:
             with contextlib.suppress(ProcessLookupError):
                 self._process.send_signal(signal.SIGKILL)
         self._process.wait()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def end_in_order(self, limit_s: float) -> int:
@@ -226,12 +247,7 @@ class LocalSpark:
     def _launch(self) -> subprocess.Popen[bytes]:
         spec = importlib.util.find_spec("pyspark")
         if spec is None or not spec.submodule_search_locations:
-            raise ConfigError(
-                "task.pipeline.class",
-                None,
-                "a pipeline needs pyspark in the containers' interpreter",
-                "install homeport there with all that it requires",
-            )
+            raise SparkError("pyspark is not installed for this interpreter")
         home = Path(spec.submodule_search_locations[0])
         wanted = properties(self._settings, self._archive)
         reported = self._private("spark.properties", properties_file(wanted))
@@ -266,8 +282,12 @@ class LocalSpark:
         try:
             # Imported while the JVM starts, and only in containers with a pipeline.
             from pyspark.core.context import SparkContext  # noqa: PLC0415 - as said above
+            from pyspark.logger import PySparkLogger  # noqa: PLC0415 - as said above
             from pyspark.sql import SparkSession  # noqa: PLC0415 - as said above
 
+            # An error of Spark's has its reason; these would log Java's traceback beside it.
+            for name in _SPARKS_ERRORS:
+                PySparkLogger.getLogger(name).disabled = True
             _forget_former()
             port, secret = self._gateway()
             os.environ["PYSPARK_GATEWAY_PORT"] = str(port)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from homeport.config.errors import ConfigError
+from homeport.container.spark.faults import Named
 
 ORDER_COLUMNS = ("stream", "partition", "offset")
 """What orders the rows of one task."""
@@ -18,7 +18,7 @@ ORDER_COLUMNS = ("stream", "partition", "offset")
 def use_arrow_once() -> None:
     """What Arrow puts off until its first array is done: an import of pandas, half a CPU second."""
     columns = {"task": pa.array([""], pa.string())}
-    list(rows_by_task(pa.table(columns)))
+    list(rows_by_task(pa.table(columns), Named("", "")))
 
 
 def sorted_rows(table: pa.Table, *, unordered: bool) -> pa.Table:
@@ -33,17 +33,17 @@ def sorted_rows(table: pa.Table, *, unordered: bool) -> pa.Table:
     return table.take(pa.array(np.lexsort(keys[::-1])))
 
 
-def rows_by_task(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+def rows_by_task(table: pa.Table, pipeline: Named) -> Iterator[tuple[str, pa.Table]]:
     """(task, its rows) for each task of a table that is sorted by task; slices, not copies.
+
+    ``pipeline``: names what made it.
 
     Raises:
         ConfigError: a row has no task.
     """
     tasks = table.column("task")
     if tasks.null_count:
-        raise ConfigError(
-            "task.pipeline.class",
-            None,
+        raise pipeline.fault(
             f"{tasks.null_count} rows came out of the pipeline without a task",
             "keep the column 'task' as it came in",
         )

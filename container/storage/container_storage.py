@@ -12,6 +12,7 @@ from homeport.container.host.clocks import read_clocks
 from homeport.container.progress.clock_reading import NEVER, ClockReading
 from homeport.container.progress.host_directories import task_directory
 from homeport.container.progress.transaction_plan import Changes, StoreId
+from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage
 from homeport.container.storage.changelog_reader import ChangelogReader, RestoreListener
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.directory_lock import NO_WAIT, Holder, LockWait
@@ -26,7 +27,7 @@ from homeport.container.storage.task_store import (
     passed,
 )
 from homeport.job_coordinator.model.ids import TaskName
-from homeport.job_coordinator.model.job_model import TaskModel
+from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
 from homeport.job_coordinator.model.outcomes import Restored
 
 
@@ -37,6 +38,7 @@ class ContainerStorage:
     ``logged_root`` holds stores with a changelog, ``scratch_root`` those without, which live no
     longer than their container. ``grouper``: the class that made the tasks of the input. ``wait``:
     how long other holders of the directories are waited for, of which we say to be ``holder``.
+    ``adjuncts``: those that inputs fill; None: the job has none.
     """
 
     logged_root: Path
@@ -48,6 +50,7 @@ class ContainerStorage:
     wait: LockWait = NO_WAIT
     holder: Holder | None = None
     clocks: Callable[[], ClockReading] = read_clocks
+    adjuncts: AdjunctStorage | None = None
     _opened: list[TaskStore] = field(default_factory=list)
     _by_id: dict[StoreId, TaskStore] = field(default_factory=dict)
     _sending: ClockReading = NEVER
@@ -64,7 +67,8 @@ class ContainerStorage:
         """
         paths = self._paths()
         tasks = len(self.tasks)
-        self._engines = StorageEngines(self.memory_bytes, len(self.stores) * tasks, tasks)
+        count = len(self.stores) * tasks + (self.adjuncts.count if self.adjuncts else 0)
+        self._engines = StorageEngines(self.memory_bytes, count, tasks)
         for config in self.stores:
             for task in self.tasks:
                 path = paths[config.name, task.task_name]
@@ -75,6 +79,8 @@ class ContainerStorage:
                     directory.release()
                     raise
                 self._opened.append(store)
+        if self.adjuncts is not None:
+            self.adjuncts.open(self._engines, self.wait, self.holder)
         self._by_id = {item.id: item for item in self._opened}
 
     def _paths(self) -> dict[tuple[str, TaskName], Path]:
@@ -126,6 +132,15 @@ class ContainerStorage:
         return [item.id for item in self._opened], logged
 
     @property
+    def shared(self) -> Mapping[SystemStreamPartition, TaskName]:
+        """{input partition that fills a store of the container: the task in whose name it does}."""
+        return self.adjuncts.plan.shared if self.adjuncts is not None else {}
+
+    def holds_back(self) -> bool:
+        """Whether other inputs wait for a version of an adjunct store."""
+        return self.adjuncts is not None and self.adjuncts.holds_back()
+
+    @property
     def size_bytes(self) -> int:
         """Bytes written to all stores by the open transaction."""
         return sum(item.overlay.size_bytes for item in self._opened if item.overlay)
@@ -143,15 +158,20 @@ class ContainerStorage:
     def changes(self) -> list[Changes]:
         """What the open transaction changed in stores with a changelog; it is to be sent now.
 
+        What is written from now on belongs to the next transaction.
+
         Raises:
             StoreError: a call of a store has failed in it, whatever became of that error.
         """
         self._engines.require_sound()
         self._sending = self.clocks()
+        for item in self._opened:
+            if item.overlay is not None:
+                item.overlay.seal()
         return [changes for item in self._opened if (changes := item.changes()) is not None]
 
     def apply(self, store: StoreId, positions: Mapping[Position, int]) -> None:
-        """The open transaction's changes are in the store; it was committed with these positions.
+        """The sent transaction's changes are in the store; it was committed with these positions.
 
         Shapes: ``positions`` {(changelog topic, partition): offset of the last record}.
         """
@@ -161,7 +181,7 @@ class ContainerStorage:
         item.apply(positions)
 
     def drop(self) -> None:
-        """The open transaction's changes are gone."""
+        """The changes of the open transaction are gone, and of one that was sent."""
         for item in self._opened:
             if item.overlay is not None:
                 item.overlay.clear()
@@ -173,14 +193,15 @@ class ContainerStorage:
         """
         return any(item.has_first_changes for item in self._opened)
 
-    def flush(self, reached: Reached = passed) -> int:
+    def flush(self, reached: Reached = passed, begins: Reached = passed) -> int:
         """Every store that moved is flushed and its OFFSET names where it stood; how many moved.
 
         Raises:
             StoreError: one has failed; of one that is damaged its next start is to know.
         """
         self._engines.require_sound()
-        return sum([item.flush(reached) for item in self._opened])
+        moved = sum([item.flush(reached, begins) for item in self._opened])
+        return moved + (self.adjuncts.flush(reached, begins) if self.adjuncts else 0)
 
     def _of(self, store: StoreId) -> TaskStore:
         found = self._by_id.get(store)
@@ -194,3 +215,5 @@ class ContainerStorage:
             item.close()
         self._opened.clear()
         self._by_id.clear()
+        if self.adjuncts is not None:
+            self.adjuncts.close()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from homeport.config.errors import StoreError
 from homeport.config.system_stream import SystemStream
+from homeport.container.adjunct import meta_text
 from homeport.container.host.disk_space import room_on_disk_of
 from homeport.container.progress import offset_file, store_meta
 from homeport.container.storage.directory_files import DAMAGE_FILE, DirectoryFiles
@@ -58,8 +59,9 @@ class StoreDirectory(DirectoryFiles):
         """
         try:
             with room_on_disk_of(self.path):
-                # OFFSET goes first: a removal cut short must not leave it beside half a store.
-                for name in offset_file.READ_ORDER:
+                # What speaks for the store goes first: a removal cut short must not leave it beside
+                # half of one.
+                for name in (*offset_file.READ_ORDER, meta_text.META_FILE):
                     _remove(self.path / name)
                 _sync_directory(self.path)
                 for entry in self.path.iterdir():
@@ -89,7 +91,7 @@ class StoreDirectory(DirectoryFiles):
         Raises:
             DiskError: there is no room for it, or no right; it says what it said before.
         """
-        self._write(offset_file.OFFSET_FILE, offset_file.offset_text(offset))
+        self.write_text(offset_file.OFFSET_FILE, offset_file.offset_text(offset))
 
     def write_offset_v2(
         self, changelog: SystemStream, partition: int, offset: int, *, is_standby: bool = False
@@ -100,16 +102,21 @@ class StoreDirectory(DirectoryFiles):
         """
         text = offset_file.offset_v2_text(changelog.system, changelog.stream, partition, offset)
         if is_standby:
-            self._write(offset_file.SIDE_INPUT_OFFSETS_FILE, text)
-        self._write(offset_file.OFFSET_V2_FILE, text)
+            self.write_text(offset_file.SIDE_INPUT_OFFSETS_FILE, text)
+        self.write_text(offset_file.OFFSET_V2_FILE, text)
         if not is_standby:
             _remove(self.path / offset_file.SIDE_INPUT_OFFSETS_FILE)
 
     def write_meta(self, meta: store_meta.StoreMeta) -> None:
         """STORE-META says ``meta``, also after a power cut; DiskError where it cannot."""
-        self._write(store_meta.META_FILE, store_meta.meta_text(meta))
+        self.write_text(store_meta.META_FILE, store_meta.meta_text(meta))
 
-    def _write(self, name: str, text: str) -> None:
+    def write_text(self, name: str, text: str) -> None:
+        """The file has ``text``, in the form of OFFSET, also after a power cut.
+
+        Raises:
+            DiskError: it has not; it is as it was before.
+        """
         with room_on_disk_of(self.path):
             temporary = self.path / f"{name}.tmp"
             with temporary.open("wb") as file:
@@ -118,6 +125,11 @@ class StoreDirectory(DirectoryFiles):
                 os.fsync(file.fileno())
             temporary.replace(self.path / name)
             _sync_directory(self.path)
+
+    def set_written(self, name: str, now_ms: int) -> None:
+        """The file was last written at that time, in ms since 1970; DiskError where it cannot."""
+        with room_on_disk_of(self.path):
+            os.utime(self.path / name, ns=(now_ms * 1_000_000, now_ms * 1_000_000))
 
     @property
     def lock_descriptor(self) -> int:

@@ -45,7 +45,7 @@ class DirectoryFiles:
         found: OffsetFound | None = None
         for name in offset_file.READ_ORDER:
             try:
-                text = self._read(name)
+                text = self.read_text(name)
                 if text is None:
                     continue
                 offset = offset_file.parse_offset_v2(text, changelog, partition)
@@ -66,7 +66,7 @@ class DirectoryFiles:
             WireError: the file is damaged.
         """
         try:
-            text = self._read(store_meta.META_FILE)
+            text = self.read_text(store_meta.META_FILE)
             return None if text is None else store_meta.parse_meta(text)
         except WireError as error:
             raise WireError(f"{store_meta.META_FILE} is damaged: {error}") from None
@@ -82,7 +82,21 @@ class DirectoryFiles:
             return f"{DAMAGE_FILE} cannot be read: {error.strerror}"
         return " ".join(text.split()) or "it was found damaged"
 
-    def _read(self, name: str) -> str | None:
+    def written_ms(self, name: str) -> int:
+        """When the file was last written, in ms since 1970; 0 where there is none."""
+        try:
+            with room_on_disk_of(self.path):
+                return (self.path / name).stat().st_mtime_ns // 1_000_000
+        except OSError:
+            return 0
+
+    def read_text(self, name: str) -> str | None:
+        """The text of a file of the form of OFFSET; None where there is no such file.
+
+        Raises:
+            DiskError: it may not be read.
+            WireError: it is damaged.
+        """
         try:
             with room_on_disk_of(self.path):
                 data = (self.path / name).read_bytes()

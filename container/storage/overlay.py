@@ -1,7 +1,8 @@
 """Overlay: the open transaction's writes to one store, laid over what is committed.
 
 No write reaches the store before Kafka has committed it: the store never holds what a restart could
-not find in the changelog.
+not find in the changelog. While one transaction is on its way to Kafka, the next one's writes lie
+over that one's.
 """
 
 from __future__ import annotations
@@ -9,16 +10,16 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Generator, Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 from homeport.container.engine.storage_engine import StorageEngine
-
-POSITION_PREFIX = b"\x00homeport."
-"""Beginning of the keys that belong to this project; user keys may not begin so."""
-
+from homeport.container.progress.transaction_plan import RESERVED_PREFIX
 
 Pairs = Generator[tuple[bytes, bytes], None, None]
 
 _FEW = 16
+_ABSENT: Any = object()
+"""In the place of a value: the transaction has not written the key."""
 
 
 class Overlay:
@@ -26,23 +27,24 @@ class Overlay:
 
     def __init__(self, committed: StorageEngine) -> None:
         self._committed = committed
+        self._below: StorageEngine | Overlay = committed
+        """What reads see below the open transaction: the store, or what is sealed over it."""
         self._entries: dict[bytes, bytes | None] = {}
         self._ordered: list[bytes] = []
         self.size_bytes = 0
 
     def get(self, key: bytes) -> bytes | None:
         """The value of ``key`` in this transaction."""
-        if key in self._entries:
-            return self._entries[key]
-        return self._committed.get(key)
+        value = self._entries.get(key, _ABSENT)
+        return self._below.get(key) if value is _ABSENT else value
 
     def get_all(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values of ``keys`` in this transaction, in their order."""
         entries = self._entries
         missing = [key for key in keys if key not in entries]
         if len(missing) == len(keys):
-            return self._committed.get_all(keys)
-        found = iter(self._committed.get_all(missing))
+            return self._below.get_all(keys)
+        found = iter(self._below.get_all(missing))
         return [entries[key] if key in entries else next(found) for key in keys]
 
     def put(self, key: bytes, value: bytes | None) -> None:
@@ -51,23 +53,23 @@ class Overlay:
         Raises:
             ValueError: the key is one of the reserved ones.
         """
-        if key.startswith(POSITION_PREFIX):
-            raise ValueError(f"keys that begin with {POSITION_PREFIX!r} are reserved")
+        if key.startswith(RESERVED_PREFIX):
+            raise ValueError(f"keys that begin with {RESERVED_PREFIX!r} are reserved")
         self._entries[key] = value
-        self.size_bytes += len(key) + len(value or b"")
+        self.size_bytes += len(key) + (len(value) if value else 0)
 
     def put_all(self, entries: Mapping[bytes, bytes | None]) -> None:
         """As ``put``, each of ``entries``, or none of them."""
-        if any(key.startswith(POSITION_PREFIX) for key in entries):
-            raise ValueError(f"keys that begin with {POSITION_PREFIX!r} are reserved")
+        if any(key.startswith(RESERVED_PREFIX) for key in entries):
+            raise ValueError(f"keys that begin with {RESERVED_PREFIX!r} are reserved")
         self._entries.update(entries)
         self.size_bytes += sum(map(len, entries)) + sum(map(len, filter(None, entries.values())))
 
     def scan(self, start: bytes | None = None, end: bytes | None = None) -> Pairs:
         """Pairs with start <= key < end in byte order, as they stand at the call."""
-        committed = self._committed.scan(start, end)
+        below = self._below.scan(start, end)
         own = self._own(start, end)
-        return _merged(committed, own) if own else committed
+        return _merged(below, own) if own else below
 
     def _own(self, start: bytes | None, end: bytes | None) -> list[tuple[bytes, bytes | None]]:
         entries, ordered = self._entries, self._ordered
@@ -83,12 +85,28 @@ class Overlay:
         last = len(ordered) if end is None else bisect_left(ordered, end)
         return [(key, entries[key]) for key in ordered[first:last]]
 
-    def entries(self) -> Mapping[bytes, bytes | None]:
-        """The writes of the open transaction, {key: value, None = deleted}."""
-        return self._entries
+    def seal(self) -> None:
+        """The open transaction's writes are on their way to Kafka, and the next one is open."""
+        sealed = Overlay(self._committed)
+        sealed._entries, sealed._ordered = self._entries, self._ordered
+        self._below = sealed
+        self._empty()
+
+    def sealed(self) -> Mapping[bytes, bytes | None]:
+        """The writes of the sealed transaction, which stay: {key: value, None = deleted}."""
+        below = self._below
+        return below._entries if isinstance(below, Overlay) else {}  # noqa: SLF001 - its own class
+
+    def release(self) -> None:
+        """The store holds what was sealed."""
+        self._below = self._committed
 
     def clear(self) -> None:
-        """There is no open transaction."""
+        """There is no transaction, neither open nor sealed."""
+        self.release()
+        self._empty()
+
+    def _empty(self) -> None:
         self._entries = {}
         self._ordered = []
         self.size_bytes = 0

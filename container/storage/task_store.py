@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from homeport.config.errors import StoreError, WireError
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.config.system_stream import SystemStream
+from homeport.container.adjunct.steps import AdjunctStep
 from homeport.container.engine.storage_engine import (
     DamagedStoreError,
     PersistentEngineFactory,
@@ -35,11 +36,11 @@ from homeport.job_coordinator.model.job_model import TaskMode, TaskModel
 
 Position = tuple[str, int]
 """(topic, partition) of a changelog."""
-Reached = Callable[[Step | FlushStep], None]
-"""Gets each step of a plan when it is done. A job itself uses ``passed``."""
+Reached = Callable[[Step | FlushStep | AdjunctStep], None]
+"""Gets each step of a plan, before it or when it is done. A job itself uses ``passed``."""
 
 
-def passed(_step: Step | FlushStep) -> None:
+def passed(_step: Step | FlushStep | AdjunctStep) -> None:
     """Nothing happens between two steps."""
 
 
@@ -104,36 +105,40 @@ class TaskStore:
         )
 
     def changes(self) -> Changes | None:
-        """What the open transaction changed and is to send; None where there is nothing of it."""
-        if self.config.changelog is None or not (self.overlay and self.overlay.entries()):
+        """What the sealed transaction is to send; None where there is nothing of it."""
+        if self.config.changelog is None or not (self.overlay and self.overlay.sealed()):
             return None
         return Changes(
             self.config.name,
             self.task.task_name,
             self.config.changelog,
             self.task.changelog_partition,
-            self.overlay.entries(),
+            self.overlay.sealed(),
         )
 
     def apply(self, positions: Mapping[Position, int]) -> None:
-        """The open transaction's changes are in the engine; it was committed with ``positions``."""
-        if self.overlay is None or not self.overlay.entries():
+        """The sealed transaction's changes are in the engine; it was committed with these."""
+        if self.overlay is None:
             return
-        if self.config.changelog is not None:
-            self.position = positions[self.config.changelog.stream, self.task.changelog_partition]
-        self.opened().write(self.overlay.entries(), self.position)
-        self.overlay.clear()
+        sealed = self.overlay.sealed()
+        if sealed:
+            if self.config.changelog is not None:
+                place = self.config.changelog.stream, self.task.changelog_partition
+                self.position = positions[place]
+            self.opened().write(sealed, self.position)
+        self.overlay.release()
 
     def follow(self, entries: Mapping[bytes, bytes | None], position: int) -> None:
         """``entries``, which its changelog holds up to ``position``, are in the engine."""
         self.opened().write(entries, position)
         self.position = position
 
-    def flush(self, reached: Reached = passed) -> bool:
+    def flush(self, reached: Reached = passed, begins: Reached = passed) -> bool:
         """The store is flushed and OFFSET names where it stood; whether it had moved."""
         progress = self._progress()
         meta = self._meta()
         for step in flush_plan(self.id, progress):
+            begins(step)
             self._carry_out(step, meta)
             reached(step)
         return progress.has_moved

@@ -1,39 +1,64 @@
-"""TypedStore: the KeyValueStore that user code sees, objects in and out, over one overlay."""
+"""TypedStore: the KeyValueStore that user code sees, objects in and out, over bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
 from homeport.container.serde.arrow_serdes import ArrowForm, arrow_form
 from homeport.container.serde.serdes import Serde
-from homeport.container.storage.overlay import Overlay, Pairs
+from homeport.container.storage.overlay import Pairs
 from homeport.container.storage.value_guard import ValueGuard
+
+
+class Entries(Protocol):
+    """The bytes below: an overlay, or what is read only."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of ``key``; None where there is none."""
+
+    def get_all(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The values of ``keys``, in their order."""
+
+    def put(self, key: bytes, value: bytes | None) -> None:
+        """``key`` has ``value``; None deletes it."""
+
+    def put_all(self, entries: Mapping[bytes, bytes | None]) -> None:
+        """As ``put``, each of ``entries``, or none of them."""
+
+    def scan(self, start: bytes | None = None, end: bytes | None = None) -> Pairs:
+        """Pairs with start <= key < end in byte order, as they stand at the call."""
 
 
 class TypedStore:
     """One task's part of one store; implements ``homeport.container.api.KeyValueStore``."""
 
     def __init__(
-        self, overlay: Overlay, key_serde: Serde, msg_serde: Serde, guard: ValueGuard | None = None
+        self, entries: Entries, key_serde: Serde, msg_serde: Serde, guard: ValueGuard | None = None
     ) -> None:
-        self._overlay = overlay
+        self._entries = entries
         self._guard = guard
         self._key = key_serde
         self._msg = msg_serde
+        # Asked for once: ``get`` and ``put`` are called for each of very many records.
+        self._get, self._put = entries.get, entries.put
+        self._key_to, self._msg_to = key_serde.to_bytes, msg_serde.to_bytes
+        self._msg_from = msg_serde.from_bytes
 
     def get(self, key: Any) -> Any | None:  # noqa: ANN401 - the type is the serde's
         """The value of ``key``, None where there is none."""
-        data = self._overlay.get(self._key_bytes(key))
-        return None if data is None else self._msg.from_bytes(data)
+        if key is None:
+            raise _no_key()
+        data = self._get(self._key_to(key))
+        return None if data is None else self._msg_from(data)
 
     def get_all(self, keys: Iterable[Any]) -> dict[Any, Any]:
         """The values of those of ``keys`` that have one."""
         wanted = list(keys)
-        values = self._overlay.get_all([self._key_bytes(key) for key in wanted])
+        values = self._entries.get_all([self._key_bytes(key) for key in wanted])
         from_bytes = self._msg.from_bytes
         return {
             key: from_bytes(data)
@@ -44,15 +69,17 @@ class TypedStore:
     def get_arrow(self, keys: pa.Array | pa.ChunkedArray) -> pa.Array:
         """The values of ``keys``, in their order, null where there is none."""
         form = _form(self._msg)
-        return form.from_bytes(self._overlay.get_all(self._keys_bytes(keys)))
+        return form.from_bytes(self._entries.get_all(self._keys_bytes(keys)))
 
     def put(self, key: Any, value: Any) -> None:  # noqa: ANN401 - the type is the serde's
         """``key`` has ``value``; None deletes it."""
-        data = None if value is None else self._msg.to_bytes(value)
+        data = None if value is None else self._msg_to(value)
+        if key is None:
+            raise _no_key()
         if self._guard is None:
-            self._overlay.put(self._key_bytes(key), data)
+            self._put(self._key_to(key), data)
         else:
-            self._put_all({self._key_bytes(key): data})
+            self._put_all({self._key_to(key): data})
 
     def put_all(self, pairs: Mapping[Any, Any]) -> None:
         """Each key has its value; None deletes it."""
@@ -77,35 +104,35 @@ class TypedStore:
 
     def delete(self, key: Any) -> None:  # noqa: ANN401 - the type is the serde's
         """``key`` has no value."""
-        self._overlay.put(self._key_bytes(key), None)
+        self._entries.put(self._key_bytes(key), None)
 
     def delete_all(self, keys: Iterable[Any]) -> None:
         """None of ``keys`` has a value."""
-        self._overlay.put_all(dict.fromkeys(map(self._key_bytes, keys)))
+        self._entries.put_all(dict.fromkeys(map(self._key_bytes, keys)))
 
     def range(self, start: Any, end: Any) -> TypedPairs:  # noqa: ANN401 - the type is the serde's
         """Pairs with start <= key < end, in the order of the key's bytes, as they stand now."""
-        return self._typed(self._overlay.scan(self._key_bytes(start), self._key_bytes(end)))
+        return self._typed(self._entries.scan(self._key_bytes(start), self._key_bytes(end)))
 
     def prefix(self, prefix: str | bytes) -> TypedPairs:
         """Pairs whose key's bytes begin with ``prefix``, as they stand now; str: its UTF-8."""
         start = prefix.encode() if isinstance(prefix, str) else prefix
-        return self._typed(self._overlay.scan(start, _end_of_prefix(start)))
+        return self._typed(self._entries.scan(start, _end_of_prefix(start)))
 
     def all(self) -> TypedPairs:
         """All pairs in the order of the key's bytes, as they stand now."""
-        return self._typed(self._overlay.scan())
+        return self._typed(self._entries.scan())
 
     def all_arrow(self, rows: int = 65536) -> Generator[pa.RecordBatch, None, None]:
         """All pairs in that order, as they stand now, in batches of so many."""
-        return _batches(self._overlay.scan(), _form(self._key), _form(self._msg), rows)
+        return _batches(self._entries.scan(), _form(self._key), _form(self._msg), rows)
 
     def _put_all(self, entries: Mapping[bytes, bytes | None]) -> None:
-        self._overlay.put_all(entries if self._guard is None else self._guard.admitted(entries))
+        self._entries.put_all(entries if self._guard is None else self._guard.admitted(entries))
 
     def _key_bytes(self, key: Any) -> bytes:  # noqa: ANN401 - the type is the serde's
         if key is None:
-            raise ValueError("a store's key may not be None")
+            raise _no_key()
         return self._key.to_bytes(key)
 
     def _keys_bytes(self, keys: pa.Array | pa.ChunkedArray) -> list[bytes]:
@@ -155,6 +182,10 @@ def _batches(
         # Not by zip(*part): so many arguments cost seven times this.
         columns = [key.from_bytes([k for k, _ in part]), msg.from_bytes([v for _, v in part])]
         yield pa.record_batch(columns, names=["key", "value"])
+
+
+def _no_key() -> ValueError:
+    return ValueError("a store's key may not be None")
 
 
 def _form(serde: Serde) -> ArrowForm:

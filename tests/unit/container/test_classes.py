@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from homeport.config.errors import ConfigError, WireError
+from homeport.config.settings.serde_names import SchemaSerde
 from homeport.container.classes import (
-    load_pipeline,
+    load_function,
     load_serde,
     load_task_class,
     require_task_class,
@@ -19,6 +22,7 @@ from homeport.container.cli.check_classes import main
 from homeport.container.serde.serdes import SerdeFailedError
 
 MODULE = """
+from homeport.config.settings.serde_names import SchemaSerde
 from homeport.container.api import BatchTask, StreamTask
 
 class Good(BatchTask):
@@ -84,8 +88,7 @@ def test_good_classes_are_loaded() -> None:
     assert load_task_class("checked_job:Good").__name__ == "Good"
     assert load_task_class("checked_job:Single").__name__ == "Single"
     assert main(["--task-class", "checked_job:Single"]) == 0
-    pipeline = load_pipeline("checked_job:pipeline")
-    assert pipeline("frame") == "frame"  # type: ignore[arg-type,comparison-overlap]  # no Spark here
+    assert load_function("checked_job:pipeline")("frame") == "frame"
     assert main(["--task-class", "checked_job:Good", "--pipeline", "checked_job:pipeline"]) == 0
 
 
@@ -137,8 +140,38 @@ def test_an_own_serde_is_an_object_of_its_class() -> None:
     with pytest.raises(WireError, match=r"not of the serde 'checked_job:Hex': b'\\x02' \(KeyError"):
         own.from_bytes(b"\x02")
     assert load_serde("stores.s.msg.serde", "long").name == "long"
-    serdes = ["--serde", "stores.s.key.serde=long", "--serde", "stores.s.msg.serde=checked_job:Hex"]
-    assert main(serdes) == 0
+    assert _checked(["stores.s.key.serde", "long"], ["stores.s.msg.serde", "checked_job:Hex"]) == 0
+
+
+def _checked(*serdes: list[str], extractors: Sequence[list[str]] = ()) -> int:
+    """The exit code of the check of so many serdes and extractors, each [key, name] of a store."""
+    asked = {
+        "java-options": "",
+        "has-pipeline": False,
+        "serdes": [[*serde, ""] for serde in serdes],
+        "extractors": list(extractors),
+        "inputs": [],
+    }
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sys, "stdin", io.StringIO(json.dumps(asked)))
+        return main(["--more"])
+
+
+def test_an_extractor_is_made_by_a_factory(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is none, or not whole, is refused before the job begins."""
+    key = "stores.planes.adstore.key.value.extractor.factory"
+    module = "tests.unit.container.testing.joining_job"
+    assert _checked(extractors=[[key, f"{module}:Models"]]) == 0
+    capsys.readouterr()
+    for name, words in (
+        (f"{module}:Join", "it must name a subclass of KeyValueExtractorFactory"),
+        (f"{module}:config", "this is a function"),
+        ("homeport.container.api:KeyValueExtractorFactory", "define get_key_value_extractor"),
+    ):
+        assert _checked(extractors=[[key, name]]) == 1
+        line = capsys.readouterr().err
+        assert line.startswith(f"error: {key} = '{name}': ")
+        assert words in line
 
 
 def test_a_serde_that_exits_has_failed_and_says_nothing_of_the_bytes() -> None:
@@ -162,16 +195,21 @@ def test_a_serde_that_exits_has_failed_and_says_nothing_of_the_bytes() -> None:
         ),
         ("checked_job:NeedsMore", "an object cannot be made of it: TypeError"),
         ("checked_job:ExitingAtBirth", "an object cannot be made of it: SystemExit"),
-        ('avro {"type":"nothing"}', "it is no Avro schema (UnknownType"),
+        (
+            SchemaSerde("avro", "s", '{"type":"nothing"}').packed(),
+            "it is no Avro schema (UnknownTy",
+        ),
+        (SchemaSerde("json", "s", "a strng").packed(), "it is no schema: 'strng' is no type"),
     ],
 )
 def test_a_bad_serde_is_reported_in_one_line(
     name: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The line names the key that asks for it, and the exit code is 1."""
-    assert main(["--serde", f"stores.s.msg.serde={name}"]) == 1
+    assert _checked(["stores.s.msg.serde", name]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: stores.s.msg.serde = ")
+    key = "serializers.registry.s.schema" if " " in name else "stores.s.msg.serde"
+    assert line.startswith(f"error: {key} = ")
     assert words in line
 
 

@@ -7,15 +7,16 @@ import pytest
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
+from homeport.config.settings.input_section import OffsetDefault
 from homeport.config.settings.sections import (
     ClusterManagerConfig,
     JobConfig,
-    OffsetDefault,
     StandbyConfig,
     SystemConfig,
     TaskConfig,
     YarnConfig,
 )
+from homeport.config.settings.serde_names import SchemaSerde
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.system_stream import SystemStream
 
@@ -102,7 +103,7 @@ def test_task_defaults_are_ours() -> None:
     assert task.shutdown_ms == 30000
     assert (task.exactly_once, task.checkpoint_enabled) == (True, True)
     assert (task.checkpoint_system, task.memory.heap_mb) == ("kafka", 0)
-    assert (task.task_class, task.pipeline_class, task.inputs) == (None, None, ())
+    assert (task.task_class, task.has_pipeline, task.inputs) == (None, False, ())
 
 
 def test_checkpoints_can_be_turned_off() -> None:
@@ -196,11 +197,11 @@ def test_a_streams_own_settings_win_over_the_systems() -> None:
         }
     )
     system = SystemConfig.of(config, "kafka")
-    assert system.offset_default("other") is OffsetDefault.OLDEST
-    assert system.offset_default("my.topic") is OffsetDefault.UPCOMING
+    assert system.input_policy("other").default is OffsetDefault.OLDEST
+    assert system.input_policy("my.topic").default is OffsetDefault.UPCOMING
     assert (system.msg_serde("other"), system.msg_serde("my.topic")) == ("json", "string")
     assert system.key_serde("other") is None
-    assert SystemConfig.of(_config(), "kafka").offset_default("x") is OffsetDefault.UPCOMING
+    assert SystemConfig.of(_config(), "kafka").input_policy("x").default is OffsetDefault.UPCOMING
 
 
 def test_stores_have_our_names() -> None:
@@ -267,7 +268,8 @@ def test_a_serde_may_be_the_jobs_own_or_avro() -> None:
 
     assert msg_serde(**{"class": "my.serdes:Event"}) == "my.serdes:Event"
     assert msg_serde(**{"class": "my.serdes.Event"}) == "my.serdes:Event"
-    assert msg_serde(**{"class": "avro", "schema": ' {"type": "long"}'}) == 'avro {"type":"long"}'
+    packed = msg_serde(**{"class": "avro", "schema": ' {"type": "long"}'})
+    assert SchemaSerde.unpacked(packed) == SchemaSerde("avro", "events", '{"type": "long"}')
     with pytest.raises(ConfigError, match=r"serializers\.registry\.events\.schema is missing"):
         msg_serde(**{"class": "avro"})
     with pytest.raises(ConfigError, match=r"events\.schema = 'long': it must be JSON"):

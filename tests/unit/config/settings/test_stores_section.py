@@ -33,13 +33,12 @@ rocksdb.compaction.universal.size.ratio rocksdb.compaction.universal.min.merge.w
 rocksdb.compaction.universal.max.merge.width
 rocksdb.compaction.universal.max.size.amplification.percent
 rocksdb.compaction.universal.compression.size.percent
+side.inputs side.inputs.processor.factory
 """
 REFUSED = {
     "accesslog.enabled": "true",
     "backup.factories": "org.apache.samza.storage.blobstore.BlobStoreStateBackendFactory",
     "restore.factories": "org.apache.samza.storage.blobstore.BlobStoreStateBackendFactory",
-    "side.inputs": "kafka.other",
-    "side.inputs.processor.factory": "org.acme.Factory",
     "rocksdb.wal.enabled": "true",
     "rocksdb.compaction.style": "fifo",
     "rocksdb.compression": "deflate",

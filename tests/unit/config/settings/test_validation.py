@@ -10,6 +10,7 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import Key
 from homeport.config.errors import ConfigError, HomeportError
+from homeport.config.settings.pipeline_section import PipelineConfig
 from homeport.config.settings.validation import validate
 
 _GOOD = Config(
@@ -44,6 +45,30 @@ def test_a_pipeline_needs_some_memory() -> None:
         "YARN may kill containers for their memory"
     )
     assert validate(config.merged({"cluster-manager.container.memory.mb": "1280"})) == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "fault"),
+    [
+        ("stores.codes.adstore.version.marker.header", "do not know versions of a data set yet"),
+        ("stores.codes.adstore.version.marker.key", "do not know versions of a data set yet"),
+        ("adstore.manager.factory", "have the built-in manager alone"),
+    ],
+)
+def test_what_adjunct_stores_cannot_do_yet_is_refused(key: str, fault: str) -> None:
+    """In one line, before anything runs."""
+    config = _GOOD.merged(
+        {
+            "task.inputs": "kafka.flights,kafka.names",
+            "stores.codes.factory": "rocksdb",
+            "stores.codes.key.serde": "string",
+            "stores.codes.msg.serde": "string",
+            "stores.codes.adstore.input": "kafka.names",
+        }
+    )
+    validate(config)
+    with pytest.raises(ConfigError, match=rf"^{key} = 'a:B': containers of this version {fault}"):
+        validate(config.merged({key: "a:B"}))
 
 
 def test_the_ams_label_alone_is_refused() -> None:
@@ -165,6 +190,75 @@ def test_dead_letters_go_anywhere_where_outputs_are_no_part_of_the_transaction()
         }
     )
     assert validate(config) == ()
+
+
+_ALONE = {
+    "task.class": "",
+    "task.pipeline.sql": "SELECT key FROM flights",
+    "task.pipeline.output": "kafka.totals",
+    "cluster-manager.container.memory.mb": "1280",
+}
+_PIPELINE_FAULTS = [
+    ({"task.class": "my.job:Task"}, "the rows go to the task of task.class, which sends by itself"),
+    ({"task.pipeline.class": "my.job:f"}, "task.pipeline.class names a pipeline too"),
+    ({"task.pipeline.sql": ""}, "the job has no pipeline, whose rows could leave"),
+    ({"task.pipeline.output": ""}, "it is required, with a pipeline too"),
+    ({"task.pipeline.output": "totals"}, "it must have the form system.stream"),
+    ({"task.pipeline.output": "kafka.flights"}, "would be read again"),
+    ({"task.pipeline.output": "kafka.to tals"}, "cannot be the name of a Kafka topic"),
+    ({"task.pipeline.output": "unknown.totals"}, "needs the addresses of its brokers"),
+    ({"task.pipeline.check": "never"}, "it must be submission or start"),
+    ({"systems.kafka.samza.msg.serde": "long"}, "a row of columns cannot leave as a number"),
+    ({"systems.kafka.samza.msg.serde": "none"}, "no such serde is known"),
+]
+
+
+@pytest.mark.parametrize(("changed", "rule"), _PIPELINE_FAULTS)
+def test_a_pipeline_may_be_a_whole_job(changed: dict[str, str], rule: str) -> None:
+    """It then needs a stream that its rows can leave to, and no task."""
+    config = _GOOD.merged(_ALONE)
+    assert validate(config) == ()
+    with pytest.raises(ConfigError, match=rule):
+        validate(config.merged(changed))
+
+
+def test_sql_is_checked_before_the_submission_unless_a_key_says_otherwise() -> None:
+    """A function is imported then anyway; with SQL nothing else looks into it."""
+    for keys_, is_first in (
+        ({}, True),
+        ({"task.pipeline.check": "start"}, False),
+        ({"task.pipeline.sql": "", "task.pipeline.class": "m:f"}, False),
+        (
+            {
+                "task.pipeline.sql": "",
+                "task.pipeline.class": "m:f",
+                "task.pipeline.check": "submission",
+            },
+            True,
+        ),
+    ):
+        found = PipelineConfig.of(_GOOD.merged({**_ALONE, **keys_}))
+        assert found is not None
+        assert found.is_checked_first is is_first
+        assert found.is_sql is ("task.pipeline.class" not in keys_)
+
+
+@pytest.mark.parametrize(
+    ("changed", "needs"),
+    [
+        ({}, False),
+        ({"task.pipeline.sql": "file:totals.sql"}, True),
+        ({"task.pipeline.sql": "", "task.pipeline.class": "m:f"}, True),
+        ({"task.pipeline.output": "", "task.class": "m:Task"}, True),
+    ],
+)
+def test_sql_in_the_configuration_alone_needs_no_package(
+    changed: dict[str, str], *, needs: bool
+) -> None:
+    """A file of SQL is in the package, as code is."""
+    found = PipelineConfig.of(_GOOD.merged({**_ALONE, **changed}))
+    assert found is not None
+    assert found.needs_package is needs
 
 
 @pytest.mark.parametrize(("key", "value", "rule"), _FAULTS)

@@ -23,6 +23,7 @@ from homeport.container.processing.stream_task_instance import (
 )
 from homeport.container.processing.task_instance import Context, Outputs, TaskFailedError
 from homeport.container.serde.serdes import Serde, SerdeFailedError
+from homeport.container.spark.faults import Named
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.job_coordinator.model.ids import TaskName
 
@@ -111,7 +112,9 @@ def test_a_pipeline_function_that_exits_is_named_by_its_key() -> None:
         raise SystemExit(3)
 
     session: Any = SimpleNamespace(createDataFrame=lambda _: None)
-    pipeline = SparkPipeline(session, exits, "m:exits", unordered=False)
+    pipeline = SparkPipeline(
+        session, exits, Named("task.pipeline.class", "m:exits"), unordered=False
+    )
     stated = r"^task\.pipeline\.class = 'm:exits': the pipeline has failed: SystemExit: 3; "
     with pytest.raises(ConfigError, match=stated):
         pipeline.run(ROWS)

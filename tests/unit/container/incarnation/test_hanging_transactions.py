@@ -29,7 +29,7 @@ from homeport.container.progress.transaction_state import (
     TransactionEnds,
 )
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
-from homeport.job_coordinator.metadata.epochs import EpochManager, ProcessorEpoch
+from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport, ProcessorEpoch
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
 
@@ -404,3 +404,10 @@ def test_superseded_is_an_incarnation_with_a_successor() -> None:
     assert not superseded("1", 2)
     assert not superseded("0", 2, "another")
     assert not is_superseded(job, stream, "a-stranger")
+    # Of standalone processors, which have no permits there.
+    fenced = (Incarnation(ProcessorId("p"), 7),)
+    EpochManager(stream).write_fenced(ProcessorId("q"), FenceReport(8, fenced))
+    stream.catch_up()
+    assert superseded("p", 7)
+    assert not superseded("p", 6)
+    assert not superseded("q", 8)

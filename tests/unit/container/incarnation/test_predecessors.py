@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -119,3 +120,10 @@ def test_an_unknown_holder_is_no_predecessor(tmp_path: Path) -> None:
     with pytest.raises(DirectoryHeldError, match="its lock does not say"):
         open_stores(_storage(tmp_path, job, 5), job, PERMIT)
     somebody.release()
+
+
+def test_generations_of_standalone_processors_are_in_one_order() -> None:
+    """A lower one of any processor may still hold a directory, also one that was fenced before."""
+    permit = replace(PERMIT, model="{}")
+    assert is_predecessor("job-1", permit, _holder(P1, 3))
+    assert not is_predecessor("job-1", permit, _holder(P1, 5))

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -18,10 +19,14 @@ from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import OvertakenError, StopFlag, StopRequestedError
 from homeport.container.incarnation import start_up
 from homeport.container.incarnation.environment import Environment
+from homeport.container.incarnation.stream_container import StreamContainer
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.kafka.transactional_producer import TransactionalProducer
+from homeport.container.processing.work_report import WorkReport
 from homeport.container.progress.checkpoint import NOTHING
+from homeport.container.progress.input_position import InputPosition, LostInputError
 from homeport.container.progress.restore import ChangelogRange
+from homeport.container.storage.container_storage import ContainerStorage
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.grouper.standby_models import with_standbys
 from homeport.job_coordinator.http.client import CoordinatorClient
@@ -310,28 +315,94 @@ class _Inputs:
     def ends(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], ChangelogRange]:
         return {place: ChangelogRange(10, 20) for place in places}
 
+    def offset_at(self, topic: str, partition: int, time_ms: int) -> int | None:
+        del topic, partition
+        return {1000: 12}.get(time_ms)
+
+
+ELSEWHERE = "systems.elsewhere"
+"""The system of the task's input."""
+
+
+def _positions(
+    monkeypatch: pytest.MonkeyPatch,
+    known: dict[SystemStreamPartition, int],
+    over: dict[str, str],
+) -> start_up.Positions:
+    monkeypatch.setattr(start_up, "read_checkpoints", lambda *_: {TASK: known})
+    readers = {name: cast("LogReader", _Inputs()) for name in ("elsewhere", "kafka")}
+    job = _job(over={f"{ELSEWHERE}.samza.offset.default": "oldest", **over})
+    return start_up.read_positions(job, readers, InMemoryCoordinatorStream())
+
+
+@pytest.mark.parametrize(("processed", "start"), [(9, 10), (15, 16), (8, 10)])
+def test_a_task_goes_on_behind_its_checkpoint(
+    processed: int, start: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its other partition, without one, is begun, and makes the task a new one."""
+    found = _positions(monkeypatch, {SSPS[0]: processed}, {})
+    ends = dict.fromkeys(SSPS, 20)
+    assert found == start_up.Positions(
+        {TASK: {SSPS[0]: start, SSPS[1]: 10}}, frozenset({TASK}), ends
+    )
+
+
+def test_records_that_are_gone_fail_the_start_or_are_a_gap(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By the stream's key, else the system's; a start behind a gap is committed once."""
+    known = dict.fromkeys(SSPS, 6)
+    with pytest.raises(LostInputError, match=r"next offset to read is 7, but Kafka has 10 to 20"):
+        _positions(monkeypatch, known, {})
+    found = _positions(monkeypatch, known, {f"{ELSEWHERE}.input.lost": "latest"})
+    assert found.starts == {TASK: dict.fromkeys(SSPS, 20)}
+    own = f"{ELSEWHERE}.streams.{SSPS[1].stream}.input.lost"
+    keys = {f"{ELSEWHERE}.input.lost": "latest", own: "earliest"}
+    found = _positions(monkeypatch, {**known, SSPS[0]: 15}, keys)
+    assert found.starts == {TASK: {SSPS[0]: 16, SSPS[1]: 10}}
+    assert found.lost == {SSPS[1]: InputPosition(10, 3)}
+    assert found.new == {TASK}
+    noted: dict[str, object] = {}
+    with caplog.at_level(logging.ERROR, start_up.__name__):
+        start_up.report_lost(lambda _, **more: noted.update(more), SSPS[1], found.lost[SSPS[1]])
+    assert noted == {"input": "elsewhere.in.1", "first": 7, "next": 10, "lost": 3}
+    assert "offsets 7 to 9 (3) were not read" in caplog.text
+
 
 @pytest.mark.parametrize(
-    ("processed", "start", "said"),
-    [(9, 10, []), (15, 16, []), (6, 10, ["3 messages after the checkpoint are no longer there"])],
+    ("keys", "start"),
+    [
+        ({"samza.reset.offset": "true"}, 10),
+        ({"samza.reset.offset": "true", "samza.offset.default": "upcoming"}, 20),
+        ({"samza.reset.offset": "true", "start.time": "1000"}, 12),
+        ({"samza.reset.offset": "true", "start.time": "1970-01-01T00:00:02+00:00"}, 20),
+        ({"start.time": "1000"}, 16),
+        ({}, 16),
+    ],
 )
-def test_the_log_names_messages_that_were_deleted_before_they_were_read(
-    processed: int,
-    start: int,
-    said: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+def test_a_stream_that_is_reset_begins_at_each_start(
+    keys: dict[str, str], start: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A gap costs no start, but a line that says how long it is; without one there is no line."""
-    known = {TASK: dict.fromkeys(SSPS[:1], processed)}
-    monkeypatch.setattr(start_up, "read_checkpoints", lambda *_: known)
-    readers = {name: cast("LogReader", _Inputs()) for name in ("elsewhere", "kafka")}
-    job = _job(over={"systems.elsewhere.samza.offset.default": "oldest"})
-    with caplog.at_level(logging.WARNING, start_up.__name__):
-        positions = start_up.read_positions(job, readers, InMemoryCoordinatorStream())
-    assert positions == start_up.Positions({TASK: {SSPS[0]: start, SSPS[1]: 10}}, frozenset({TASK}))
-    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == said
-    assert all(str(SSPS[0]) in record.getMessage() for record in caplog.records)
+    """Where a task without a checkpoint would; its checkpoint makes no new task of it."""
+    over = {f"{ELSEWHERE}.streams.{SSPS[1].stream}.{key}": value for key, value in keys.items()}
+    found = _positions(monkeypatch, dict.fromkeys(SSPS, 15), over)
+    assert found.starts == {TASK: dict.fromkeys(SSPS, start)}
+    assert found.new == frozenset()
+    noted: list[dict[str, object]] = []
+    for reset in found.resets:
+        start_up.report_reset(lambda name, **more: noted.append({"name": name, **more}), reset)
+    said = {"name": "input-reset", "task": TASK, "first": 16, "next": start}
+    places = [] if start == 16 else [f"elsewhere.in.{ssp.partition}" for ssp in SSPS]
+    assert noted == [{**said, "input": place} for place in places]
+
+
+def test_without_checkpoints_each_start_says_where_it_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing else says it to the reader of a history."""
+    found = _positions(monkeypatch, {}, {"task.checkpoint.factory": "none"})
+    assert found.resets == tuple(start_up.Reset(TASK, ssp, None, 10) for ssp in SSPS)
+    assert _positions(monkeypatch, {}, {}).resets == ()
 
 
 def test_the_processed_messages_are_all_before_the_start() -> None:
@@ -370,3 +441,25 @@ def test_the_start_of_a_task_is_committed_only_without_a_checkpoint(
     )
     assert producer.done.count("commit") == producer.done.count("begin") == commits
     assert producer.done.count("send") == commits
+
+
+def test_what_is_lost_or_reset_is_said_before_it_is_committed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A container that dies in between leaves a line too many, not one too few."""
+    done: list[str] = []
+    monkeypatch.setattr(start_up, "commit_starts", lambda *_: done.append("committed"))
+    positions = start_up.Positions(
+        {TASK: {SSPS[0]: 5, SSPS[1]: 9}},
+        frozenset({TASK}),
+        lost={SSPS[0]: InputPosition(5, 2)},
+        resets=(start_up.Reset(TASK, SSPS[1], 20, 9),),
+    )
+    container = StreamContainer.__new__(StreamContainer)
+    container._job, container._stop = _job(), StopFlag()
+    container._phases, container._report = start_up.Phases(), WorkReport()
+    container._history = lambda name, **_: done.append(name)
+    container._storage = cast("ContainerStorage", SimpleNamespace(positions=dict))
+    container._begin(cast("TransactionalProducer", _Producer()), positions)
+    assert done == ["input-reset", "input-lost", "committed"]
+    assert container._report._lost == 2

@@ -13,6 +13,7 @@ from homeport.container.container_job import ContainerJob
 from homeport.container.host.lease_memory import NoLauncher
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag
+from homeport.container.incarnation.coordinators import ApplicationMaster
 from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.stream_container import StreamContainer
 from homeport.container.incarnation.warm_up import GettingReady
@@ -53,7 +54,7 @@ def test_a_container_says_where_its_tasks_are_where_the_job_has_host_affinity(
         job,
         Permit(Incarnation(OWN, 4), 7, ()),
         environment,
-        CoordinatorClient("http://127.0.0.1:1/", None),
+        ApplicationMaster(CoordinatorClient("http://127.0.0.1:1/", None)),
         StopFlag(),
         NoLauncher(),
         GettingReady(NoLauncher()),

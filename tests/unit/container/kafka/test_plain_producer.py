@@ -77,7 +77,9 @@ class Library:
         found = type("Topic", (), {"error": KafkaError(code) if topic == "absent" else None})
         return type("Topics", (), {"topics": {topic: found}})
 
-    def produce(self, topic: str, *, value: bytes, on_delivery: Delivered, **_: object) -> None:
+    def produce(
+        self, topic: str, value: bytes, _key: object, _partition: int, on_delivery: Delivered
+    ) -> None:
         """Queued, or refused at once."""
         if self.refuses is not None:
             raise KafkaException(self.refuses)

@@ -214,3 +214,61 @@ def test_a_look_at_some_of_the_places_is_not_the_look_at_all(made: Made) -> None
     before = library.asked
     producer.await_brokers(lambda: {("clog", 0)}, never)
     assert library.asked > before
+
+
+def test_sends_keep_their_order_and_the_last_of_each_run_has_a_report(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report where a partition is named; key, value and headers as they were given."""
+    producer, library = made()
+    heard: list[tuple[Any, ...]] = []
+
+    def produce(
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int = -1,
+        on_delivery: object = None,
+        **more: object,
+    ) -> None:
+        heard.append((topic, key, value, partition, on_delivery is not None, more))
+
+    monkeypatch.setattr(library, "produce", produce)
+    producer.send(
+        [
+            Send("out", b"a", b"1"),
+            Send("clog", b"b", b"2", 0),
+            Send("clog", b"c", None, 0),
+            Send("out", None, b"3", headers={"h": b"x"}),
+            Send("clog", b"d", b"4", 0),
+            Send("out", b"e", b"5"),
+            Send("out", b"f", b"6", 2),
+            Send("out", b"g", b"7", 1),
+        ]
+    )
+    assert heard == [
+        ("out", b"a", b"1", -1, False, {}),
+        ("clog", b"b", b"2", 0, False, {}),
+        ("clog", b"c", None, 0, True, {}),
+        ("out", None, b"3", -1, False, {"headers": [("h", b"x")]}),
+        ("clog", b"d", b"4", 0, True, {}),
+        ("out", b"e", b"5", -1, False, {}),
+        ("out", b"f", b"6", 2, True, {}),
+        ("out", b"g", b"7", 1, True, {}),
+    ]
+
+
+def test_a_full_queue_is_waited_for_in_turn(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record that found no room goes before the next one."""
+    producer, library = made()
+    sent: list[bytes] = []
+    full = iter([False, True, True, False, False])
+
+    def produce(_topic: str, value: bytes, *_: object, **__: object) -> None:
+        if next(full):
+            raise BufferError
+        sent.append(value)
+
+    monkeypatch.setattr(library, "produce", produce)
+    producer.send([Send("out", None, b"%d" % i) for i in range(3)])
+    assert sent == [b"0", b"1", b"2"]

@@ -126,6 +126,13 @@ def test_a_configured_history_folder_is_taken_as_it_is() -> None:
     assert LauncherSettings.from_environment(without).history_folder is None
 
 
+def test_the_history_has_the_bound_that_the_am_gives() -> None:
+    """An AM of an earlier release gives none: then it has the key's default."""
+    assert LauncherSettings.from_environment(ENVIRONMENT).history_max_mb == 256
+    given = {**ENVIRONMENT, "HOMEPORT_HISTORY_MAX_MB": "64"}
+    assert LauncherSettings.from_environment(given).history_max_mb == 64
+
+
 @pytest.mark.parametrize("name", ["CONTAINER_ID", "SAMZA_COORDINATOR_URL", "NM_HOST"])
 def test_a_missing_variable_is_named(name: str) -> None:
     """The launcher says which variable it lacks."""

@@ -166,8 +166,9 @@ class Life:
             shutdown_ms=SHUTDOWN_MS,
             memory_mb=1024,
             history_folder=None,
+            history_max_mb=512,
         )
-        history = HistoryWriter(self.folder / "history", "launcher", "nm1")
+        history = HistoryWriter(self.folder / "history", "launcher", "nm1", 64)
         command = ("/bin/sh", "-c", script, "child")
         self.launchers.append(Launcher(settings, self.am, history, command))
         try:

@@ -17,6 +17,7 @@ from homeport.container.kafka.transactional_producer import RecordRefusedError, 
 from homeport.container.processing.loop_parts import LoopSettings
 from homeport.container.processing.open_transaction import OpenTransaction
 from homeport.container.processing.task_instance import Outputs
+from homeport.container.processing.work_report import WorkReport
 from homeport.container.progress.transaction_plan import Changes, Send, StoreId
 from homeport.job_coordinator.kafka.in_sync import Place
 from homeport.job_coordinator.model.ids import TaskName
@@ -96,11 +97,14 @@ class _Case:
             plain=None,
             topics=SimpleNamespace(check=lambda: None),
             history=lambda _event, **_story: None,
+            of_tasks=lambda offsets: offsets,
             record_limit=lambda _topic: LIMIT,
             reached=lambda _step: None,
+            begins=lambda _step: None,
+            clock=None,
             tuning=lambda: Tuning(1, 1, 1),
             source=SimpleNamespace(lag=int),
-            report=SimpleNamespace(committed=lambda _lag: None),
+            report=WorkReport(),
         )
         settings = LoopSettings(1, "G", checkpoint_topic)
         self.open = OpenTransaction(parts, settings, StopFlag())
@@ -132,7 +136,7 @@ def test_a_transaction_that_is_over_holds_nothing(close: Callable[[OpenTransacti
     close(case.open)
     assert case.outputs.sends == []
     assert math.isinf(case.open.time_left_s())
-    assert not case.open.is_due()
+    assert not case.open.is_due(lambda: True)
 
 
 FAILURES = [RecordRefusedError("sending: refused"), UndeliveredError("kafka: not in time")]

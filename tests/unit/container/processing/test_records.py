@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from homeport.container.api import BATCH_SCHEMA, IncomingMessage
+from homeport.container.processing import records
 from homeport.container.processing.records import (
     BadRecords,
     InputMessages,
@@ -103,9 +105,130 @@ def test_a_dead_letter_keeps_the_record_and_says_where_it_was() -> None:
     }
 
 
+def _placed(*places: tuple[str, str, int], headers: list[tuple[str, bytes]] | None) -> pa.Table:
+    rows: list[dict[str, Any]] = [
+        {
+            "task": TASK,
+            "key": b"k%d" % i,
+            "value": b"%d" % i,
+            "system": system,
+            "stream": stream,
+            "partition": partition,
+            "offset": i,
+            "timestamp": 100 + i,
+            "headers": headers if i % 2 else None,
+        }
+        for i, (system, stream, partition) in enumerate(places)
+    ]
+    return pa.Table.from_pylist(rows, schema=BATCH_SCHEMA)
+
+
+@pytest.mark.parametrize("headers", [None, [], [("h", b"1"), ("h", b"2")]])
+def test_each_row_keeps_its_place_and_its_headers(
+    headers: list[tuple[str, bytes]] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of several systems, streams and partitions in one table, and in slices of a table."""
+    monkeypatch.setattr(records, "_ROWS", 2)
+    places = [
+        *(("a", "in", 0),) * 3,
+        *(("a", "in", 1),) * 2,
+        *(("a", "other", 1),) * 1,
+        *(("b", "other", 1),) * 5,
+    ]
+    messages = InputMessages(_serdes, BadRecords(_outputs(), None, drop=False))
+    table = _placed(*places, headers=headers)
+    right = [
+        IncomingMessage(*place, i, f"k{i}", i, 100 + i, dict(headers or ()) if i % 2 else {})
+        for i, place in enumerate(places)
+    ]
+    assert list(messages.of(table)) == right
+    assert list(messages.of(table.slice(2, 7))) == right[2:9]
+    assert list(messages.of(pa.concat_tables([table.slice(0, 4), table.slice(4)]))) == right
+    assert list(messages.of(table.slice(0, 0))) == []
+
+
+def test_each_message_has_headers_of_its_own() -> None:
+    """What a task puts into those of one message is in no other."""
+    messages = InputMessages(_serdes, BadRecords(_outputs(), None, drop=False))
+    first, second = messages.of(_placed(("a", "in", 0), ("a", "in", 0), headers=None))
+    assert isinstance(first.headers, dict)
+    first.headers["own"] = b"1"
+    assert second.headers == {}
+
+
+@pytest.mark.parametrize("bad_at", [0, 1, 5, 9])
+def test_a_bad_record_hides_none_before_it(bad_at: int) -> None:
+    """All before it are there first, and with it dropped all behind it too, dead letter in turn."""
+    pairs = [(b"k", b"%d" % i) for i in range(10)]
+    pairs[bad_at] = b"k", b"bad"
+    outputs = _outputs()
+    seen: list[int] = []
+    messages = InputMessages(_serdes, BadRecords(outputs, None, drop=False))
+    with pytest.raises(UndecodableError, match=f"offset {7 + bad_at}: "):
+        deque(map(seen.append, (m.value for m in messages.of(_rows(*pairs)))), 0)
+    assert seen == list(range(bad_at))
+    messages = InputMessages(_serdes, BadRecords(outputs, "kafka.dead", drop=True))
+    letters = [(message.value, len(outputs.sends)) for message in messages.of(_rows(*pairs))]
+    assert letters == [(i, int(i > bad_at)) for i in range(10) if i != bad_at]
+
+
+def test_a_serde_of_the_jobs_own_reads_a_record_when_its_turn_has_come() -> None:
+    """It may take any time: the order to stop is looked for between two of them."""
+    read: list[bytes] = []
+
+    def from_bytes(data: bytes) -> bytes:
+        read.append(data)
+        return data
+
+    own = Serde("its:Own", bytes, from_bytes, is_own=True)
+    messages = InputMessages(lambda *_: (None, own), BadRecords(_outputs(), None, drop=False)).of(
+        _rows((None, b"1"), (None, b"2"))
+    )
+    assert next(messages).value == b"1"
+    assert read == [b"1"]
+
+
+@pytest.mark.parametrize(("size", "at_once"), [(1, 100), (50_000, 12), (2_000_000, 1)])
+def test_large_records_are_read_few_at_a_time(size: int, at_once: int) -> None:
+    """What they become may take several times their bytes."""
+    read: list[int] = []
+
+    def from_bytes(data: bytes) -> int:
+        read.append(len(data))
+        return len(data)
+
+    rows = _rows(*[(None, b"x" * size)] * 100)
+    messages = InputMessages(
+        lambda *_: (None, Serde("quick", bytes, from_bytes)),
+        BadRecords(_outputs(), None, drop=False),
+    ).of(rows)
+    assert next(messages).value == size
+    assert len(read) == at_once
+    assert [message.value for message in messages] == [size] * 99
+    assert len(read) == 100
+
+
 def test_rows_of_a_pipeline_are_values() -> None:
     """Columns that it dropped are empty; the task's name is not among them."""
     rows = pa.table({"task": [TASK], "offset": [4], "key": ["k"], "total": [1.5]})
     assert list(PipelineMessages().of(rows)) == [
         IncomingMessage("", "", -1, 4, "k", {"offset": 4, "key": "k", "total": 1.5}, -1, {})
     ]
+
+
+def test_a_pipelines_columns_are_fields_where_they_have_their_type() -> None:
+    """Nulls and other types are as columns that are not there; the value has them as they are."""
+    row = {"system": "kafka", "stream": 5, "partition": None, "offset": 4, "value": b"v"}
+    headers = pa.array([[("h", b"1")]], BATCH_SCHEMA.field("headers").type)
+    columns = {name: pa.array([value]) for name, value in row.items()}
+    rows = pa.table({"task": [TASK], **columns, "headers": headers, "timestamp": ["now"]})
+    value = {**row, "headers": [("h", b"1")], "timestamp": "now"}
+    right = IncomingMessage("kafka", "", -1, 4, None, value, -1, {"h": b"1"})
+    assert list(PipelineMessages().of(rows)) == [right]
+
+
+def test_rows_of_a_pipeline_that_has_dropped_all_columns_are_there_all_the_same() -> None:
+    """Each with nothing in it, and in several slices."""
+    rows = pa.table({"task": [TASK] * 3000})
+    right = IncomingMessage("", "", -1, -1, None, {}, -1, {})
+    assert list(PipelineMessages().of(rows)) == [right] * 3000

@@ -169,7 +169,7 @@ OURS: list[tuple[Step, str]] = [
     (lambda store, _: store.put("key", "longer than allowed"), "RecordTooLargeError"),
     (lambda store, _: store.put(None, "value"), "ValueError"),
     (lambda store, _: store.put("\x00homeport.position", "value"), "ValueError"),
-    (lambda _, collector: collector.send("out", "text"), "TypeError"),  # type: ignore[arg-type]  # wrong on purpose
+    (lambda _, collector: collector.send("out", "text"), "TypeError"),
     (_raises(StopRequestedError("ordered to stop")), "StopRequestedError"),
     (_raises(OvertakenError("by epoch 2")), "OvertakenError"),
     (_raises(DiskFullError("/state: no room")), "DiskFullError"),

@@ -55,7 +55,7 @@ def test_an_output_that_cannot_be_sent_is_refused_at_once() -> None:
     with pytest.raises(ValueError, match=r"job\.default\.system is not set"):
         Outputs({"kafka"}, {"kafka"}, None).send("out", b"v")
     with pytest.raises(TypeError, match="must have bytes or None"):
-        _outputs().send("out", "v")  # type: ignore[arg-type]  # wrong on purpose
+        _outputs().send("out", "v")
 
 
 def test_an_unknown_store_is_answered_with_those_there_are() -> None:

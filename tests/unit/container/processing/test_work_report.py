@@ -12,7 +12,7 @@ from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.host.lease_memory import LeaseMemory
 from homeport.container.processing.work_report import WorkReport
 from homeport.container.storage.value_guard import ValueGuard
-from homeport.job_coordinator.http.container_report import ContainerReport, DroppedValues
+from homeport.job_coordinator.http.container_report import ContainerReport, DroppedValues, StageTime
 from homeport.job_coordinator.model.ids import TaskName
 
 TASK = TaskName("Partition 0")
@@ -32,7 +32,7 @@ STORE = StorageConfig.of(
 ).stores["s"]
 
 
-class Told:
+class Stated:
     """The reports, and the clock of their times."""
 
     def __init__(self) -> None:
@@ -43,6 +43,7 @@ class Told:
 
     def commit(self) -> None:
         """One more transaction."""
+        self.work.ended()
         self.work.committed(lambda: self.lag)
 
     def idle(self, is_caught_up: Callable[[], bool]) -> None:
@@ -51,12 +52,12 @@ class Told:
 
 
 @pytest.fixture
-def stated() -> Told:
+def stated() -> Stated:
     """Nothing yet, a second and a half after the start."""
-    return Told()
+    return Stated()
 
 
-def test_the_first_transaction_is_reported_at_once_and_once(stated: Told) -> None:
+def test_the_first_transaction_is_reported_at_once_and_once(stated: Stated) -> None:
     """Later ones, and empty polls, report nothing and request nothing."""
     stated.commit()
     stated.elapsed_s = 9.0
@@ -65,7 +66,7 @@ def test_the_first_transaction_is_reported_at_once_and_once(stated: Told) -> Non
     assert stated.reports == [replace(NONE_YET, first_commit_ms=1500)]
 
 
-def test_an_empty_input_is_reported_and_the_transaction_after_it(stated: Told) -> None:
+def test_an_empty_input_is_reported_and_the_transaction_after_it(stated: Stated) -> None:
     """It works from when it had seen that nothing waits; a partition may not have answered yet."""
     stated.idle(lambda: False)
     assert stated.reports == [NONE_YET]
@@ -94,7 +95,7 @@ def test_without_a_launcher_nothing_is_reported() -> None:
     WorkReport().committed(int)
 
 
-def test_dropped_values_are_reported_with_the_next_commit(stated: Told) -> None:
+def test_dropped_values_are_reported_with_the_next_commit(stated: Stated) -> None:
     """Stores that dropped none, or have no limit, are left out; other facts stay."""
     guards = [stated.work.count(ValueGuard.of(STORE, TaskName(f"Partition {i}"))) for i in range(2)]
     assert stated.work.count(None) is None
@@ -108,7 +109,7 @@ def test_dropped_values_are_reported_with_the_next_commit(stated: Told) -> None:
     assert stated.reports == [first, replace(first, dropped=(DroppedValues("s", TASK, 2),))]
 
 
-def test_records_and_lag_are_reported_once_a_second_at_most(stated: Told) -> None:
+def test_records_and_lag_are_reported_once_a_second_at_most(stated: Stated) -> None:
     """Records of a transaction count once it is committed; an idle container reports the rest."""
     stated.work.read(10)
     stated.lag = 7
@@ -124,3 +125,22 @@ def test_records_and_lag_are_reported_once_a_second_at_most(stated: Told) -> Non
     stated.idle(lambda: True)
     numbers = [(report.processed, report.input_lag) for report in stated.reports]
     assert numbers == [(0, 7), (0, 7), (15, 2)]
+
+
+def test_records_that_are_read_while_a_transaction_is_sent_are_not_of_it(stated: Stated) -> None:
+    """They count with the next one."""
+    stated.work.read(10)
+    stated.work.ended()
+    stated.work.read(5)
+    stated.work.committed(lambda: 0)
+    stated.elapsed_s = 3.0
+    stated.commit()
+    assert [report.processed for report in stated.reports] == [10, 15]
+
+
+def test_the_time_of_each_stage_is_reported_with_the_numbers(stated: Stated) -> None:
+    """In milliseconds, as a sum since the container began."""
+    for stage, seconds in (("tasks", 0.5), ("fetch", 0.25), ("tasks", 1.0)):
+        stated.work.spent(stage, seconds)
+    stated.commit()
+    assert stated.reports[-1].stages == (StageTime("fetch", 250), StageTime("tasks", 1500))

@@ -60,6 +60,17 @@ def test_a_standby_without_an_active_owns_nothing() -> None:
     assert owners(["counts"], [container], {stray.task_name: NM1}, {}, NM1) == {}
 
 
+def test_what_a_container_has_whole_is_at_home_where_its_first_task_is() -> None:
+    """It has one directory for each active container, and a standby has none of its own."""
+    empty = ContainerModel(ProcessorId("1"), {})
+    hosts = {TASK.task_name: NM1}
+    found = owners([], [*CONTAINERS, empty], hosts, {}, NM1, ["airlines"])
+    directory = PurePosixPath("airlines/container-0")
+    assert found == {directory: Owner("airlines", TASK, HostRole.ACTIVE, NM1)}
+    found = owners([], CONTAINERS, hosts, {}, NM3, ["airlines"])
+    assert found[directory].role is HostRole.ELSEWHERE
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [

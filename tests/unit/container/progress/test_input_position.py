@@ -5,47 +5,97 @@ from __future__ import annotations
 import pytest
 
 from homeport.config.errors import StoreError
+from homeport.config.settings.input_section import InputPolicy, LostInput, OffsetDefault
 from homeport.container.progress.input_position import (
     InputPosition,
     InputRange,
+    LostInputError,
+    checkpoint_of,
     first_place,
-    input_position,
+    first_position,
+    lost_story,
+    next_position,
 )
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 SSP = SystemStreamPartition("kafka", "in", 0)
 RANGE = InputRange(oldest=10, end=20)
+FAIL, EARLIEST, LATEST = LostInput.FAIL, LostInput.EARLIEST, LostInput.LATEST
+OLDEST, UPCOMING = OffsetDefault.OLDEST, OffsetDefault.UPCOMING
 
 
-def test_after_the_last_processed_message() -> None:
-    """The checkpoint's offset is the last processed one."""
-    assert input_position(SSP, 14, "upcoming", RANGE) == InputPosition(15, lost=0)
-    assert input_position(SSP, 19, "oldest", RANGE) == InputPosition(20)
+def test_a_checkpoint_counts_unless_it_is_reset() -> None:
+    """samza.reset.offset ignores it at each start."""
+    assert checkpoint_of(SSP, {SSP: 14}, InputPolicy(OLDEST, FAIL)) == 14
+    assert checkpoint_of(SSP, {}, InputPolicy(OLDEST, FAIL)) is None
+    assert checkpoint_of(SSP, {SSP: 14}, InputPolicy(OLDEST, FAIL, is_reset=True)) is None
+
+
+def test_reading_goes_on_where_the_next_record_is() -> None:
+    """Inside of the partition, and at its end."""
+    for lost in LostInput:
+        assert next_position(SSP, 15, RANGE, lost) == InputPosition(15)
+        assert next_position(SSP, 20, RANGE, lost) == InputPosition(20)
+        assert next_position(SSP, 10, RANGE, lost) == InputPosition(10)
 
 
 def test_without_a_checkpoint_the_default_decides() -> None:
     """Oldest is the first that is kept, upcoming the end."""
-    assert input_position(SSP, None, "oldest", RANGE) == InputPosition(10)
-    assert input_position(SSP, None, "upcoming", RANGE) == InputPosition(20)
+    assert first_position(OLDEST, RANGE) == InputPosition(10)
+    assert first_position(UPCOMING, RANGE) == InputPosition(20)
 
 
-def test_messages_that_are_gone_are_counted() -> None:
-    """A checkpoint behind the oldest offset goes on there and says how many are lost."""
-    assert input_position(SSP, 6, "upcoming", RANGE) == InputPosition(10, lost=3)
-    assert input_position(SSP, 9, "upcoming", RANGE) == InputPosition(10)
+def test_a_time_that_no_record_has_is_the_end() -> None:
+    """Else the first record of that time or later."""
+    assert first_position(1_700_000_000_000, RANGE, 13) == InputPosition(13)
+    assert first_position(1_700_000_000_000, RANGE, None) == InputPosition(20)
 
 
-def test_a_checkpoint_beyond_the_end_is_refused() -> None:
-    """The topic was recreated: going on anywhere would be wrong."""
-    with pytest.raises(StoreError, match=r"its checkpoint says 20, .* ends at 20"):
-        input_position(SSP, 20, "oldest", RANGE)
+def test_records_that_are_gone_fail_the_task_or_are_counted() -> None:
+    """As the policy says: one line with place, position, range, key and remedy; or a gap."""
+    with pytest.raises(LostInputError) as caught:
+        next_position(SSP, 7, RANGE, FAIL)
+    assert str(caught.value) == (
+        "kafka.in partition 0: the next offset to read is 7, but Kafka has 10 to 20: it has "
+        "deleted 3 offsets that were not read, by retention; set "
+        "systems.kafka.streams.in.input.lost=earliest to go on without them, or =latest to skip "
+        "all there is"
+    )
+    assert next_position(SSP, 7, RANGE, EARLIEST) == InputPosition(10, lost=3)
+    assert next_position(SSP, 7, RANGE, LATEST) == InputPosition(20, lost=13)
+    assert lost_story(SSP, InputPosition(10, lost=3)) == (
+        "input lost: kafka.in partition 0: offsets 7 to 9 (3) were not read: Kafka has deleted "
+        "records there; going on at 10"
+    )
+
+
+@pytest.mark.parametrize("lost", list(LostInput))
+def test_the_end_of_a_transaction_is_no_loss(lost: LostInput) -> None:
+    """A partition that was read to its last record, and is emptied by retention, goes on."""
+    assert next_position(SSP, 9, RANGE, lost) == InputPosition(10)
+
+
+@pytest.mark.parametrize("lost", list(LostInput))
+def test_a_checkpoint_beyond_the_end_is_refused(lost: LostInput) -> None:
+    """The topic was recreated: going on anywhere would be wrong, whatever the policy says."""
+    with pytest.raises(StoreError, match=r"has processed offset 20, .* ends at 20: .* recreated"):
+        next_position(SSP, 21, RANGE, lost)
 
 
 def test_a_partition_that_its_input_has_grown_by_begins_at_its_oldest() -> None:
-    """Of the partitions of the first start, and of an input without a count, the default says."""
+    """Of the partitions of the first start, and of an input without a count, the policy says."""
     counts = {SSP.system_stream: SSP.partition + 1}
     grown = SystemStreamPartition(SSP.system, SSP.stream, SSP.partition + 1)
-    for default in ("oldest", "upcoming"):
-        assert first_place(SSP, default, counts) == default
-        assert first_place(grown, default, counts) == "oldest"
-        assert first_place(grown, default, {}) == default
+    for default in OffsetDefault:
+        policy = InputPolicy(default, FAIL)
+        assert first_place(SSP, policy, counts) == default
+        assert first_place(grown, policy, counts) == "oldest"
+        assert first_place(grown, policy, counts, is_known=True) == default
+        assert first_place(grown, policy, {}) == default
+
+
+def test_a_start_time_wins_over_the_default() -> None:
+    """Also for a checkpoint that is ignored."""
+    policy = InputPolicy(OLDEST, FAIL, start_ms=5, is_reset=True)
+    assert first_place(SSP, policy, {}) == 5
+    assert first_place(SSP, policy, {}, is_known=True) == 5

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from homeport.config.config import Config
+from homeport.config.errors import ConfigError
 from homeport.container.spark.prepared import PipelineSettings
 
 JOB = Config(
@@ -39,11 +40,20 @@ def test_a_spark_serves_wherever_its_files_are() -> None:
     assert (wanted.name, wanted.spark.app_name, wanted.spark.heap_mb) == ("my:pipeline", "j-1", 672)
 
 
+def test_plans_last_unless_the_job_says_otherwise() -> None:
+    """Another word than the two is refused."""
+    assert _settings(JOB, "/w").plans_once
+    assert not _settings(JOB.merged({"task.pipeline.plan": "always"}), "/w").plans_once
+    with pytest.raises(ConfigError, match=r"task\.pipeline\.plan = 'never'.*once or always"):
+        _settings(JOB.merged({"task.pipeline.plan": "never"}), "/w")
+
+
 @pytest.mark.parametrize(
     "changed",
     [
         {"task.pipeline.class": "my:other"},
         {"task.pipeline.unordered": "true"},
+        {"task.pipeline.plan": "always"},
         {"task.spark.conf.spark.x": "2"},
         {"task.spark.driver.memory.mb": "600"},
         {"cluster-manager.container.cpu.cores": "2"},

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import javaproperties
+import pytest
 
+from homeport.container.spark.jvm import COMPILER_FLAGS, JVM_FLAGS
 from homeport.container.spark.session import SparkSettings, properties, properties_file
 
 
@@ -18,10 +20,11 @@ def test_measured_settings_are_there() -> None:
     found = properties(_settings(), Path("/a.jsa"))
     assert found["spark.master"] == "local[2]"
     assert found["spark.driver.memory"] == "512m"
+    assert found["spark.driver.maxResultSize"] == "64m"
     assert found["spark.sql.execution.arrow.localRelationThreshold"] == "0"
     assert found["spark.sql.execution.arrow.maxRecordsPerBatch"] == "50001"
     assert found["spark.driver.extraJavaOptions"] == (
-        "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Djava.io.tmpdir=/w "
+        f"{JVM_FLAGS} {COMPILER_FLAGS} -XX:+ExitOnOutOfMemoryError -Djava.io.tmpdir=/w "
         "-XX:SharedArchiveFile=/a.jsa"
     )
 
@@ -33,6 +36,21 @@ def test_the_jobs_own_properties_win() -> None:
     assert found["spark.driver.extraJavaOptions"].endswith("-Djava.io.tmpdir=/w -Dx=1")
     assert "SharedArchiveFile" not in found["spark.driver.extraJavaOptions"]
     assert found["spark.sql.session.timeZone"] == "CET"
+
+
+@pytest.mark.parametrize(
+    ("own", "collectors"),
+    [
+        ("-XX:+UseParallelGC", ["-XX:+UseParallelGC"]),
+        ("-Dx=1 -XX:+UseG1GC", ["-XX:+UseG1GC"]),
+        ("-XX:+UseStringDeduplication", ["-XX:+UseSerialGC"]),
+    ],
+)
+def test_a_jobs_own_collector_replaces_ours(own: str, collectors: list[str]) -> None:
+    """A JVM with two of them ends at once: "conflicting collector combinations"."""
+    options = properties(_settings(**{"spark.driver.extraJavaOptions": own}), None)
+    found = options["spark.driver.extraJavaOptions"].split()
+    assert [option for option in found if option.endswith("GC")] == collectors
 
 
 def test_the_jvm_reads_its_options_from_a_file() -> None:

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from homeport.config.errors import ConfigError
+from homeport.container.spark.faults import Named
 from homeport.container.spark.table_order import rows_by_task, sorted_rows
 
+NAMED = Named("the.key", "m:f")
 ROW = st.tuples(
     st.sampled_from(["a", "b", "é"]),
     st.sampled_from(["s", "t"]),
@@ -49,7 +51,7 @@ def test_each_task_gets_its_rows_once(rows: list[tuple[str, str, int, int]]) -> 
     """An unordered table is only brought together by task, in the order it came."""
     found = {
         task: part.column("row").to_pylist()
-        for task, part in rows_by_task(sorted_rows(_table(rows), unordered=True))
+        for task, part in rows_by_task(sorted_rows(_table(rows), unordered=True), NAMED)
     }
     expected: dict[str, list[int]] = {}
     for i, row in enumerate(rows):
@@ -66,5 +68,5 @@ def test_a_sorted_table_is_not_copied() -> None:
 def test_a_row_without_a_task_is_refused() -> None:
     """It belongs to no task."""
     table = pa.table({"task": pa.array(["a", None], pa.string())})
-    with pytest.raises(ConfigError, match=r"task\.pipeline\.class .*1 rows came out"):
-        list(rows_by_task(table))
+    with pytest.raises(ConfigError, match=r"^the\.key = 'm:f': 1 rows came out"):
+        list(rows_by_task(table, NAMED))

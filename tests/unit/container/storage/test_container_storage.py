@@ -23,6 +23,7 @@ from stores_in_memory_log import (
 from homeport.config.config import Config
 from homeport.config.errors import StoreError
 from homeport.config.system_stream import SystemStream
+from homeport.container.adjunct.steps import AdjunctStep
 from homeport.container.progress.flush_plan import FlushStep
 from homeport.container.progress.restore import ChangelogTopic
 from homeport.container.progress.transaction_plan import Step
@@ -89,7 +90,7 @@ def test_a_commit_reports_each_step_when_it_is_done(tmp_path: Path) -> None:
     assert storage.ids() == ([S, T], [S])
     stated: list[tuple[str, bool, bool]] = []
 
-    def reached(step: Step | FlushStep) -> None:
+    def reached(step: Step | FlushStep | AdjunctStep) -> None:
         folder = directory_of(tmp_path)
         there = [(folder / name).exists() for name in ("OFFSET", "OFFSET-v2")]
         stated.append((str(step), there[0], there[1]))

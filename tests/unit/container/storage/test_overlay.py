@@ -72,5 +72,35 @@ def test_clearing_leaves_committed_values() -> None:
     assert overlay.size_bytes == 3
     overlay.clear()
     assert overlay.get(b"a") == b"1"
-    assert overlay.entries() == {}
     assert overlay.size_bytes == 0
+
+
+def test_the_next_transaction_sees_what_is_on_its_way_and_lies_over_it() -> None:
+    """Reads and scans see both; what was sealed does not change any more."""
+    overlay = _over({b"a": b"1", b"b": b"1", b"c": b"1"})
+    overlay.put(b"b", b"2")
+    overlay.put(b"c", None)
+    overlay.seal()
+    assert overlay.size_bytes == 0
+    overlay.put(b"a", b"3")
+    overlay.put(b"d", b"3")
+    assert overlay.sealed() == {b"b": b"2", b"c": None}
+    assert overlay.get_all([b"a", b"b", b"c", b"d"]) == [b"3", b"2", None, b"3"]
+    assert overlay.get(b"c") is None
+    assert list(overlay.scan()) == [(b"a", b"3"), (b"b", b"2"), (b"d", b"3")]
+
+
+def test_what_was_sealed_is_the_store_s_once_it_is_released() -> None:
+    """And gone with the open transaction where it is dropped."""
+    overlay = _over({b"a": b"1"})
+    overlay.put(b"a", b"2")
+    overlay.seal()
+    overlay.put(b"b", b"3")
+    overlay.clear()
+    assert list(overlay.scan()) == [(b"a", b"1")]
+    overlay.put(b"a", b"4")
+    overlay.seal()
+    overlay.put(b"b", b"5")
+    overlay.release()
+    assert overlay.sealed() == {}
+    assert list(overlay.scan()) == [(b"a", b"1"), (b"b", b"5")]

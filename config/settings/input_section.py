@@ -1,0 +1,110 @@
+"""Typed view of how a job reads one of its input streams, and how much of them at once."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from enum import StrEnum
+
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError
+from homeport.config.settings.memory_rule import MemoryShares
+
+LATEST_MS = 253_402_300_799_999
+"""The end of the year 9999, in ms since 1970."""
+TIME_RULE = (
+    "it must be milliseconds since the epoch, or ISO 8601 with a time zone, from 1970 to the year "
+    "9999"
+)
+TIME_REMEDY = "such as 1372939200000 or 2013-07-04T12:00:00+00:00"
+_MIB = 1024 * 1024
+_BATCH_PART = 16
+_SMALLEST_BATCH = 16 * _MIB
+_LARGEST_BATCH = 64 * _MIB
+
+
+class OffsetDefault(StrEnum):
+    """Where a task begins in a partition that it has no checkpoint of."""
+
+    UPCOMING = "upcoming"
+    OLDEST = "oldest"
+
+
+class LostInput(StrEnum):
+    """What a task does where records were deleted before it has read them."""
+
+    FAIL = "fail"
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class InputPolicy:
+    """How one stream is read.
+
+    ``start_ms``: time at which a task without a checkpoint begins, in ms since 1970; None:
+    ``default`` says where. ``is_reset``: whether each start ignores the checkpoint.
+    ``is_bootstrap``: whether the stream is read to its end before others. ``priority``: higher goes
+    first.
+    """
+
+    default: OffsetDefault
+    lost: LostInput
+    start_ms: int | None = None
+    is_reset: bool = False
+    is_bootstrap: bool = False
+    priority: int = 0
+
+    @staticmethod
+    def of(config: Config, system: str, stream: str) -> InputPolicy:
+        """The view of ``config``; ConfigError where a value breaks its rule."""
+        default = keys.STREAM_OFFSET_DEFAULT.read(config, system, stream)
+        lost = keys.STREAM_LOST_INPUT.read(config, system, stream)
+        return InputPolicy(
+            OffsetDefault(default or keys.SYSTEM_OFFSET_DEFAULT.read(config, system) or "upcoming"),
+            LostInput(lost or keys.SYSTEM_LOST_INPUT.read(config, system) or "fail"),
+            _start_ms(config, system, stream),
+            keys.STREAM_RESET_OFFSET.read(config, system, stream),
+            keys.STREAM_BOOTSTRAP.read(config, system, stream),
+            max(0, keys.STREAM_PRIORITY.read(config, system, stream)),
+        )
+
+
+def _start_ms(config: Config, system: str, stream: str) -> int | None:
+    text = keys.STREAM_START_TIME.read(config, system, stream)
+    if text is None:
+        return None
+    at_ms = time_ms(text)
+    if at_ms is None:
+        name = keys.STREAM_START_TIME.named(system, stream)
+        raise ConfigError(name, text, TIME_RULE, TIME_REMEDY)
+    return at_ms
+
+
+def time_ms(text: str) -> int | None:
+    """The time that ``text`` names, in ms since 1970; None where it names none up to 9999."""
+    if text.isascii() and text.isdigit() and len(text) <= len(str(LATEST_MS)):
+        at_ms = int(text)
+    else:
+        try:
+            at = dt.datetime.fromisoformat(text)
+        except ValueError:
+            return None
+        if at.tzinfo is None:
+            return None
+        at_ms = int(at.timestamp() * 1000)
+    return at_ms if 0 <= at_ms <= LATEST_MS else None
+
+
+def batch_max_bytes(config: Config, memory: MemoryShares) -> int:
+    """The size from which a micro-batch takes no more records, in bytes.
+
+    Beside the batch the consumer's buffer, what was fetched beyond the batch, and the Arrow table
+    may each be as large.
+    """
+    given = keys.TASK_BATCH_MAX_BYTES.find(config)
+    if given is not None:
+        return given
+    share = memory.python_mb * _MIB // _BATCH_PART
+    return min(max(share, _SMALLEST_BATCH), _LARGEST_BATCH)

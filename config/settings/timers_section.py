@@ -1,0 +1,67 @@
+"""Typed view of timers and event time: where timers are kept, how far the input's time has come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError
+from homeport.config.settings.stores_section import StorageConfig
+
+_KEY_SERDE, _MSG_SERDE = "string", "long"
+
+
+@dataclass(frozen=True)
+class TimersConfig:
+    """``store``: None: timers are in memory. ``lateness_ms``: None: the job has no event time.
+
+    ``idle_ms``: a partition that brings nothing for so long is left out; None: none ever is.
+    """
+
+    store: str | None
+    lateness_ms: int | None
+    idle_ms: int | None
+
+    @staticmethod
+    def of(config: Config) -> TimersConfig:
+        """The view of ``config``; ConfigError where the store cannot hold timers."""
+        idle_ms = keys.TASK_WATERMARK_IDLE_MS.read(config)
+        return TimersConfig(
+            store=_store(config),
+            lateness_ms=keys.TASK_WATERMARK_LATENESS_MS.find(config),
+            idle_ms=idle_ms if idle_ms >= 0 else None,
+        )
+
+
+def _store(config: Config) -> str | None:
+    key, name = keys.TASK_TIMERS_STORE.name, keys.TASK_TIMERS_STORE.read(config)
+    if name is None:
+        return None
+    stores = StorageConfig.of(config).stores
+    store = stores.get(name)
+    if store is None:
+        raise ConfigError(
+            key,
+            name,
+            "it must name a store of the job",
+            f"it has {', '.join(sorted(stores)) or 'none'}: configure stores.{name}.*",
+        )
+    if store.changelog is None:
+        raise ConfigError(
+            key,
+            name,
+            "a store without changelog does not outlive its container, and its timers neither",
+            f"set stores.{name}.changelog, or remove the key: timers are in memory then",
+        )
+    found = (store.key_serde, store.msg_serde)
+    if found != (_KEY_SERDE, _MSG_SERDE) or store.ttl_ms is not None:
+        raise ConfigError(
+            key,
+            name,
+            "timers need a store of their own, whose keys are strings and whose values are longs "
+            "without a time to live",
+            f"set stores.{name}.key.serde={_KEY_SERDE} and stores.{name}.msg.serde={_MSG_SERDE}, "
+            f"and no stores.{name}.rocksdb.ttl.ms",
+        )
+    return name

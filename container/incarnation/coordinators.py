@@ -1,0 +1,116 @@
+"""What an incarnation reports to in its start: the AM of a YARN job, or its processor.
+
+A processor, which users start themselves, is the parent of the incarnation and talks to it by the
+memory that they share: no incarnation of it needs a session with ZooKeeper of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from homeport.container.host.lease_memory import LeaseMemory
+from homeport.container.host.permit import Permit
+from homeport.container.host.stop_flag import StopFlag
+from homeport.container.incarnation import start_up
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.http.client import CoordinatorClient
+from homeport.job_coordinator.http.messages import Started
+
+_LOG = logging.getLogger(__name__)
+
+_STEP_S = 0.02
+
+
+class Coordinator(Protocol):
+    """What a stream container needs of its job coordinator."""
+
+    @property
+    def keeps_locality(self) -> bool:
+        """Whether it is the coordinator that writes down where the tasks are."""
+
+    def config(self) -> Mapping[str, str]:
+        """The configuration in force."""
+
+    def confirm(self, stream: CoordinatorStream, permit: Permit) -> None:
+        """All of the permit's list are fenced for good, and it is the newest (safety I3).
+
+        ``stream``: read to its head after the own transactional id was initialised.
+
+        Raises:
+            OvertakenError: it is not.
+        """
+
+    def report_started(
+        self, message: Started, history: Callable[..., None], stop: StopFlag
+    ) -> None:
+        """The coordinator knows that the container has started."""
+
+
+class ApplicationMaster:
+    """The coordinator of a job on YARN, which keeps permits in the coordinator stream."""
+
+    keeps_locality = False
+
+    def __init__(self, client: CoordinatorClient) -> None:
+        self.client = client
+
+    def config(self) -> Mapping[str, str]:
+        """The configuration in force."""
+        return self.client.config()
+
+    def confirm(self, stream: CoordinatorStream, permit: Permit) -> None:
+        """As ``start_up.require_newest`` and ``start_up.report_fenced``."""
+        start_up.require_newest(stream, permit)
+        start_up.report_fenced(stream, permit)
+
+    def report_started(
+        self, message: Started, history: Callable[..., None], stop: StopFlag
+    ) -> None:
+        """As ``start_up.report_started``."""
+        start_up.report_started(self.client, message, history, stop)
+
+
+class OwnProcessor:
+    """The processor that is the parent of this incarnation.
+
+    Args:
+        memory: shared with it.
+        config: of the processor.
+        stop: the order to stop.
+    """
+
+    keeps_locality = True
+
+    def __init__(self, memory: LeaseMemory, config: Mapping[str, str], stop: StopFlag) -> None:
+        self._memory = memory
+        self._config = config
+        self._stop = stop
+
+    def config(self) -> Mapping[str, str]:
+        """The configuration of the processor, which does not change."""
+        return self._config
+
+    def confirm(self, stream: CoordinatorStream, permit: Permit) -> None:
+        """The processor has it in its tree; one that was overtaken is ended by its processor.
+
+        The stream has it too: where a tree is lost, it says that the job has run under one.
+        """
+        self._memory.say_fenced()
+        while not self._memory.is_confirmed:
+            self._stop.pause(_STEP_S)
+        start_up.report_fenced(stream, permit)
+        stream.catch_up()  # what the list names is superseded from now on
+
+    def report_started(
+        self,
+        message: Started,
+        history: Callable[..., None],
+        stop: StopFlag,  # noqa: ARG002 - of the protocol
+    ) -> None:
+        """The processor finds it in the memory."""
+        self._memory.say_started()
+        history("started", seconds=dict(message.seconds))
+        shown = ", ".join(f"{name} {s:.2f} s" for name, s in message.seconds.items())
+        _LOG.info("started: %s", shown)

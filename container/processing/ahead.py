@@ -1,0 +1,128 @@
+"""Ahead: micro-batches on their way to the tasks, which the pipeline works on beside them."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from homeport.container.kafka.input_consumer import MicroBatch
+from homeport.container.processing.adjunct_feed import NOTHING, AdjunctFeed, Brought
+from homeport.container.processing.beside import Beside, Call, Inline
+from homeport.container.processing.loop_parts import Pipeline
+from homeport.container.processing.typed_input import Refused, TypedInput
+
+_MOST = 3
+"""One that is through and waits for the tasks, one in the pipeline, one behind it."""
+_MOST_BYTES = 32 * 1024 * 1024
+"""Of input: with so much on its way, nothing more is taken ahead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piped:
+    """A micro-batch and its rows as the pipeline made them; no input counts as read by it.
+
+    ``refused``: its records that are not of the schema, which none of the rows is of. ``brought``:
+    what it brings to adjunct stores, of which none of the rows is either.
+    Units: ``taken_s`` when it was taken from the input; ``pipeline_s`` how long the pipeline took.
+    """
+
+    batch: MicroBatch
+    rows: pa.Table
+    taken_s: float
+    pipeline_s: float
+    refused: Refused = ()
+    brought: Brought = NOTHING
+
+
+class Ahead:
+    """Batches leave in the order in which they came. Owned by one thread.
+
+    Args:
+        pipeline: what they go through; None: they are through at once.
+        beside: where the pipeline runs; only in a thread of its own does it work ahead.
+        clock: seconds that never go back.
+        typed: makes columns of the values before that; None: they are bytes.
+        adjuncts: takes the rows of adjunct streams out before all that; None: there are none.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline | None,
+        beside: Beside,
+        clock: Callable[[], float] = time.monotonic,
+        typed: TypedInput | None = None,
+        adjuncts: AdjunctFeed | None = None,
+    ) -> None:
+        self._adjuncts = adjuncts
+        self._pipeline = pipeline
+        self._beside = beside if pipeline is not None else Inline()
+        self._clock = clock
+        self._typed = typed
+        self._most = 0 if isinstance(self._beside, Inline) else _MOST
+        self._batches: deque[tuple[int, Call[Piped]]] = deque()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no batch is on its way."""
+        return not self._batches
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the input of all batches on their way."""
+        return sum(size for size, _ in self._batches)
+
+    def works_ahead(self) -> bool:
+        """Whether one more batch may be on its way while the tasks work."""
+        return len(self._batches) < self._most and self.size_bytes < _MOST_BYTES
+
+    def add(self, batch: MicroBatch) -> None:
+        """The batch is on its way.
+
+        Raises:
+            HomeportError: a record of it cannot be kept in its adjunct store.
+        """
+        taken_s = self._clock()
+        left: pa.Table = batch.table
+        brought = NOTHING
+        if self._adjuncts is not None:
+            left, brought = self._adjuncts.split(batch)
+        is_all_brought = left.num_rows == 0 < batch.table.num_rows
+
+        def piped() -> Piped:
+            began_s = self._clock()
+            rows = left
+            refused: Refused = ()
+            if self._typed is not None and not is_all_brought:
+                rows, refused = self._typed.of(rows)
+            if self._pipeline is None:
+                return Piped(batch, rows, taken_s, 0.0, refused, brought)
+            # Where all were refused or brought elsewhere, there is nothing to work on.
+            if rows.num_rows or not (refused or is_all_brought):
+                rows = self._pipeline.run(rows)
+            return Piped(batch, rows, taken_s, self._clock() - began_s, refused, brought)
+
+        self._batches.append((batch.size_bytes, self._beside.submit(piped)))
+
+    def take(self, timeout_s: float) -> Piped | None:
+        """The oldest batch when it is through; None after ``timeout_s``, or where there is none.
+
+        Raises whatever the pipeline raised over it.
+        """
+        if not self._batches:
+            return None
+        _, call = self._batches[0]
+        if not call.is_done:
+            self._beside.wait(call, timeout_s)
+        if not call.is_done:
+            return None
+        self._batches.popleft()
+        return call.result()
+
+    def close(self) -> None:
+        """Nothing is on its way, and no further batch enters the pipeline."""
+        self._batches.clear()
+        self._beside.close()

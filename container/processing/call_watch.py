@@ -1,0 +1,212 @@
+"""CallWatch: notices a call of the job's code that does not return.
+
+Its container beats, as the thread that beats does not wait for user code (safety C3), and its lease
+goes on: nothing else notices a task that waits for ever. A thread of its own looks at what is under
+way. It logs where a long call stands, each time after twice as long, and ends the container when a
+call has lasted for ``task.callback.timeout.ms``.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from threading import get_ident
+from types import FrameType
+
+import pyarrow as pa
+
+from homeport.container.api import Timer
+from homeport.container.processing.loop_parts import Pipeline, SideCalls, Task
+from homeport.job_coordinator.clocks import boot_ms
+from homeport.job_coordinator.model.ids import TaskName
+
+_LOG = logging.getLogger(__name__)
+
+_KEY = "task.callback.timeout.ms"
+SAID_MS = 60_000
+"""A call that has lasted for so long is in the log."""
+_STEP_S = 5.0
+_PROJECT = "homeport."
+
+
+@dataclass
+class _Call:
+    """A call under way. ``began_ms``: when it, or its last part, began.
+
+    ``ticks``: of the watch when it was looked at last; None: the call has no parts.
+    """
+
+    what: str
+    thread: int
+    began_ms: int
+    ticks: int | None
+    say_ms: int = SAID_MS
+
+
+class CallWatch:
+    """Knows the calls under way; ``look`` judges them.
+
+    Args:
+        limit_ms: how long a call may last; None: for ever.
+    """
+
+    def __init__(self, limit_ms: int | None) -> None:
+        self._limit_ms = limit_ms
+        self._calls: dict[int, _Call] = {}
+        self.ticks = 0
+        """A StreamTask's loop adds one for each message: each is a call of its own."""
+
+    def tick(self) -> None:
+        """What goes on from part to part is at its next one."""
+        self.ticks += 1
+
+    @contextmanager
+    def calling(self, what: str, *, goes_on: bool = False) -> Iterator[None]:
+        """The job's code is called in the block; once for each tick where it ``goes_on``."""
+        thread = get_ident()
+        self._calls[thread] = _Call(what, thread, boot_ms(), self.ticks if goes_on else None)
+        try:
+            yield
+        finally:
+            del self._calls[thread]
+
+    def look(self, now_ms: int) -> str | None:
+        """Why the container must end, in one line; None where it may go on. Logs long calls."""
+        for call in list(self._calls.values()):
+            if call.ticks not in {None, self.ticks}:
+                call.ticks, call.began_ms, call.say_ms = self.ticks, now_ms, SAID_MS
+            lasted_ms = now_ms - call.began_ms
+            if self._limit_ms is not None and lasted_ms >= self._limit_ms:
+                frame = _frame_of(call.thread)
+                self._say(call, lasted_ms, frame)
+                return (
+                    f"{call.what} has not returned within {_KEY} ({self._limit_ms}); it stands at "
+                    f"{_place(frame)}; give what it waits for a time limit, or raise the key"
+                )
+            if lasted_ms >= call.say_ms:
+                call.say_ms *= 2
+                self._say(call, lasted_ms, _frame_of(call.thread))
+        return None
+
+    def begin(self, end: Callable[[str], object]) -> None:
+        """A thread looks from now on; ``end`` is called, once, with why the container must end."""
+        arguments = (end, min(_STEP_S, (self._limit_ms or SAID_MS) / 4000))
+        threading.Thread(target=self._watch, args=arguments, name="call-watch", daemon=True).start()
+
+    def _watch(self, end: Callable[[str], object], step_s: float) -> None:
+        pause = threading.Event()
+        while (cause := self.look(boot_ms())) is None:
+            pause.wait(step_s)
+        end(cause)
+
+    @staticmethod
+    def _say(call: _Call, lasted_ms: int, frame: FrameType | None) -> None:
+        stack = "".join(traceback.format_stack(frame)) if frame is not None else "no stack\n"
+        _LOG.warning("%s has not returned for %.0f s:\n%s", call.what, lasted_ms / 1000, stack)
+
+
+class WatchedTask:
+    """A task whose calls are watched."""
+
+    def __init__(self, task_name: TaskName, task: Task, watch: CallWatch) -> None:
+        self._name = task_name
+        self._task = task
+        self._watch = watch
+
+    def process_batch(self, rows: pa.Table) -> None:
+        """The task has seen ``rows``."""
+        with self._calling(f"its batch of {rows.num_rows} rows", goes_on=True):
+            self._task.process_batch(rows)
+
+    def end_transaction(self) -> None:
+        """The task had its last chance to send."""
+        with self._calling("end_transaction"):
+            self._task.end_transaction()
+
+    def window(self) -> None:
+        """The task had its window."""
+        with self._calling("window"):
+            self._task.window()
+
+    def on_timer(self, timer: Timer) -> None:
+        """The task was called for ``timer``."""
+        with self._calling(f"on_timer of {timer.name!r}"):
+            self._task.on_timer(timer)
+
+    def end_of_stream(self) -> None:
+        """The task knows that it gets no more."""
+        with self._calling("end_of_stream"):
+            self._task.end_of_stream()
+
+    def close(self) -> None:
+        """The task was closed; ``task.shutdown.ms`` bounds it."""
+        self._task.close()
+
+    def _calling(self, step: str, *, goes_on: bool = False) -> AbstractContextManager[None]:
+        return self._watch.calling(f"task {self._name!r}, in {step},", goes_on=goes_on)
+
+
+class WatchedCalls:
+    """Calls on an event loop, which are watched as one that goes on with each of them.
+
+    They share a thread, so that no line of its stack is one call's own. Calls in threads are
+    watched each by itself.
+    """
+
+    def __init__(self, calls: SideCalls, watch: CallWatch) -> None:
+        self._calls = calls
+        self._watch = watch
+
+    def finish(self) -> None:
+        """All calls were made; none is under way."""
+        with self._watch.calling("a call of process beside others", goes_on=True):
+            self._calls.finish()
+
+    def close(self) -> None:
+        """No thread of them is left."""
+        self._calls.close()
+
+
+class WatchedPipeline:
+    """A pipeline whose runs are watched. ``name``: as it is configured."""
+
+    def __init__(self, pipeline: Pipeline, name: str, watch: CallWatch) -> None:
+        self._pipeline = pipeline
+        self._name = name
+        self._watch = watch
+
+    def run(self, table: pa.Table) -> pa.Table:
+        """The pipeline's rows, sorted by task."""
+        with self._watch.calling(f"pipeline {self._name!r}, over {table.num_rows} rows,"):
+            return self._pipeline.run(table)
+
+
+def _frame_of(thread: int) -> FrameType | None:
+    return sys._current_frames().get(thread)  # noqa: SLF001 - a public function, written this way
+
+
+def _place(frame: FrameType | None) -> str:
+    """The innermost line of the job's own code, else the innermost of all."""
+    if frame is None:
+        return "an unknown line"
+    found: FrameType | None = frame
+    while found is not None:
+        if not _is_library(found):
+            break
+        found = found.f_back
+    at = found or frame
+    return f"{at.f_code.co_filename}:{at.f_lineno} in {at.f_code.co_name}"
+
+
+def _is_library(frame: FrameType) -> bool:
+    # A program of ours that runs as __main__ has its own name in its specification.
+    spec = frame.f_globals.get("__spec__")
+    name = spec.name if spec is not None else frame.f_globals.get("__name__", "")
+    is_installed = "site-packages" in frame.f_code.co_filename
+    is_standard = name.partition(".")[0] in sys.stdlib_module_names
+    return is_installed or is_standard or name.startswith(_PROJECT)

@@ -1,0 +1,205 @@
+"""Calls of a StreamTask side by side: in threads, or on an event loop of the container's.
+
+A container hands over the calls of one micro-batch, of all of its tasks, and waits for the last of
+them: what is processed is contiguous then, and a transaction ends when nothing is under way. Calls
+of one order come one after the other; those without one in any order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
+from concurrent import futures
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Generic, TypeVar
+
+_LOOK_S = 0.2
+"""How often the order to stop is looked for while calls are under way."""
+
+_Call = TypeVar("_Call", bound=Callable[[], object])
+
+
+class Calls(ABC, Generic[_Call]):
+    """Collects calls, and makes them.
+
+    Args:
+        limit: how many are under way at once; 1: they come in the order of ``add``.
+        may_go_on: raises after the order to stop.
+    """
+
+    def __init__(self, limit: int, may_go_on: Callable[[], None]) -> None:
+        self._limit = limit
+        self._may_go_on = may_go_on
+        self._chains: dict[Hashable, list[_Call]] = {}
+
+    def add(self, order: Hashable | None, call: _Call) -> None:
+        """``call`` is to be made, after those of the same order; None: it has none."""
+        key = 0 if self._limit == 1 else (object() if order is None else order)
+        self._chains.setdefault(key, []).append(call)
+
+    def finish(self) -> None:
+        """All calls were made; none is under way, also where this raises.
+
+        Raises:
+            BaseException: what the first of the calls raised that did, in the order of ``add``, and
+                of the others no more begin; or what ``may_go_on`` raises.
+        """
+        chains, self._chains = list(self._chains.values()), {}
+        if chains:
+            self._make(chains)
+
+    @abstractmethod
+    def _make(self, chains: Sequence[Sequence[_Call]]) -> None:
+        """As ``finish``."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """No thread of it is left."""
+
+
+class ThreadCalls(Calls[Callable[[], None]]):
+    """Makes calls in a pool of threads, each within what ``around`` returns."""
+
+    def __init__(
+        self,
+        limit: int,
+        may_go_on: Callable[[], None],
+        around: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        """No thread runs before the first call."""
+        super().__init__(limit, may_go_on)
+        self._around = around
+        self._pool = futures.ThreadPoolExecutor(limit, "task")
+        self._is_over = False
+
+    def _make(self, chains: Sequence[Sequence[Callable[[], None]]]) -> None:
+        self._is_over = False
+        under_way = [self._pool.submit(self._make_chain, chain) for chain in chains]
+        try:
+            while futures.wait(under_way, _LOOK_S).not_done:
+                self._may_go_on()
+        finally:
+            self._is_over = True
+            futures.wait(under_way)
+        for done in under_way:
+            done.result()
+
+    def _make_chain(self, chain: Sequence[Callable[[], None]]) -> None:
+        for call in chain:
+            if self._is_over:
+                return
+            try:
+                with self._around():
+                    call()
+            except BaseException:  # user code may raise anything; ``finish`` raises it
+                self._is_over = True
+                raise
+
+    def close(self) -> None:
+        """No thread of it is left."""
+        self._pool.shutdown()
+
+
+class LoopCalls(Calls[Callable[[], Awaitable[None]]]):
+    """Makes calls on an event loop, whose one thread runs on between them.
+
+    ``begins``: called before each call.
+    ``is_stopped``: whether the order to stop has come, and cancels what is under way.
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        may_go_on: Callable[[], None],
+        begins: Callable[[], None] = lambda: None,
+    ) -> None:
+        """The loop runs."""
+        super().__init__(limit, may_go_on)
+        self._begins = begins
+        self.is_stopped = False
+        self._loop = asyncio.new_event_loop()
+        run = self._loop.run_forever
+        self._thread = threading.Thread(target=run, name="task-loop", daemon=True)
+        self._thread.start()
+
+    def outcome(
+        self, awaitable: Awaitable[object], *, may_be_stopped: bool = True
+    ) -> BaseException | None:
+        """What ``awaitable`` raised on the loop, as its own code raised it; None: it is done.
+
+        ``may_be_stopped``: whether the order to stop cancels it.
+        """
+        return self._result(self._outcome(awaitable), may_be_stopped=may_be_stopped)
+
+    async def _outcome(self, awaitable: Awaitable[object]) -> BaseException | None:
+        try:
+            await awaitable
+        except BaseException as error:  # user code may raise anything, SystemExit too
+            if self.is_stopped:
+                raise
+            # Without this frame: whose code raised is judged by the first one.
+            trace = error.__traceback__
+            return error.with_traceback(None if trace is None else trace.tb_next)
+        return None
+
+    def _make(self, chains: Sequence[Sequence[Callable[[], Awaitable[None]]]]) -> None:
+        error = self._result(self._make_all(chains))
+        if error is not None:
+            raise error
+
+    async def _make_all(
+        self, chains: Sequence[Sequence[Callable[[], Awaitable[None]]]]
+    ) -> BaseException | None:
+        room = asyncio.Semaphore(self._limit)
+        errors: dict[int, BaseException] = {}
+
+        async def make(number: int, chain: Sequence[Callable[[], Awaitable[None]]]) -> None:
+            for call in chain:
+                async with room:
+                    if errors:
+                        return
+                    self._begins()
+                    try:
+                        await call()
+                    except BaseException as error:  # user code may raise anything
+                        if self.is_stopped:
+                            raise
+                        errors[number] = error
+                        return
+
+        await asyncio.gather(*(make(number, chain) for number, chain in enumerate(chains)))
+        return errors[min(errors)] if errors else None
+
+    def _result(
+        self, work: Coroutine[Any, Any, BaseException | None], *, may_be_stopped: bool = True
+    ) -> BaseException | None:
+        """What ``work`` comes to; cancelled and over where the order to stop comes first."""
+        ended = threading.Event()
+        begun: list[asyncio.Task[BaseException | None]] = []
+
+        def begin() -> None:
+            begun.append(self._loop.create_task(work))
+            begun[0].add_done_callback(lambda _: ended.set())
+
+        def cancel() -> None:
+            begun[0].cancel()
+
+        self._loop.call_soon_threadsafe(begin)
+        try:
+            while not ended.wait(_LOOK_S):
+                if may_be_stopped:
+                    self._may_go_on()
+        except BaseException:  # whatever ends the waiting, nothing stays under way
+            self.is_stopped = True
+            self._loop.call_soon_threadsafe(cancel)
+            ended.wait()
+            raise
+        return begun[0].result()
+
+    def close(self) -> None:
+        """The loop is closed, and its thread is gone."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()

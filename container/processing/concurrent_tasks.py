@@ -1,0 +1,173 @@
+"""StreamTasks whose ``process`` is called side by side, or is a coroutine."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Hashable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import pyarrow as pa
+
+from homeport.container.api import IncomingMessage, StreamTask
+from homeport.container.processing.concurrent_calls import LoopCalls, ThreadCalls
+from homeport.container.processing.stream_task_instance import (
+    StreamTaskInstance,
+    StreamTaskParts,
+    step_of,
+)
+from homeport.container.processing.task_instance import Context, task_failed
+
+
+class _ConcurrentStreamTask(StreamTaskInstance):
+    """Hands the calls of ``process`` over, to be made beside others; all else as its base class."""
+
+    def __init__(
+        self,
+        task_class: type[StreamTask],
+        context: Context,
+        parts: StreamTaskParts,
+        calls: ThreadCalls | LoopCalls,
+    ) -> None:
+        """The object is made and initialised; TaskFailedError where it raised."""
+        self._side = calls
+        super().__init__(task_class, context, parts)
+
+    def process_batch(self, rows: pa.Table) -> None:
+        """The calls for every message of ``rows`` are handed over; none is made yet."""
+        for message in self._parts.messages.of(rows):
+            call: Any = functools.partial(self._process, message)  # of the kind that they make
+            self._side.add(order_of(self._name, message), call)
+
+    @abstractmethod
+    def _process(self, message: IncomingMessage) -> object:
+        """The call for one message."""
+
+
+class ThreadedStreamTask(_ConcurrentStreamTask):
+    """Calls the user's object in threads."""
+
+    def __init__(
+        self,
+        task_class: type[StreamTask],
+        context: Context,
+        parts: StreamTaskParts,
+        calls: ThreadCalls,
+    ) -> None:
+        """The object is made and initialised; TaskFailedError where it raised."""
+        self._counting = threading.Lock()
+        super().__init__(task_class, context, parts, calls)
+
+    def _process(self, message: IncomingMessage) -> None:
+        try:
+            self._task.process(message, self._parts.outputs, self._coordinator)
+        except BaseException as error:  # noqa: BLE001 - user code may raise anything
+            with self._counting:
+                self._raised(step_of(message), error)
+
+
+class AsyncStreamTask(_ConcurrentStreamTask):
+    """Calls the user's object on the container's event loop where its methods are coroutines."""
+
+    def __init__(
+        self,
+        task_class: type[StreamTask],
+        context: Context,
+        parts: StreamTaskParts,
+        calls: LoopCalls,
+    ) -> None:
+        """The object is made and initialised; TaskFailedError where it raised."""
+        self._calls = calls
+        super().__init__(task_class, context, parts, calls)
+
+    async def _process(self, message: IncomingMessage) -> None:
+        process: Callable[..., Awaitable[None]] = self._task.process  # type: ignore[assignment]  # a coroutine here
+        try:
+            await process(message, self._parts.outputs, self._coordinator)
+        except BaseException as error:  # user code may raise anything
+            if self._calls.is_stopped:
+                raise
+            self._raised(step_of(message), error)
+
+    def close(self) -> None:
+        """As of the base class; the order to stop cancels none of it."""
+        try:
+            self._waited(self._task.close(), may_be_stopped=False)  # type: ignore[func-returns-value]  # perhaps a coroutine
+        except BaseException as error:  # user code may raise anything, SystemExit too
+            raise task_failed(self._name, "close", error) from error
+
+    def _initialise(self, context: Context) -> None:
+        self._waited(self._task.init(context))  # type: ignore[func-returns-value]  # perhaps a coroutine
+
+    def _call(self, step: str, hook: Callable[..., Any], *arguments: object) -> None:
+        try:
+            self._waited(hook(*arguments))
+        except BaseException as error:  # user code may raise anything, SystemExit too
+            if self._calls.is_stopped:
+                raise
+            self._raised(step, error)
+
+    def _waited(self, found: object, *, may_be_stopped: bool = True) -> None:
+        if inspect.isawaitable(found):
+            error = self._calls.outcome(found, may_be_stopped=may_be_stopped)
+            if error is not None:
+                raise error
+
+
+def order_of(task_name: str, message: IncomingMessage) -> Hashable | None:
+    """What messages that come one after the other have in common; None: there is nothing."""
+    if message.key is None:
+        return None
+    try:
+        hash(message.key)
+    except TypeError:
+        return task_name, repr(message.key)
+    return task_name, message.key
+
+
+def calls_for(
+    task_class: type[object],
+    limit: int,
+    may_go_on: Callable[[], None],
+    begins: Callable[[], None] = lambda: None,
+    around: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> ThreadCalls | LoopCalls | None:
+    """What makes the calls of these tasks; None: each is made when its message comes.
+
+    ``begins``: called before each call on an event loop. ``around``: each one in a thread is made
+    within what that returns.
+    """
+    if inspect.iscoroutinefunction(getattr(task_class, "process", None)):
+        return LoopCalls(limit, may_go_on, begins)
+    is_stream = issubclass(task_class, StreamTask)
+    return ThreadCalls(limit, may_go_on, around) if is_stream and limit > 1 else None
+
+
+def locked(found: Any, lock: threading.Lock) -> Any:  # noqa: ANN401 - any object, as it is
+    """``found``, with one caller at a time: what tasks share is safe for their threads."""
+    return _Locked(found, lock)
+
+
+class _Locked:
+    """Calls methods of another object under a lock, and has its attributes."""
+
+    def __init__(self, found: object, lock: threading.Lock) -> None:
+        self._found = found
+        self._lock = lock
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of any object
+        attribute = getattr(self._found, name)
+        if not callable(attribute):
+            return attribute
+
+        @functools.wraps(attribute)
+        def call(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - of any method
+            with self._lock:
+                return attribute(*arguments, **named)
+
+        # A task calls it for each record: found once, it is an attribute of its own.
+        self.__dict__[name] = call
+        return call

@@ -1,0 +1,226 @@
+"""Timers: when one task wants to be called, in memory or in a store of the task's."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Collection, Mapping
+
+import pyarrow as pa
+
+from homeport.config.settings.timers_section import TimersConfig
+from homeport.config.system_stream import SystemStream
+from homeport.container.api import KeyValueStore, Timer
+from homeport.container.progress.watermark import Watermark, newest_times
+from homeport.job_coordinator.clocks import wall_ms
+from homeport.job_coordinator.model.job_model import TaskModel
+
+_MS_PER_S = 1000
+_SPARE = 64
+_EVENT, _CLOCK = "event", "clock"
+
+Partitions = tuple[tuple[str, str, int], ...]
+
+
+class Timers:
+    """Implements ``homeport.container.api.Scheduler`` for one task. Not thread-safe.
+
+    Args:
+        now_ms: the clock.
+        watermark: how far event time has come; None: the job has none.
+        store: where timers are kept, ``kind/name/key`` to their time; None: in memory alone.
+    """
+
+    def __init__(
+        self,
+        now_ms: Callable[[], int] = wall_ms,
+        watermark: Watermark | None = None,
+        store: KeyValueStore | None = None,
+    ) -> None:
+        """What the store holds is scheduled."""
+        self._now_ms = now_ms
+        self._watermark = watermark
+        self._store = store
+        self._timers: dict[tuple[str, str], Timer] = {}
+        self._heaps: dict[bool, list[tuple[int, str, str]]] = {False: [], True: []}
+        for entry, at_ms in store.all() if store is not None else ():
+            kind, name, key = entry.split("/", 2)
+            self._add(Timer(name, key, at_ms, kind == _EVENT))
+
+    # -- what a task calls
+
+    @property
+    def now_ms(self) -> int:
+        """The time of the clock, in ms since 1970."""
+        return self._now_ms()
+
+    @property
+    def watermark_ms(self) -> int | None:
+        """How far event time has come; None before it is known."""
+        return None if self._watermark is None else self._watermark.at(self._now_ms())
+
+    def schedule(
+        self, name: str, key: str = "", *, at_ms: int | None = None, after_ms: int | None = None
+    ) -> None:
+        """The timer is due at that time of the clock.
+
+        Raises:
+            ValueError: no time, or not one time, is given; or it is not one that comes.
+        """
+        if (at_ms is None) is (after_ms is None):
+            raise ValueError(f"the timer {name!r} needs one of at_ms and after_ms")
+        if after_ms is not None and after_ms < 1:
+            raise ValueError(f"the timer {name!r} has after_ms={after_ms}, it must be at least 1")
+        due_ms = at_ms if after_ms is None else self._now_ms() + after_ms
+        self._put(Timer(name, key, int(due_ms or 0)))
+
+    def schedule_event(self, name: str, key: str = "", *, at_ms: int) -> None:
+        """The timer is due at that time of the input.
+
+        Raises:
+            ValueError: the job has no event time.
+        """
+        if self._watermark is None:
+            raise ValueError(
+                f"the timer {name!r} is one of event time, of which the job has none: set "
+                "task.watermark.lateness.ms"
+            )
+        self._put(Timer(name, key, int(at_ms), is_event_time=True))
+
+    def scheduled(self, name: str, key: str = "") -> Timer | None:
+        """The timer of that name and key."""
+        return self._timers.get((name, key))
+
+    def cancel(self, name: str, key: str = "") -> None:
+        """There is none of that name and key."""
+        timer = self._timers.pop((name, key), None)
+        if timer is not None and self._store is not None:
+            self._store.delete(_entry(timer))
+
+    # -- what its container calls
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._timers)
+
+    def saw(self, rows: pa.Table) -> None:
+        """The task has processed these, which brings event time on."""
+        watermark = self._watermark
+        if watermark is not None and "timestamp" in rows.column_names:
+            for source, newest_ms in newest_times(rows, "timestamp", watermark.sources):
+                watermark.saw(source, newest_ms, self._now_ms())
+
+    def wait_s(self) -> float:
+        """Seconds until one is due; infinite where none will be without more input."""
+        if not self._timers:
+            return math.inf
+        now_ms = self._now_ms()
+        waits = [math.inf]
+        clock = self._first(is_event_time=False)
+        if clock is not None:
+            waits.append(clock.at_ms - now_ms)
+        event = self._first(is_event_time=True)
+        if event is not None and self._watermark is not None:
+            reached_ms = self._watermark.at(now_ms)
+            if reached_ms is not None and reached_ms >= event.at_ms:
+                return 0.0
+            idle_ms = self._watermark.idles_at_ms(now_ms)
+            waits.append(math.inf if idle_ms is None else idle_ms - now_ms)
+        return max(0.0, min(waits) / _MS_PER_S)
+
+    def due(self, limit: int) -> list[Timer]:
+        """Those that are due, at most so many, the oldest of the clock's first; they stay so."""
+        if not self._timers:
+            return []
+        found: list[Timer] = []
+        limits = ((False, self._now_ms()), (True, self.watermark_ms))
+        for is_event_time, until_ms in limits:
+            taken: list[tuple[int, str, str]] = []
+            while until_ms is not None and len(found) < limit:
+                timer = self._first(is_event_time=is_event_time)
+                if timer is None or timer.at_ms > until_ms:
+                    break
+                found.append(timer)
+                taken.append(heapq.heappop(self._heaps[is_event_time]))
+            for item in taken:
+                heapq.heappush(self._heaps[is_event_time], item)
+        return found
+
+    def take(self, timer: Timer) -> bool:
+        """It is no longer scheduled; whether it was, with that time."""
+        if self._timers.get((timer.name, timer.key)) != timer:
+            return False
+        self.cancel(timer.name, timer.key)
+        return True
+
+    # -- inside
+
+    def _put(self, timer: Timer) -> None:
+        if "/" in timer.name:
+            raise ValueError(f"the name of the timer {timer.name!r} has a '/': use another sign")
+        before = self._timers.get((timer.name, timer.key))
+        if before == timer:
+            return
+        if self._store is not None:
+            if before is not None and before.is_event_time is not timer.is_event_time:
+                self._store.delete(_entry(before))
+            self._store.put(_entry(timer), timer.at_ms)
+        self._add(timer)
+
+    def _add(self, timer: Timer) -> None:
+        self._timers[timer.name, timer.key] = timer
+        heap = self._heaps[timer.is_event_time]
+        heapq.heappush(heap, (timer.at_ms, timer.name, timer.key))
+        if len(heap) > 2 * len(self._timers) + _SPARE:
+            # Most of it was cancelled, or is of timers that have another time now.
+            heap[:] = [
+                (t.at_ms, t.name, t.key)
+                for t in self._timers.values()
+                if t.is_event_time is timer.is_event_time
+            ]
+            heapq.heapify(heap)
+
+    def _first(self, *, is_event_time: bool) -> Timer | None:
+        """The next one of its kind; what is in front of it in the heap and no more so is gone."""
+        heap = self._heaps[is_event_time]
+        while heap:
+            at_ms, name, key = heap[0]
+            timer = self._timers.get((name, key))
+            if timer is not None and timer == Timer(name, key, at_ms, is_event_time):
+                return timer
+            heapq.heappop(heap)
+        return None
+
+
+def timers_of(
+    settings: TimersConfig,
+    task: TaskModel,
+    stores: Mapping[str, KeyValueStore],
+    now_ms: Callable[[], int] = wall_ms,
+    unseen: Collection[SystemStream] = (),
+) -> Timers:
+    """The timers of one task at its start; its stores are restored.
+
+    ``unseen``: inputs whose records the task does not see.
+    """
+    watermark = None
+    if settings.lateness_ms is not None:
+        sources = partitions_of(task, unseen)
+        watermark = Watermark(sources, settings.lateness_ms, settings.idle_ms, now_ms())
+    return Timers(now_ms, watermark, None if settings.store is None else stores[settings.store])
+
+
+def partitions_of(task: TaskModel, unseen: Collection[SystemStream] = ()) -> Partitions:
+    """(system, stream, partition) of each that the task reads, sorted, without those ``unseen``."""
+    return tuple(
+        sorted(
+            (ssp.system, ssp.stream, ssp.partition)
+            for ssp in task.system_stream_partitions
+            if ssp.system_stream not in unseen
+        )
+    )
+
+
+def _entry(timer: Timer) -> str:
+    return f"{_EVENT if timer.is_event_time else _CLOCK}/{timer.name}/{timer.key}"

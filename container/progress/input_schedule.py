@@ -1,0 +1,82 @@
+"""Which inputs are read now: bootstrap streams to their ends, then by priority.
+
+PURE. Source: Samza 1.8 ``BootstrappingChooser``, ``TieredPriorityChooser``. The partitions of one
+priority make a *tier*. A bootstrap stream is of the highest tier for good. Until each of its
+partitions has been read to where it ended at the start, no other tier is read. Later the highest
+tier that has records at hand is read, and the others wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from homeport.config.config import INT_MAX
+from homeport.config.settings.input_section import InputPolicy
+from homeport.job_coordinator.model.job_model import SystemStreamPartition
+
+BOOTSTRAP_TIER = INT_MAX
+
+
+def seconds_left(began_s: float, began_left: int, now_s: float, left: int) -> float | None:
+    """The seconds that ``left`` offsets take, as fast as it went since; None: it did not go.
+
+    ``began_left``: how many there were at ``began_s``.
+    """
+    done, passed_s = began_left - left, now_s - began_s
+    return left * passed_s / done if done > 0 and passed_s > 0 else None
+
+
+def tier_of(policy: InputPolicy) -> int:
+    """The tier of the partitions of a stream."""
+    return BOOTSTRAP_TIER if policy.is_bootstrap else policy.priority
+
+
+@dataclass(frozen=True)
+class InputSchedule:
+    """What may be read.
+
+    Shapes: ``tiers`` {partition: its tier}. ``ends``: {bootstrap partition that was not read to its
+    end yet: that end}; one that was is never here again.
+    """
+
+    tiers: Mapping[SystemStreamPartition, int]
+    ends: Mapping[SystemStreamPartition, int]
+
+    @staticmethod
+    def of(
+        tiers: Mapping[SystemStreamPartition, int],
+        starts: Mapping[SystemStreamPartition, int],
+        ends: Mapping[SystemStreamPartition, int],
+    ) -> InputSchedule:
+        """The schedule of a start.
+
+        Args:
+            tiers: of every partition that is read.
+            starts: the first offset to read of each.
+            ends: where each ends at the start; one that is missing is taken for read.
+        """
+        pending = {
+            ssp: ends[ssp] for ssp, tier in tiers.items() if tier == BOOTSTRAP_TIER and ssp in ends
+        }
+        return InputSchedule(dict(tiers), pending).passed(starts)
+
+    def passed(self, following: Mapping[SystemStreamPartition, int]) -> InputSchedule:
+        """The schedule once reading goes on at ``following``, {partition: next offset}."""
+        left = {ssp: end for ssp, end in self.ends.items() if following.get(ssp, 0) < end}
+        return self if len(left) == len(self.ends) else replace(self, ends=left)
+
+    @property
+    def is_bootstrapping(self) -> bool:
+        """Whether bootstrap streams alone are read."""
+        return bool(self.ends)
+
+    def left(self, following: Mapping[SystemStreamPartition, int]) -> int:
+        """Offsets of bootstrap streams that are still to be read before others begin."""
+        return sum(max(0, end - following.get(ssp, 0)) for ssp, end in self.ends.items())
+
+    def readable(self) -> tuple[int, ...]:
+        """The tiers that may be read now, in the order in which they are read."""
+        if self.is_bootstrapping:
+            return (BOOTSTRAP_TIER,)
+        return tuple(sorted(set(self.tiers.values()), reverse=True))

@@ -1,0 +1,78 @@
+"""How soon a step that costs something follows on the one before: commits, and micro-batches.
+
+PURE: times are the caller's, in seconds of one clock that only goes on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+ENOUGH_ROWS = 1_000
+"""So many rows are worth a micro-batch of their own: what each row costs is most of it then."""
+
+
+class Pace:
+    """Bounds the share of the time that a step takes, by what the last ones took.
+
+    The step takes no more than the share where it comes as often as the pace lets it. One that
+    took long counts half at the next, a quarter at the one after that: it is soon forgotten.
+
+    Args:
+        share: greater than 0, at most 1, which bounds nothing.
+    """
+
+    def __init__(self, share: float) -> None:
+        self._rest_per_cost = 1 / share - 1
+        self._cost_s: float | None = None
+        self._ended_s = -math.inf
+
+    def took(self, began_s: float, ended_s: float) -> None:
+        """The step was taken between these times."""
+        cost_s = ended_s - began_s
+        self._cost_s = cost_s if self._cost_s is None else (self._cost_s + cost_s) / 2
+        self._ended_s = ended_s
+
+    def left_s(self, now_s: float, *, least_s: float = 0.0, most_s: float = math.inf) -> float:
+        """Seconds until the next step; 0 where it may come now, as before the first one.
+
+        Args:
+            now_s: the time now.
+            least_s: the rest after a step is at least this long.
+            most_s: and at most this long, which counts more.
+        """
+        rest_s = min(most_s, max(least_s, (self._cost_s or 0.0) * self._rest_per_cost))
+        return max(0.0, self._ended_s + rest_s - now_s)
+
+
+class Filling:
+    """How long the next micro-batch fills, so that small ones do not take all of the time.
+
+    After a pause of the input the first record waits for nothing: a batch rests after the one
+    before, never for records to come.
+
+    Args:
+        share: of the time that batches of few rows may take.
+    """
+
+    def __init__(self, share: float) -> None:
+        self._pace = Pace(share)
+        self._was_full = False
+
+    def took(self, began_s: float, ended_s: float, rows: int) -> None:
+        """A batch of so many rows was processed between these times."""
+        self._pace.took(began_s, ended_s)
+        self._was_full = rows >= ENOUGH_ROWS
+
+    def left_s(self, now_s: float, most_s: float, waiting: Callable[[], int]) -> float:
+        """Seconds until the next batch is taken; 0: now, as always where there is much to do.
+
+        Args:
+            now_s: the time now.
+            most_s: the longest rest after a batch.
+            waiting: how many rows wait; called only where their number matters.
+        """
+        if self._was_full:
+            return 0.0
+        left_s = self._pace.left_s(now_s, most_s=most_s)
+        return left_s if left_s > 0 and waiting() < ENOUGH_ROWS else 0.0

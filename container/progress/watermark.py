@@ -1,0 +1,107 @@
+"""Watermark: how far event time has come, by the newest time of each of its sources.
+
+PURE. Times are the caller's, in ms since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_PLACE = ["system", "stream", "partition"]
+
+
+class Watermark:
+    """Nothing older than ``at`` is expected: the oldest of the sources' newest times, less a rest.
+
+    A source that has brought nothing for ``idle_ms`` holds no other back, as long as another has;
+    None: each does for ever. What was once reached is never taken back.
+
+    Args:
+        sources: all that may bring something; one more counts from its first time on.
+        lateness_ms: how much older than the newest a time may be.
+        idle_ms: at least 0; None: no source is ever idle.
+        now_ms: from when on those that have brought nothing are silent.
+    """
+
+    def __init__(
+        self, sources: Iterable[Hashable], lateness_ms: int, idle_ms: int | None, now_ms: int
+    ) -> None:
+        self._lateness_ms = lateness_ms
+        self._idle_ms = idle_ms
+        self._newest: dict[Hashable, int | None] = dict.fromkeys(sources)
+        self._heard_ms = dict.fromkeys(self._newest, now_ms)
+        self._reached: int | None = None
+
+    @property
+    def sources(self) -> tuple[Hashable, ...]:
+        """All that it knows."""
+        return tuple(self._newest)
+
+    def saw(self, source: Hashable, time_ms: int, now_ms: int) -> bool:
+        """``source`` has brought this time; whether it is its newest."""
+        self._heard_ms[source] = now_ms
+        newest = self._newest.get(source)
+        if newest is not None and time_ms <= newest:
+            return False
+        self._newest[source] = time_ms
+        return True
+
+    def reach(self, time_ms: int) -> None:
+        """It is at least there, whatever the sources have brought."""
+        if self._reached is None or time_ms > self._reached:
+            self._reached = time_ms
+
+    def at(self, now_ms: int) -> int | None:
+        """How far event time has come; None before a source has brought a time."""
+        newest = list(self._newest.values())
+        if len(newest) > 1 and self._idle_ms is not None:
+            newest = [
+                time_ms
+                for source, time_ms in self._newest.items()
+                if now_ms - self._heard_ms[source] < self._idle_ms
+            ]
+        times = [time_ms for time_ms in newest if time_ms is not None]
+        if times and len(times) == len(newest):
+            self.reach(min(times) - self._lateness_ms)
+        return self._reached
+
+    def idles_at_ms(self, now_ms: int) -> int | None:
+        """When the next source that is not idle becomes so; None: none will."""
+        if self._idle_ms is None or len(self._newest) == 1:
+            return None
+        ends = [heard_ms + self._idle_ms for heard_ms in self._heard_ms.values()]
+        return min((end_ms for end_ms in ends if end_ms > now_ms), default=None)
+
+
+def milliseconds(times: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Times as ms since 1970: of a column of timestamps, or of numbers, which are such."""
+    if pa.types.is_timestamp(times.type):
+        return times.cast(pa.timestamp("ms", times.type.tz), safe=False).cast(pa.int64())
+    return times.cast(pa.int64())
+
+
+def newest_times(
+    rows: pa.Table, column: str, sources: Sequence[Hashable]
+) -> list[tuple[Hashable, int]]:
+    """(source, its newest time) of each that has rows with a time, which is never negative.
+
+    A column of anything but whole numbers and timestamps, as a pipeline may make one, has none.
+    A source is (system, stream, partition). Rows that do not say where they are from, as a
+    pipeline may leave them, are of all of ``sources``.
+    """
+    kind = rows.column(column).type
+    if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind)):
+        return []
+    at = rows.column_names.index(column)
+    rows = rows.set_column(at, column, milliseconds(rows.column(column)))
+    if len(sources) == 1 or not set(_PLACE) <= set(rows.column_names):
+        newest = pc.max(rows.column(column)).as_py()
+        found = [(source, newest) for source in sources]
+    else:
+        groups = rows.group_by(_PLACE).aggregate([(column, "max")])
+        columns = [groups.column(name).to_pylist() for name in (*_PLACE, f"{column}_max")]
+        found = [((system, stream, p), at) for system, stream, p, at in zip(*columns, strict=True)]
+    return [(source, newest) for source, newest in found if newest is not None and newest >= 0]

@@ -1,0 +1,151 @@
+"""The serde json with a schema: objects whose fields have declared types.
+
+A missing field is null, one that is not declared is passed over, and one of another type makes the
+record undecodable: nothing is cast. PURE.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import Annotated, Any
+
+import msgspec
+import pyarrow as pa
+
+from homeport.config.errors import WireError
+from homeport.container.serde.columns import REFUSALS, Columns, reason_of
+from homeport.container.serde.serdes import Serde
+
+_Convert = Callable[[Any], Any]
+
+
+def json_schema_serde(kind: pa.StructType) -> Serde:
+    """The serde of objects with the fields of ``kind``; in Python they are dicts."""
+    decode = msgspec.json.Decoder(_wire_type(kind, is_exact=True)).decode
+    convert = _convert(kind, is_exact=True)
+    assert convert is not None  # noqa: S101 - a struct always has one
+
+    def to_bytes(value: Any) -> bytes:  # noqa: ANN401 - a user's value
+        if not isinstance(value, Mapping):
+            raise TypeError(f"the serde 'json' carries a mapping, not {type(value).__name__}")
+        try:
+            data = msgspec.json.encode(value)
+            from_bytes(data)
+        except REFUSALS as error:
+            raise TypeError(
+                f"the schema of the serde 'json' cannot carry it: {reason_of(error)}"
+            ) from None
+        return data
+
+    def from_bytes(data: bytes) -> Any:  # noqa: ANN401 - a user's value
+        try:
+            return convert(decode(data))
+        except REFUSALS as error:
+            raise WireError(reason_of(error)) from None
+
+    return Serde("json", to_bytes, from_bytes, columns=lambda: json_columns(kind))
+
+
+def json_columns(kind: pa.StructType) -> Columns:
+    """How bytes of such objects become a column of ``kind``."""
+    decode = msgspec.json.Decoder(_wire_type(kind, is_exact=False)).decode
+    fields = list(kind)
+    getters = [attrgetter(f"f{number}") for number in range(len(fields))]
+    converts = [_convert(field.type, is_exact=False) for field in fields]
+
+    def column(rows: Sequence[Any]) -> pa.Array:
+        arrays = []
+        for field, getter, convert in zip(fields, getters, converts, strict=True):
+            values = map(getter, rows)
+            if convert is not None:
+                values = map(convert, values)
+            arrays.append(pa.array(list(values), field.type))
+        return pa.StructArray.from_arrays(arrays, fields=fields)
+
+    return Columns(kind, decode, column)
+
+
+def _wire_type(kind: pa.DataType, *, is_exact: bool) -> Any:  # noqa: ANN401 - a type of msgspec's
+    """What the JSON of a value of ``kind`` must be.
+
+    ``is_exact``: ranges of whole numbers too, which Arrow checks at less cost where it makes a
+    column.
+    """
+    if pa.types.is_struct(kind):
+        fields = [
+            (f"f{number}", _wire_type(field.type, is_exact=is_exact) | None, None)
+            for number, field in enumerate(kind)
+        ]
+        names = {f"f{number}": field.name for number, field in enumerate(kind)}
+        return msgspec.defstruct("Record", fields, rename=names, gc=False)
+    if pa.types.is_map(kind):
+        item = _wire_type(kind.item_type, is_exact=is_exact) | None
+        return _of_types(dict, _wire_type(kind.key_type, is_exact=is_exact), item)
+    if pa.types.is_list(kind):
+        return _of_types(list, _wire_type(kind.value_type, is_exact=is_exact) | None)
+    if pa.types.is_integer(kind):
+        limit = 1 << (kind.bit_width - 1)
+        return Annotated[int, msgspec.Meta(ge=-limit, le=limit - 1)] if is_exact else int
+    return next(python for is_kind, python in _PYTHON if is_kind(kind))
+
+
+def _of_types(container: Any, *types: Any) -> Any:  # noqa: ANN401 - types that are made here
+    return container[types]
+
+
+_PYTHON: tuple[tuple[Callable[[pa.DataType], bool], type], ...] = (
+    (pa.types.is_string, str),
+    (pa.types.is_boolean, bool),
+    (pa.types.is_floating, float),
+    (pa.types.is_binary, bytes),
+    (pa.types.is_date, dt.date),
+    (pa.types.is_timestamp, dt.datetime),
+    (pa.types.is_decimal, decimal.Decimal),
+)
+
+
+def _convert(kind: pa.DataType, *, is_exact: bool) -> _Convert | None:
+    """From msgspec's objects to those of Python's that Arrow takes; None: they are these.
+
+    ``is_exact``: as the column of ``kind`` would give them back.
+    """
+    if pa.types.is_struct(kind):
+        return _convert_struct(kind, is_exact=is_exact)
+    if pa.types.is_map(kind):
+        item = _convert(kind.item_type, is_exact=is_exact)
+        return None if item is None else _or_null(lambda d: {k: item(v) for k, v in d.items()})
+    if pa.types.is_list(kind):
+        each = _convert(kind.value_type, is_exact=is_exact)
+        return None if each is None else _or_null(lambda items: [each(item) for item in items])
+    if is_exact and pa.types.is_timestamp(kind):
+        return _or_null(_in_utc)
+    if is_exact and (pa.types.is_decimal(kind) or pa.types.is_float32(kind)):
+        return _or_null(lambda number: pa.scalar(number, kind).as_py())
+    return None
+
+
+def _convert_struct(kind: pa.StructType, *, is_exact: bool) -> _Convert:
+    parts = [
+        (field.name, attrgetter(f"f{number}"), _convert(field.type, is_exact=is_exact))
+        for number, field in enumerate(kind)
+    ]
+
+    def convert(record: Any) -> dict[str, Any]:  # noqa: ANN401 - a struct of msgspec's
+        return {
+            name: getter(record) if convert is None else convert(getter(record))
+            for name, getter, convert in parts
+        }
+
+    return _or_null(convert)
+
+
+def _or_null(convert: _Convert) -> _Convert:
+    return lambda value: None if value is None else convert(value)
+
+
+def _in_utc(time: dt.datetime) -> dt.datetime:
+    """A time without a zone is one of UTC."""
+    return time.replace(tzinfo=dt.UTC) if time.tzinfo is None else time.astimezone(dt.UTC)

@@ -1,0 +1,197 @@
+"""The serde protobuf: messages of one type, which a descriptor set defines; in Python dicts.
+
+A message field that is not set is null, as is an ``optional`` one; any other field that is not set
+has its default, as in Protobuf. An enum is the name of its value. ``google.protobuf.Timestamp`` is
+a time. The library is an extra of homeport's and imported only here.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from homeport.config.errors import ConfigError, WireError
+from homeport.config.settings.serde_names import PROTOBUF
+from homeport.container.serde.columns import Columns, reason_of
+from homeport.container.serde.serdes import Serde
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import Descriptor, FieldDescriptor
+    from google.protobuf.message import Message
+
+_TIMESTAMP = "google.protobuf.Timestamp"
+_TYPES = {
+    "CPPTYPE_INT32": pa.int32(),
+    "CPPTYPE_INT64": pa.int64(),
+    "CPPTYPE_UINT32": pa.int64(),
+    "CPPTYPE_UINT64": pa.decimal128(20, 0),
+    "CPPTYPE_DOUBLE": pa.float64(),
+    "CPPTYPE_FLOAT": pa.float32(),
+    "CPPTYPE_BOOL": pa.bool_(),
+    "CPPTYPE_ENUM": pa.string(),
+}
+_Convert = Callable[[Any], Any]
+
+
+def message_class(key: str, path: str, descriptors: bytes, message: str) -> type[Message]:
+    """The class of ``message``, which ``descriptors``, the content of ``path``, define.
+
+    Raises:
+        ConfigError: there is no library for Protobuf, or no such message; the line names ``key``.
+    """
+    try:
+        from google.protobuf import (  # noqa: PLC0415 - an extra: only for a job with protobuf
+            descriptor_pb2,
+            descriptor_pool,
+            message_factory,
+        )
+    except ImportError:
+        raise ConfigError(
+            key,
+            PROTOBUF,
+            "protobuf is not installed",
+            "install homeport[protobuf] for the interpreter of the job's containers",
+        ) from None
+    pool = descriptor_pool.DescriptorPool()
+    try:
+        files = descriptor_pb2.FileDescriptorSet.FromString(descriptors)
+        for file in files.file:
+            pool.Add(file)
+        found = pool.FindMessageTypeByName(message)
+    except Exception as error:  # noqa: BLE001 - whatever the library has against it
+        raise ConfigError(
+            key,
+            path,
+            f"it is no descriptor set with the message {message!r} ({reason_of(error)})",
+            "make it by protoc --include_imports --descriptor_set_out",
+        ) from None
+    made: type[Message] = message_factory.GetMessageClass(found)
+    return made
+
+
+def protobuf_serde(kind: type[Message]) -> Serde:
+    """The serde of messages of ``kind``."""
+    convert = dict_of(kind)
+
+    def to_bytes(value: Any) -> bytes:  # noqa: ANN401 - a user's value
+        data: bytes = message_of(kind, value).SerializeToString()
+        return data
+
+    def from_bytes(data: bytes) -> Any:  # noqa: ANN401 - a user's value
+        try:
+            message = kind.FromString(data)
+        except Exception as error:  # noqa: BLE001 - damaged bytes may raise anything
+            raise WireError(f"not of the serde 'protobuf': {reason_of(error)}") from None
+        return convert(message)
+
+    return Serde(PROTOBUF, to_bytes, from_bytes, columns=lambda: message_columns(kind, from_bytes))
+
+
+def message_columns(kind: type[Message], row: Callable[[bytes], Any]) -> Columns:
+    """How bytes that ``row`` makes dicts of become a column.
+
+    Raises:
+        ValueError: a message holds itself, and so is no column.
+    """
+    column = _message_type(kind.DESCRIPTOR, ())
+    return Columns(column, row, lambda rows: pa.array(rows, column))
+
+
+def message_of(kind: type[Message], value: Any) -> Message:  # noqa: ANN401 - a user's value
+    """The message with the fields of ``value``, a mapping; None is not set.
+
+    Raises:
+        TypeError: the message cannot carry it.
+    """
+    if not isinstance(value, Mapping):
+        raise TypeError(f"the serde 'protobuf' carries a mapping, not {type(value).__name__}")
+    try:
+        return kind(**_without_null(value))
+    except Exception as error:  # noqa: BLE001 - whatever the library has against it
+        name = kind.DESCRIPTOR.full_name
+        raise TypeError(f"the message {name} cannot carry it: {reason_of(error)}") from None
+
+
+def _without_null(value: Any) -> Any:  # noqa: ANN401 - a user's value
+    if isinstance(value, Mapping):
+        return {name: _without_null(part) for name, part in value.items() if part is not None}
+    return [_without_null(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def dict_of(kind: type[Message]) -> _Convert:
+    """From a message to a dict of all its fields."""
+    return _of_message(kind.DESCRIPTOR)
+
+
+def _message_type(descriptor: Descriptor, within: tuple[str, ...]) -> pa.DataType:
+    name = descriptor.full_name
+    if name == _TIMESTAMP:
+        return pa.timestamp("us", "UTC")
+    if name in within:
+        raise ValueError(f"the message {name} holds itself, and so is no column")
+    inside = (*within, name)
+    return pa.struct([(field.name, _field_type(field, inside)) for field in descriptor.fields])
+
+
+def _field_type(field: FieldDescriptor, within: tuple[str, ...]) -> pa.DataType:
+    if _is_map(field):
+        key, value = field.message_type.fields
+        return pa.map_(_single_type(key, within), _single_type(value, within))
+    single = _single_type(field, within)
+    return pa.list_(single) if field.is_repeated else single
+
+
+def _single_type(field: FieldDescriptor, within: tuple[str, ...]) -> pa.DataType:
+    if field.message_type is not None:
+        return _message_type(field.message_type, within)
+    if field.type == field.TYPE_BYTES:
+        return pa.binary()
+    if field.type == field.TYPE_STRING:
+        return pa.string()
+    return next(kind for name, kind in _TYPES.items() if field.cpp_type == getattr(field, name))
+
+
+def _is_map(field: FieldDescriptor) -> bool:
+    return field.message_type is not None and field.message_type.GetOptions().map_entry
+
+
+def _of_message(descriptor: Descriptor) -> _Convert:
+    if descriptor.full_name == _TIMESTAMP:
+        return lambda message: message.ToDatetime(tzinfo=dt.UTC)
+    parts: list[tuple[str, bool, _Convert | None]] = []
+
+    def convert(message: Any) -> dict[str, Any]:  # noqa: ANN401 - of a generated class
+        if not parts:  # a message may hold itself: what it holds is made at the first one
+            parts.extend((f.name, f.has_presence, _of_field(f)) for f in descriptor.fields)
+        found: dict[str, Any] = {}
+        for name, has_presence, part in parts:
+            if has_presence and not message.HasField(name):
+                found[name] = None
+            else:
+                value = getattr(message, name)
+                found[name] = value if part is None else part(value)
+        return found
+
+    return convert
+
+
+def _of_field(field: FieldDescriptor) -> _Convert | None:
+    if _is_map(field):
+        of_value = _of_single(field.message_type.fields[1])
+        return lambda items: {k: v if of_value is None else of_value(v) for k, v in items.items()}
+    each = _of_single(field)
+    if not field.is_repeated:
+        return each
+    return lambda items: [item if each is None else each(item) for item in items]
+
+
+def _of_single(field: FieldDescriptor) -> _Convert | None:
+    if field.message_type is not None:
+        return _of_message(field.message_type)
+    if field.enum_type is not None:
+        names = {value.number: value.name for value in field.enum_type.values}
+        return lambda number: names.get(number, str(number))
+    return None

@@ -1,0 +1,304 @@
+"""Serdes with the wire format of the Confluent Schema Registry: a zero byte, the schema's id, data.
+
+confluent-kafka's own client and (de)serialisers do the work; they are an extra of homeport's and
+imported only here. What the registry does not answer, or refuses, says nothing of a record: it
+fails the container, and no record is dropped for it. An id that the registry does not know does.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from homeport.config.declarations.all_keys import SERIALIZERS_REGISTRY_PROPERTY
+from homeport.config.errors import ConfigError, HomeportError, WireError
+from homeport.config.settings.serde_names import AVRO, JSON, PROTOBUF, SchemaSerde
+from homeport.container.serde.avro_serde import column_type, plain_schema
+from homeport.container.serde.columns import Columns, reason_of
+from homeport.container.serde.json_schema_serde import json_columns, json_schema_serde
+from homeport.container.serde.protobuf_serde import dict_of, message_columns, message_of
+from homeport.container.serde.serdes import Serde, SerdeFailedError
+
+if TYPE_CHECKING:
+    from confluent_kafka.schema_registry import SchemaRegistryClient
+    from google.protobuf.message import Message
+
+_FOR_WRITING = {
+    "auto.register.schemas": bool,
+    "normalize.schemas": bool,
+    "use.latest.version": bool,
+    "use.schema.id": int,
+}
+"""Properties of the serialisers; all others are the client's."""
+_NUMBERS = {"timeout": float, "max.retries": int, "cache.capacity": int}
+_HEADER_BYTES = 5
+_NOT_FOUND = 404
+_Call = Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Whose serde it is: of the keys, or of the values, of a topic."""
+
+    topic: str
+    is_key: bool
+
+
+def registry_serde(
+    entry: SchemaSerde, place: Place, schema: pa.StructType | str | type[Message] | None
+) -> Serde:
+    """The serde of ``entry`` at ``place``.
+
+    ``schema``: the type of json, the text of avro, the class of protobuf. None, which protobuf
+    never has: each record is read by the schema that it was written by, and one is written by the
+    latest version of the subject.
+
+    Raises:
+        ConfigError: confluent-kafka cannot be used so; the line names the key.
+    """
+    try:
+        return _Registry(entry, place).serde(schema)
+    except ImportError as error:
+        raise ConfigError(
+            SERIALIZERS_REGISTRY_PROPERTY.named(entry.name, "url"),
+            entry.registry["url"],
+            f"a package of the registry's client is not installed ({reason_of(error)})",
+            "install homeport[schema-registry] for the interpreter of the job's containers",
+        ) from None
+
+
+class _Registry:
+    """The client of one registry, and what it takes to read and write at one place."""
+
+    def __init__(self, entry: SchemaSerde, place: Place) -> None:
+        from confluent_kafka.schema_registry import (  # noqa: PLC0415 - only for a job with a registry
+            SchemaRegistryClient,
+            topic_subject_name_strategy,
+        )
+        from confluent_kafka.serialization import (  # noqa: PLC0415 - as above
+            MessageField,
+            SerializationContext,
+        )
+
+        self._entry = entry
+        self._subject = f"{place.topic}-{'key' if place.is_key else 'value'}"
+        self._reading = {"subject.name.strategy": topic_subject_name_strategy}
+        self._writing = self._reading | _typed(entry, _FOR_WRITING)
+        own = {k: v for k, v in entry.registry.items() if k not in _FOR_WRITING}
+        try:
+            self._client: SchemaRegistryClient = SchemaRegistryClient(
+                {**own, **_typed(replace(entry, registry=own), _NUMBERS)}
+            )
+        except (ValueError, TypeError) as error:
+            raise ConfigError(
+                SERIALIZERS_REGISTRY_PROPERTY.named(entry.name, "url"),
+                entry.registry["url"],
+                f"the registry's client does not take its properties ({reason_of(error)})",
+                "correct them",
+            ) from None
+        field = MessageField.KEY if place.is_key else MessageField.VALUE
+        self._context = SerializationContext(place.topic, field)
+
+    def serde(self, schema: Any) -> Serde:  # noqa: ANN401 - one of the kinds of registry_serde
+        """As ``registry_serde``."""
+        if self._entry.kind == JSON:
+            return self._json(schema)
+        return self._avro(schema) if self._entry.kind == AVRO else self._protobuf(schema)
+
+    def _json(self, kind: pa.StructType | None) -> Serde:
+        from confluent_kafka.schema_registry.json_schema import (  # noqa: PLC0415 - as above
+            JSONDeserializer,
+            JSONSerializer,
+        )
+
+        written = None if kind is None else json.dumps(_json_schema(kind, self._entry.name))
+        read = JSONDeserializer(None, schema_registry_client=self._client, conf=self._reading)
+        serializer = self._lazily(
+            lambda conf: JSONSerializer(written, self._client, conf=conf), written
+        )
+        if kind is None:
+            return self._made(serializer, self._reader(read), None)
+        plain = json_schema_serde(kind)
+
+        def columns() -> Columns:
+            inner = json_columns(kind)
+            return replace(inner, row=self._reader(read, lambda _, data: inner.row(data)))
+
+        return self._made(
+            serializer, self._reader(read, lambda _, data: plain.from_bytes(data)), columns
+        )
+
+    def _avro(self, schema: str | None) -> Serde:
+        from confluent_kafka.schema_registry.avro import (  # noqa: PLC0415 - as above
+            AvroDeserializer,
+            AvroSerializer,
+        )
+
+        serializer = self._lazily(
+            lambda conf: AvroSerializer(self._client, schema, conf=conf), schema
+        )
+        read = AvroDeserializer(self._client, schema, conf=self._reading)
+
+        def columns() -> Columns:
+            plain = plain_schema(json.loads(schema or self._latest()))
+            kind = column_type(plain)
+            resolved = AvroDeserializer(self._client, json.dumps(plain), conf=self._reading)
+            return Columns(kind, self._reader(resolved), lambda rows: pa.array(rows, kind))
+
+        return self._made(serializer, self._reader(read), columns)
+
+    def _protobuf(self, kind: type[Message]) -> Serde:
+        from confluent_kafka.schema_registry.protobuf import (  # noqa: PLC0415 - as above
+            ProtobufDeserializer,
+            ProtobufSerializer,
+        )
+
+        convert = dict_of(kind)
+        serializer = self._lazily(
+            lambda conf: ProtobufSerializer(kind, self._client, conf=conf), kind
+        )
+        conf = self._reading | {"use.deprecated.format": False}
+        read = ProtobufDeserializer(kind, conf=conf, schema_registry_client=self._client)
+        reader = self._reader(read, lambda message, _: convert(message))
+        return self._made(
+            lambda value, context: serializer(message_of(kind, value), context),
+            reader,
+            lambda: message_columns(kind, reader),
+        )
+
+    def _lazily(self, make: Callable[[dict[str, Any]], _Call], schema: object) -> _Call:
+        """A serialiser that is made when something is written: an input needs none."""
+
+        @functools.cache
+        def made() -> _Call:
+            conf = dict(self._writing)
+            if schema is None:
+                conf = {"auto.register.schemas": False, "use.latest.version": True} | conf
+            if self._entry.kind == PROTOBUF:
+                conf["use.deprecated.format"] = False
+            return make(conf)
+
+        def write(value: Any, context: Any) -> Any:  # noqa: ANN401 - a user's value
+            return made()(value, context)
+
+        return write
+
+    def _made(
+        self, write: _Call, read: Callable[[bytes], Any], columns: Callable[[], Columns] | None
+    ) -> Serde:
+        def to_bytes(value: Any) -> bytes:  # noqa: ANN401 - a user's value
+            try:
+                data: bytes = write(value, self._context)
+            except Exception as error:  # the library's serdes have no common error
+                if (failure := self._failure(error)) is not None:
+                    raise failure from error
+                raise TypeError(
+                    f"the schema of the serde {self._entry.name!r} cannot carry it: "
+                    f"{reason_of(error)}"
+                ) from None
+            return data
+
+        return Serde(self._entry.kind, to_bytes, read, columns=columns)
+
+    def _reader(
+        self, deserialize: _Call, then: Callable[[Any, bytes], Any] = lambda value, _: value
+    ) -> Callable[[bytes], Any]:
+        """From bytes to what ``then`` makes of the value and of the bytes behind the header."""
+
+        def read(data: bytes) -> Any:  # noqa: ANN401 - a user's value
+            try:
+                return then(deserialize(data, self._context), data[_HEADER_BYTES:])
+            except Exception as error:  # the library's serdes have no common error
+                if (failure := self._failure(error)) is not None:
+                    raise failure from error
+                raise WireError(
+                    f"not of the serde {self._entry.name!r}: {data[:80]!r} ({reason_of(error)})"
+                ) from None
+
+        return read
+
+    def _latest(self) -> str:
+        """The latest schema of the subject.
+
+        Raises:
+            ConfigError: the registry has none.
+            SerdeFailedError: it does not say.
+        """
+        try:
+            text = self._client.get_latest_version(self._subject).schema.schema_str
+        except Exception as error:  # whatever the client has against it
+            if (failure := self._failure(error)) is not None:
+                raise failure from error
+            raise ConfigError(
+                self._entry.schema_key,
+                None,
+                f"the registry says no latest schema of {self._subject} ({reason_of(error)})",
+                "give the schema by which its values are to be read",
+            ) from None
+        return str(text)
+
+    def _failure(self, error: BaseException) -> HomeportError | None:
+        """The failure where ``error`` is one of the registry, and none of the data."""
+        for cause in _causes(error):
+            status = getattr(cause, "http_status_code", None)
+            is_of_network = type(cause).__module__.partition(".")[0] in {"httpx", "httpx2"}
+            if is_of_network or (status is not None and status != _NOT_FOUND):
+                url = SERIALIZERS_REGISTRY_PROPERTY.named(self._entry.name, "url")
+                return SerdeFailedError(f"the Schema Registry of {url} failed: {reason_of(cause)}")
+        return None
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _typed(entry: SchemaSerde, types: Mapping[str, type]) -> dict[str, Any]:
+    """Those of the properties that ``types`` names, as values of these types."""
+    found: dict[str, Any] = {}
+    for name, kind in types.items():
+        text = entry.registry.get(name)
+        if text is None:
+            continue
+        try:
+            found[name] = {"true": True, "false": False}[text] if kind is bool else kind(text)
+        except (KeyError, ValueError):
+            expected = "true or false" if kind is bool else "a number"
+            raise ConfigError(
+                SERIALIZERS_REGISTRY_PROPERTY.named(entry.name, name),
+                text,
+                f"it must be {expected}",
+                f"write {expected}",
+            ) from None
+    return found
+
+
+_JSON_TYPES: tuple[tuple[Callable[[pa.DataType], bool], dict[str, Any]], ...] = (
+    (pa.types.is_integer, {"type": "integer"}),
+    (pa.types.is_floating, {"type": "number"}),
+    (pa.types.is_boolean, {"type": "boolean"}),
+    (pa.types.is_date, {"type": "string", "format": "date"}),
+    (pa.types.is_timestamp, {"type": "string", "format": "date-time"}),
+    (pa.types.is_string, {"type": "string"}),
+    (pa.types.is_binary, {"type": "string", "contentEncoding": "base64"}),
+    (pa.types.is_decimal, {"type": ["string", "number"]}),
+)
+
+
+def _json_schema(kind: pa.DataType, title: str = "") -> dict[str, Any]:
+    """The JSON Schema of values of ``kind``, each field of which may be missing or null."""
+    if pa.types.is_struct(kind):
+        fields = {f.name: {"oneOf": [{"type": "null"}, _json_schema(f.type)]} for f in kind}
+        named = {"title": title} if title else {}
+        return {**named, "type": "object", "properties": fields}
+    if pa.types.is_list(kind):
+        return {"type": "array", "items": _json_schema(kind.value_type)}
+    if pa.types.is_map(kind):
+        return {"type": "object", "additionalProperties": _json_schema(kind.item_type)}
+    return next(schema for is_kind, schema in _JSON_TYPES if is_kind(kind))

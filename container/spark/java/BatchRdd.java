@@ -1,0 +1,82 @@
+package homeport.spark;
+
+import java.io.Serializable;
+import java.util.Arrays;
+import org.apache.spark.Partition;
+import org.apache.spark.SparkContext;
+import org.apache.spark.TaskContext;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.execution.arrow.ArrowConverters$;
+import org.apache.spark.sql.types.StructType;
+import scala.collection.Iterator;
+import scala.collection.immutable.Nil$;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.reflect.ClassTag$;
+
+/** The rows of the batch that is at work, whichever that is. */
+final class BatchRdd extends RDD {
+    private final long source;
+    private final int partitionCount;
+    private final StructType schema;
+    private final String timeZone;
+    private final boolean hasLargeTypes;
+
+    BatchRdd(
+            SparkContext context,
+            long source,
+            int partitionCount,
+            StructType schema,
+            String timeZone,
+            boolean hasLargeTypes) {
+        super(context, (Seq) Nil$.MODULE$, ClassTag$.MODULE$.apply(InternalRow.class));
+        this.source = source;
+        this.partitionCount = partitionCount;
+        this.schema = schema;
+        this.timeZone = timeZone;
+        this.hasLargeTypes = hasLargeTypes;
+    }
+
+    public Iterator compute(Partition partition, TaskContext context) {
+        byte[][] batches = Batches.of(source, partition.index());
+        Iterator found = CollectionConverters.asScala(Arrays.asList((Object[]) batches).iterator());
+        return ArrowConverters$.MODULE$.fromBatchIterator(
+                found, schema, timeZone, true, hasLargeTypes, context);
+    }
+
+    public Partition[] getPartitions() {
+        Batches.touch(source);
+        Partition[] all = new Partition[partitionCount];
+        for (int index = 0; index < partitionCount; index++) {
+            all[index] = new Numbered(index);
+        }
+        return all;
+    }
+
+    /** One partition. */
+    static final class Numbered implements Partition, Serializable {
+        private final int index;
+
+        Numbered(int index) {
+            this.index = index;
+        }
+
+        public int index() {
+            return index;
+        }
+
+        public int hashCode() {
+            return index;
+        }
+
+        public boolean equals(Object other) {
+            return other instanceof Numbered && ((Numbered) other).index == index;
+        }
+
+        /** Scala's compiler adds it, and Janino misses it. */
+        public boolean org$apache$spark$Partition$$super$equals(Object other) {
+            return this == other;
+        }
+    }
+}

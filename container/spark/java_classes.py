@@ -1,0 +1,143 @@
+"""The Java classes of ``container/spark/java``, made ready for Spark's JVM.
+
+``python -m homeport.container.spark.java_classes FOLDER``: afterwards the folder has them as one
+jar, named by their sources. They are compiled by Janino, which Spark has for its own code, so a
+Java without a compiler is enough, and nothing is downloaded. The jar is bound to this pyspark and
+to no place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import logging
+import os
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from homeport.config.errors import HomeportError
+from homeport.container.spark.jvm import JVM_FLAGS, java_of_host, made_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOG = logging.getLogger(__name__)
+
+_SOURCES = Path(__file__).parent / "java"
+_DATE = (1980, 1, 1, 0, 0, 0)
+"""Of each entry, so that the same sources make the same jar."""
+
+
+def jar_name() -> str:
+    """Of the jar that has these sources' classes, compiled against the pyspark of this environment.
+
+    An upgraded pyspark has another one: Java would find out at a batch only what no longer fits.
+    """
+    digest = hashlib.sha256(_pyspark_version().encode())
+    for source in _sources():
+        digest.update(f"{source.name}\n".encode() + source.read_bytes())
+    return f"homeport-spark-{digest.hexdigest()[:16]}.jar"
+
+
+def _pyspark_version() -> str:
+    try:
+        return importlib.metadata.version("pyspark")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def load(session: SparkSession, made: Path | None = None) -> bool:
+    """Whether Spark's JVM has the classes now; ``made``: where the jar is, by default as set up."""
+    jar = (made or made_folder()) / jar_name()
+    if not jar.is_file():
+        return False
+    jvm: Any = session._jvm  # noqa: SLF001 - pyspark's only way to the JVM
+    jvm.PythonSQLUtils.addJarToCurrentClassLoader(jar.absolute().as_uri())
+    return True
+
+
+def make(folder: Path) -> Path:
+    """The jar, in ``folder``; made if it is not there.
+
+    Raises:
+        HomeportError: there is no Java, no pyspark, or a source is wrong.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    jar = folder / jar_name()
+    if jar.is_file():
+        return jar
+    with tempfile.TemporaryDirectory(prefix=".partial-", dir=folder) as name:
+        classes, partial = Path(name) / "classes", Path(name) / "jar"
+        classes.mkdir()
+        _compile(classes)
+        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in sorted(classes.rglob("*.class")):
+                entry = zipfile.ZipInfo(path.relative_to(classes).as_posix(), _DATE)
+                archive.writestr(entry, path.read_bytes())
+        for former in folder.glob("homeport-spark-*.jar"):
+            former.unlink()
+        partial.replace(jar)
+    return jar
+
+
+def _sources() -> list[Path]:
+    return sorted(_SOURCES.glob("*.java"))
+
+
+def _compile(target: Path) -> None:
+    """Janino has written the classes below ``target``."""
+    from py4j.java_gateway import JavaGateway  # noqa: PLC0415 - only where classes are made
+    from py4j.protocol import Py4JError, Py4JJavaError  # noqa: PLC0415 - as above
+
+    spec = importlib.util.find_spec("pyspark")
+    java = java_of_host()
+    if spec is None or not spec.submodule_search_locations or java is None:
+        raise HomeportError("pyspark or Java is missing: install both, or let JAVA_HOME name one")
+    jars = Path(spec.submodule_search_locations[0]) / "jars"
+    used = sorted(jars.glob("*.jar"))
+    try:
+        gateway = JavaGateway.launch_gateway(
+            jarpath=str(next(jars.glob("py4j-*.jar"))),
+            classpath=os.pathsep.join(map(str, used)),
+            javaopts=JVM_FLAGS.split(),
+            java_path=java,
+            die_on_exit=True,
+            enable_auth=True,
+        )
+    except Py4JError as error:
+        raise HomeportError(f"Java does not start for Spark's classes: {error}") from None
+    try:
+        compiler = gateway.jvm.org.codehaus.janino.Compiler()
+        compiler.setDestinationDirectory(_files(gateway, [target])[0], False)  # noqa: FBT003 - Java's
+        compiler.setClassPath(_files(gateway, used))
+        compiler.compile(_files(gateway, _sources()))
+    except Py4JJavaError as error:
+        reason = error.java_exception.getMessage()
+        raise HomeportError(f"Spark's Java classes do not compile: {reason}") from None
+    finally:
+        gateway.shutdown()
+
+
+def _files(gateway: Any, paths: list[Path]) -> Any:  # noqa: ANN401 - objects of Java
+    files = gateway.new_array(gateway.jvm.java.io.File, len(paths))
+    for index, path in enumerate(paths):
+        files[index] = gateway.jvm.java.io.File(str(path))
+    return files
+
+
+def main() -> int:
+    """See the module; the exit code."""
+    try:
+        make(Path(sys.argv[1]).absolute())
+    except (HomeportError, OSError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

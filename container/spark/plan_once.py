@@ -1,0 +1,303 @@
+"""Plans that Spark makes once, for a schema of its input, and runs on each next batch.
+
+To plan a query costs Spark a hundred times what a small batch costs it to run. So the pipeline's
+function gets frames over "the batch that is at work", once, and what it returns is planned once.
+The Java classes (``java/Plans.java``) hold those frames and plans, and one connection takes batches
+in and rows out. Where a plan would give a later batch other rows than a new plan
+(``java/Soundness.java``), it is used for its first batch alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+import socket
+import struct
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from homeport.container.spark import java_classes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+_LOG = logging.getLogger(__name__)
+
+_LOAD, _RUN, _UNLOAD, _LOADED = 1, 2, 3, 4
+_FAILED = -1
+_SECRET_BYTES = 32
+_ONE_PARTITION_ROWS = 5_000
+"""Up to so many one core is done sooner than the scheduler has dealt them to several."""
+_SMALL_BYTES = 64 * 1024
+_PLANS = 16
+"""At most: each is a schema that the input had. The one made first goes."""
+_numbers = count(1)
+"""Of sources and plans; a process has one JVM."""
+
+Tables = Mapping[str, pa.Table]
+Function = Callable[[Mapping[str, "DataFrame"]], "DataFrame"]
+_Key = tuple[tuple[tuple[str, pa.Schema], ...], int]
+
+
+@dataclass(frozen=True)
+class _Source:
+    """An input: its number in the JVM, and the schema of Arrow's that Spark reads."""
+
+    number: int
+    schema: pa.Schema
+    frame: DataFrame
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """``output``: the schema of its rows."""
+
+    number: int
+    sources: Mapping[str, _Source]
+    output: pa.Schema
+
+
+class PlanOnce:
+    """Runs a pipeline's function over batches, planned once where that is sound. For one thread.
+
+    Inputs are named; a pipeline with one input has one name.
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        """The JVM has our classes, see ``connect``."""
+        jvm: Any = session._jvm  # noqa: SLF001 - pyspark's only way to the JVM
+        self._session = session
+        self._java: Any = jvm.homeport.spark.Plans(session._jsparkSession)  # noqa: SLF001 - as above
+        secret = secrets.token_bytes(_SECRET_BYTES)
+        port = self._java.serve(secret)
+        self._socket = socket.create_connection(("127.0.0.1", port))
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.sendall(secret)
+        self._answers = self._socket.makefile("rb")
+        weakref.finalize(self, _close, self._answers, self._socket)
+        self._cores = session.sparkContext.defaultParallelism
+        self._plans: dict[_Key, _Plan | None] = {}
+
+    @staticmethod
+    def connect(session: SparkSession, made: Path | None = None) -> PlanOnce | None:
+        """None where this environment has not got the classes; the log has a line then.
+
+        ``made``: the folder that has them, by default as set up.
+        """
+        if not java_classes.load(session, made):
+            _LOG.warning(
+                "Spark plans each batch: this environment has no %s; the set-up makes it, or "
+                "python -m homeport.container.spark.java_classes FOLDER in <prefix>/share/homeport",
+                java_classes.jar_name(),
+            )
+            return None
+        return PlanOnce(session)
+
+    @property
+    def has_plans(self) -> bool:
+        """Whether any plan so far lasts."""
+        return any(plan is not None for plan in self._plans.values())
+
+    def run(self, tables: Tables, function: Function) -> pa.Table | None:
+        """The rows that ``function`` makes of ``tables``; None where each batch needs its own plan.
+
+        ``function`` is called where no plan is there: once for each schema, and once more for large
+        batches where Spark has several cores.
+        """
+        rows = sum(table.num_rows for table in tables.values())
+        partitions = self._cores if rows > _ONE_PARTITION_ROWS else 1
+        key = (tuple((name, table.schema) for name, table in tables.items()), partitions)
+        if key not in self._plans:
+            return self._first(key, tables, function)
+        plan = self._plans[key]
+        if plan is None:
+            return None
+        try:
+            return self._run(plan, tables, partitions)
+        except ConnectionError:
+            raise  # with all plans
+        except Exception:  # whatever it is: what a failed run leaves in its plan is not known
+            self._forget(key)
+            raise
+
+    def _first(self, key: _Key, tables: Tables, function: Function) -> pa.Table:
+        partitions, number = key[1], next(_numbers)
+        sources = {n: self._source(t.schema, partitions) for n, t in tables.items()}
+        try:
+            # A function that looks at rows itself, as with count(), finds this batch.
+            loads = self._loads(sources, tables, partitions)
+            self._answer([*loads, struct.pack(">iq", _LOADED, 0)])
+            frame = function({name: source.frame for name, source in sources.items()})
+            reason = self._keep(number, frame, sources)
+            if reason is None:
+                plan = _Plan(number, sources, _output(frame))
+                table = self._run(plan, tables, partitions)
+            else:
+                large = f" of more than {_ONE_PARTITION_ROWS} rows" if partitions > 1 else ""
+                _LOG.warning("Spark plans each batch%s: %s", large, reason)
+                table = frame.toArrow()
+        except ConnectionError:
+            raise  # with all plans
+        except BaseException:  # whatever it is: nothing of it may stay in the JVM
+            self._drop(number, sources)
+            raise
+        if reason is None:
+            self._plans[key] = plan
+        else:
+            self._plans[key] = None
+            self._drop(number, sources)
+        while len(self._plans) > _PLANS:
+            self._forget(next(iter(self._plans)))
+        return table
+
+    def _keep(self, number: int, frame: DataFrame, sources: Mapping[str, _Source]) -> str | None:
+        gateway: Any = self._session.sparkContext._gateway  # noqa: SLF001 - pyspark's only way to it
+        numbers = gateway.new_array(gateway.jvm.long, len(sources))
+        for index, source in enumerate(sources.values()):
+            numbers[index] = source.number
+        reason: str | None = self._java.keep(number, frame._jdf, numbers)  # noqa: SLF001 - as above
+        return reason
+
+    def _forget(self, key: _Key) -> None:
+        plan = self._plans.pop(key)
+        if plan is not None:
+            self._drop(plan.number, plan.sources)
+
+    def _drop(self, number: int, sources: Mapping[str, _Source]) -> None:
+        """Neither the plan of that number nor its sources are in the JVM."""
+        self._java.drop(number)
+        for source in sources.values():
+            self._java.forget(source.number)
+
+    def _source(self, schema: pa.Schema, partitions: int) -> _Source:
+        """As pyspark's ``createDataFrame`` makes it of a table."""
+        from pyspark.sql.classic.dataframe import DataFrame  # noqa: PLC0415 - pyspark is there by now
+        from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema  # noqa: PLC0415 - as above
+        from pyspark.sql.types import StructType  # noqa: PLC0415 - as above
+
+        conf = self._session.conf
+        without_zone = conf.get("spark.sql.timestampType") == "TIMESTAMP_NTZ"
+        large = conf.get("spark.sql.execution.arrow.useLargeVarTypes") == "true"
+        struct = StructType()
+        for field in schema:
+            struct.add(field.name, from_arrow_type(field.type, without_zone), field.nullable)
+        number = next(_numbers)
+        frame = DataFrame(self._java.frame(number, partitions, struct.json()), self._session)
+        read = to_arrow_schema(
+            struct,
+            error_on_duplicated_field_names_in_struct=True,
+            timezone="UTC",
+            prefers_large_types=large,
+        )
+        return _Source(number, read, frame)
+
+    def _converted(self, source: _Source, table: pa.Table) -> pa.Table:
+        if table.schema.equals(source.schema):
+            return table
+        from pyspark.sql.pandas.types import (  # noqa: PLC0415 - as above
+            _check_arrow_table_timestamps_localize,
+        )
+
+        zone = self._session.conf.get("spark.sql.session.timeZone")
+        local = _check_arrow_table_timestamps_localize(table, source.frame.schema, True, zone)  # noqa: FBT003 - pyspark's
+        return local.cast(source.schema)
+
+    def _loads(
+        self, sources: Mapping[str, _Source], tables: Tables, partitions: int
+    ) -> list[bytes | memoryview]:
+        """What makes ``tables`` the batch that is at work."""
+        parts: list[bytes | memoryview] = []
+        for name, source in sources.items():
+            table = self._converted(source, tables[name])
+            size = max(1, -(-table.num_rows // partitions))
+            parts.append(struct.pack(">iqi", _LOAD, source.number, partitions))
+            for index in range(partitions):
+                batches = table.slice(index * size, size).to_batches()
+                parts.append(struct.pack(">i", len(batches)))
+                for batch in batches:
+                    message = memoryview(batch.serialize())
+                    parts += [struct.pack(">i", len(message)), message]
+        return parts
+
+    def _run(self, plan: _Plan, tables: Tables, partitions: int) -> pa.Table:
+        orders = self._loads(plan.sources, tables, partitions)
+        orders.append(struct.pack(">iq", _RUN, plan.number))
+        orders += [struct.pack(">iq", _UNLOAD, s.number) for s in plan.sources.values()]
+        batches = [pa.ipc.read_record_batch(p, plan.output) for p in self._answer(orders)]
+        return pa.Table.from_batches(batches, plan.output)
+
+    def _answer(self, orders: list[bytes | memoryview]) -> list[pa.Buffer]:
+        """What the JVM answers to ``orders``, the last of which has an answer.
+
+        Where that is not read to its end there is no connection any more, so that no later batch
+        gets what is left of it.
+        """
+        try:
+            self._send(orders)
+            count = self._int()
+            parts = [self._read(self._int()) for _ in range(count)]
+        except BaseException:  # whatever it is, the order to stop too: the answer is read in part
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+            raise
+        if count == _FAILED:
+            self._java.rethrow()
+        return parts
+
+    def _send(self, parts: list[bytes | memoryview]) -> None:
+        try:
+            if sum(map(len, parts)) <= _SMALL_BYTES:
+                self._socket.sendall(b"".join(parts))
+            else:
+                for part in parts:
+                    self._socket.sendall(part)
+        except OSError as error:
+            raise _gone() from error
+
+    def _int(self) -> int:
+        return int.from_bytes(self._read(4), "big", signed=True)
+
+    def _read(self, size: int) -> pa.Buffer:
+        buffer = pa.allocate_buffer(size)
+        view = memoryview(buffer).cast("B")
+        done = 0
+        while done < size:
+            try:
+                got = self._answers.readinto(view[done:])
+            except OSError as error:
+                raise _gone() from error
+            if not got:
+                raise _gone()
+            done += got
+        return buffer
+
+
+def _output(frame: DataFrame) -> pa.Schema:
+    """As pyspark's ``toArrow`` has it."""
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - pyspark is there by now
+
+    large = frame.sparkSession.conf.get("spark.sql.execution.arrow.useLargeVarTypes") == "true"
+    return to_arrow_schema(
+        frame.schema,
+        error_on_duplicated_field_names_in_struct=True,
+        timezone="UTC",
+        prefers_large_types=large,
+    )
+
+
+def _gone() -> ConnectionError:
+    return ConnectionError("Spark's JVM ended while it had a batch; its lines are above")
+
+
+def _close(*opened: Any) -> None:  # noqa: ANN401 - a socket and its reader
+    for one in opened:
+        with contextlib.suppress(OSError):
+            one.close()

@@ -1,0 +1,106 @@
+"""The text of ``task.pipeline.sql``: where it comes from, and one column more in it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+
+from homeport.config.errors import ConfigError
+from homeport.config.settings.pipeline_section import SQL_FILE
+
+_TOKEN = re.compile(
+    r"""
+      (?P<skipped> \s+ | --[^\n]* | /\*.*?\*/ )
+    | (?P<quoted> '(?:\\.|[^'\\])*' | "(?:\\.|[^"\\])*" | `(?:``|[^`])*` )
+    | (?P<word> \w+ )
+    | (?P<other> . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def load_sql(key: str, value: str) -> str:
+    """The statement that ``value`` is, or that the file of the package holds which it names.
+
+    The package is searched as for modules. A semicolon at the end is left out.
+
+    Raises:
+        ConfigError: there is no such file, it is no text, or there is no statement.
+    """
+    text = _file_text(key, value) if value.startswith(SQL_FILE) else value
+    statement = text.strip().removesuffix(";").strip()
+    if not any(kind != "skipped" for kind, _, _ in _tokens(statement)):
+        raise ConfigError(key, value, "there is no statement in it", "write one SELECT")
+    return statement
+
+
+def _file_text(key: str, value: str) -> str:
+    name = value.removeprefix(SQL_FILE).strip()
+    path = PurePosixPath(name)
+    if not name or path.is_absolute() or ".." in path.parts:
+        raise ConfigError(
+            key,
+            value,
+            "it must name a file of the job's package",
+            "write the file's path in the package, such as file:totals.sql",
+        )
+    try:
+        data = next(filter(None, (_found(Path(folder), path) for folder in sys.path)), None)
+        if data is not None:
+            return data.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError, zipfile.BadZipFile) as error:
+        raise ConfigError(
+            key, value, f"the file cannot be read ({error})", "write it in UTF-8"
+        ) from None
+    raise ConfigError(
+        key,
+        value,
+        f"there is no file {name!r} in the job's package",
+        "see that it is in yarn.package.path, and not empty",
+    )
+
+
+def _found(folder: Path, path: PurePosixPath) -> bytes | None:
+    """What the file holds in that folder or zip, either of which may be a package."""
+    if (folder / path).is_file():
+        return (folder / path).read_bytes()
+    if folder.suffix == ".zip" and folder.is_file():
+        with zipfile.ZipFile(folder) as archive, contextlib.suppress(KeyError):
+            return archive.read(str(path))
+    return None
+
+
+def with_columns(statement: str, names: Sequence[str]) -> str | None:
+    """``statement`` with ``names`` before what its outermost SELECT has; None where it has none.
+
+    Whether it means the same for all else, only Spark's analysis of both says.
+    """
+    is_open = False
+    depth = 0
+    for kind, text, start in _tokens(statement):
+        if is_open and kind != "skipped":
+            return f"{statement[:start]}{', '.join(names)}, {statement[start:]}"
+        depth += (text == "(") - (text == ")")
+        is_open = is_open or (depth == 0 and kind == "word" and text.upper() == "SELECT")
+    return None
+
+
+def mentioned(statement: str, names: Iterable[str]) -> list[str]:
+    """Those of ``names`` that may be tables of ``statement``: all that are, and perhaps more."""
+    lowered = statement.lower()
+    return [name for name in names if name.lower().replace("`", "``") in lowered]
+
+
+def quoted(name: str) -> str:
+    """``name`` as an identifier of SQL, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _tokens(statement: str) -> Iterator[tuple[str, str, int]]:
+    """(kind, text, where it begins) of each piece."""
+    for match in _TOKEN.finditer(statement):
+        yield match.lastgroup or "", match.group(), match.start()

@@ -1,0 +1,39 @@
+"""ManualClock: the clocks of the process under test, which stand still until a test moves them."""
+
+from __future__ import annotations
+
+from homeport.container.progress.clock_reading import ClockReading
+
+_NS_PER_MS = 1_000_000
+_READING_NS = 100
+
+
+class ManualClock:
+    """Starts at ``start_ms`` since 1970, and goes on by ``move`` alone.
+
+    But for a tenth of a microsecond at each reading of ``seconds``: what is due at a moment is due
+    once the clock is there, whatever the rounding of binary fractions says.
+    """
+
+    def __init__(self, start_ms: int) -> None:
+        self._start_ms = start_ms
+        self._moved_ms = 0
+        self._read_ns = 0
+
+    @property
+    def now_ms(self) -> int:
+        """Milliseconds since 1970."""
+        return self._start_ms + self._moved_ms
+
+    def seconds(self) -> float:
+        """Seconds that never go back."""
+        self._read_ns += _READING_NS
+        return (self._moved_ms * _NS_PER_MS + self._read_ns) / 1e9
+
+    def reading(self) -> ClockReading:
+        """What the machine's clocks say."""
+        return ClockReading(self.now_ms, "memory", self._moved_ms)
+
+    def move(self, ms: int) -> None:
+        """It is ``ms`` later."""
+        self._moved_ms += ms

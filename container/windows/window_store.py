@@ -1,0 +1,183 @@
+"""WindowStore: windows in a store of the task's, in the order in which they end.
+
+Entries, where times are fifteen digits:
+
+* ``w/<end>/<start>/<key>``: the aggregate of one window;
+* ``k/<length of key>/<key>/<start>``: the end of a session, so that a key finds its own;
+* ``t/`` how far event time has come, ``t/<source>`` the newest time of a source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from homeport.container.api import KeyValueStore
+
+_FORMS: tuple[Callable[[int], Any], ...] = (int, float, str, lambda time_ms: b"%d" % time_ms)
+"""How a store that carries only numbers, text or bytes can carry a time; int() reads them all."""
+
+
+_KEYS = 100_000
+"""Whose sessions are known, at most; those that were read longest ago are forgotten first."""
+
+
+class Place(NamedTuple):
+    """One window of one key."""
+
+    end_ms: int
+    start_ms: int
+    key: str
+
+
+class WindowStore:
+    """The windows of one task. Aggregates are what the store's message serde carries.
+
+    Args:
+        name: of the store, for errors.
+        store: with keys of the serde string.
+        has_sessions: whether windows are found by their keys too.
+    """
+
+    def __init__(self, name: str, store: KeyValueStore, *, has_sessions: bool) -> None:
+        self._name = name
+        self._store = store
+        self._has_sessions = has_sessions
+        self._known: dict[str, list[Place]] = {}
+        self._form: Callable[[int], Any] | None = None
+
+    # -- aggregates
+
+    def get(self, place: Place) -> Any | None:  # noqa: ANN401 - a user's value
+        """The aggregate of one window, None where there is none."""
+        return self._store.get(_entry(place))
+
+    def get_all(self, places: Iterable[Place]) -> dict[Place, Any]:
+        """Those of ``places`` that have an aggregate."""
+        entries = {_entry(place): place for place in places}
+        return {entries[e]: value for e, value in self._store.get_all(entries).items()}
+
+    def put_all(self, windows: Mapping[Place, Any]) -> None:
+        """Each window has its aggregate; TypeError where the store cannot carry one."""
+        self._store.put_all({_entry(place): value for place, value in windows.items()})
+        if self._has_sessions:
+            for place in windows:
+                self._put_time(_session(place), place.end_ms)
+                known = self._known.get(place.key)
+                if known is not None:
+                    others = [p for p in known if p.start_ms != place.start_ms]
+                    self._known[place.key] = sorted([*others, place], key=_start_of)
+
+    def delete_all(self, places: Iterable[Place]) -> None:
+        """None of the windows is there."""
+        gone = list(places)
+        self._store.delete_all(map(_entry, gone))
+        if self._has_sessions:
+            self._store.delete_all(map(_session, gone))
+            for place in gone:
+                known = self._known.get(place.key, [])
+                if place in known:
+                    known.remove(place)
+
+    def ending(self, first_ms: int, last_ms: int) -> list[tuple[Place, Any]]:
+        """The windows whose end is one of these or between, in the order of their ends."""
+        found = self._store.range(f"w/{_digits(first_ms)}", f"w/{_digits(last_ms + 1)}")
+        with found as pairs:
+            return [(_place(entry), value) for entry, value in pairs]
+
+    def ends(self) -> Iterator[int]:
+        """The ends of all windows, each once, in their order."""
+        end_ms = self._first_end(0)
+        while end_ms is not None:
+            yield end_ms
+            end_ms = self._first_end(end_ms + 1)
+
+    def _first_end(self, from_ms: int) -> int | None:
+        with self._store.range(f"w/{_digits(from_ms)}", "w0") as pairs:
+            entry = next((entry for entry, _ in pairs), None)
+        return None if entry is None else _place(entry).end_ms
+
+    def sessions(self, key: str) -> list[Place]:
+        """The sessions of ``key``, in the order of their starts.
+
+        Those of keys that were read lately are known: a scan costs more than all else of a record.
+        """
+        known = self._known.pop(key, None)
+        if known is None:
+            prefix = _own(key)
+            with self._store.prefix(prefix) as pairs:
+                known = [Place(int(end), int(entry[len(prefix) :]), key) for entry, end in pairs]
+            if len(self._known) >= _KEYS:
+                del self._known[next(iter(self._known))]
+        self._known[key] = known
+        return list(known)
+
+    # -- times
+
+    def reached(self) -> int | None:
+        """How far event time had come."""
+        return self._time("t/")
+
+    def put_reached(self, time_ms: int) -> None:
+        """That far it has come."""
+        self._put_time("t/", time_ms)
+
+    def newest(self, sources: Iterable[Hashable]) -> Iterator[tuple[Hashable, int]]:
+        """(source, newest time) of each that had one."""
+        for source in sources:
+            found = self._time(_source(source))
+            if found is not None:
+                yield source, found
+
+    def put_newest(self, source: Hashable, time_ms: int) -> None:
+        """That is the newest time of ``source``."""
+        self._put_time(_source(source), time_ms)
+
+    def _time(self, entry: str) -> int | None:
+        found = self._store.get(entry)
+        return None if found is None else int(found)
+
+    def _put_time(self, entry: str, time_ms: int) -> None:
+        if self._form is not None:
+            self._store.put(entry, self._form(time_ms))
+            return
+        for form in _FORMS:
+            try:
+                self._store.put(entry, form(time_ms))
+            except TypeError:
+                continue
+            self._form = form
+            return
+        raise TypeError(
+            f"the store {self._name!r} cannot carry times: set stores.{self._name}.msg.serde to "
+            "json, long, double, string or bytes"
+        )
+
+
+def _start_of(place: Place) -> int:
+    return place.start_ms
+
+
+def _digits(time_ms: int) -> str:
+    return f"{max(0, time_ms):015d}"
+
+
+def _entry(place: Place) -> str:
+    return f"w/{place.end_ms:015d}/{place.start_ms:015d}/{place.key}"
+
+
+def _place(entry: str) -> Place:
+    _, end, start, key = entry.split("/", 3)
+    return Place(int(end), int(start), key)
+
+
+def _own(key: str) -> str:
+    return f"k/{len(key)}/{key}/"
+
+
+def _session(place: Place) -> str:
+    return f"{_own(place.key)}{place.start_ms:015d}"
+
+
+def _source(source: Hashable) -> str:
+    return f"t/{'.'.join(map(str, source)) if isinstance(source, tuple) else source}"

@@ -1,0 +1,79 @@
+"""Timers of one task: memory, order, and what a pipeline leaves of event time."""
+
+from __future__ import annotations
+
+import math
+
+import pyarrow as pa
+import pytest
+
+from homeport.container.processing.timers import Timers
+from homeport.container.progress.watermark import Watermark
+from homeport.job_coordinator.clocks import wall_ms
+
+
+def test_timers_that_are_scheduled_again_and_again_take_no_more_memory() -> None:
+    """What is left of the times before is cleared away."""
+    timers = Timers(lambda: 0)
+    for at_ms in range(10_000):
+        timers.schedule("x", at_ms=at_ms)
+    assert timers.count == 1
+    assert len(timers._heaps[False]) < 200
+    assert [t.at_ms for t in timers.due(10)] == []
+    assert timers.wait_s() == 9.999
+
+
+def test_at_most_so_many_are_due_at_once() -> None:
+    """The clock's before those of event time; the rest comes next."""
+    mark = Watermark(["a"], 0, None, 0)
+    mark.saw("a", 100, 0)
+    timers = Timers(lambda: 50, mark)
+    timers.schedule_event("e", at_ms=1)
+    timers.schedule("b", at_ms=2)
+    timers.schedule("a", at_ms=2)
+    timers.schedule("later", at_ms=51)
+    assert [t.name for t in timers.due(2)] == ["a", "b"]
+    found = timers.due(9)
+    assert [t.name for t in found] == ["a", "b", "e"]
+    assert all(timers.take(timer) for timer in found)
+    assert not timers.take(found[0])
+    assert [t.name for t in timers.due(9)] == []
+    assert timers.wait_s() == pytest.approx(0.001)
+    timers.cancel("later")
+    timers.cancel("never")
+    assert timers.wait_s() == math.inf
+
+
+def test_a_timer_is_of_one_kind_at_a_time() -> None:
+    """Scheduled for the other kind of time, it is only that."""
+    mark = Watermark(["a"], 0, None, 0)
+    timers = Timers(lambda: 1000, mark)
+    timers.schedule("x", at_ms=1)
+    timers.schedule_event("x", at_ms=1)
+    assert timers.due(9) == []
+    assert timers.wait_s() == math.inf
+    mark.saw("a", 1, 0)
+    assert timers.wait_s() == 0
+    assert [t.is_event_time for t in timers.due(9)] == [True]
+
+
+def test_rows_bring_event_time_on_as_far_as_they_say_where_they_are_from() -> None:
+    """Without places they are of every partition; without timestamps of none."""
+    sources = [("kafka", "in", 0), ("kafka", "in", 1)]
+    timers = Timers(lambda: 0, Watermark(sources, 0, None, 0))
+    timers.saw(pa.table({"value": ["x"]}))
+    places = {"system": ["kafka"] * 3, "stream": ["in"] * 3, "partition": [0, 0, 1]}
+    timers.saw(pa.table({**places, "timestamp": [7, 3, -1]}))
+    reached = [timers.watermark_ms]
+    timers.saw(pa.table({**places, "timestamp": [6, 3, 5]}))
+    reached.append(timers.watermark_ms)
+    timers.saw(pa.table({"timestamp": [20, None]}))
+    reached.append(timers.watermark_ms)
+    assert reached == [None, 5, 20]
+    assert Timers().watermark_ms is None
+
+
+def test_the_clock_is_the_calendar_s() -> None:
+    """Milliseconds since 1970."""
+    assert Timers().now_ms == pytest.approx(wall_ms(), abs=10_000)
+    assert wall_ms() > 1_700_000_000_000

@@ -1,0 +1,196 @@
+"""The serde json with a schema: record by record exact, in bulk and one by one alike."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import json
+import time
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from homeport.config.errors import WireError
+from homeport.container.serde.columns import Decoded
+from homeport.container.serde.ddl import struct_of_ddl
+from homeport.container.serde.json_schema_serde import json_columns, json_schema_serde
+
+FLAT = struct_of_ddl("carrier STRING, delay INT")
+UTC = dt.UTC
+
+
+def _decoded(kind: pa.StructType, *values: bytes | None) -> Decoded:
+    return json_columns(kind).decode(pa.array(values, pa.binary()))
+
+
+def test_each_record_is_one_row_whatever_its_bytes() -> None:
+    """Newlines, blanks around, several documents, none: each counts for itself alone."""
+    values = [
+        b'{"carrier": "UA", "delay": 1}',
+        b'{"carrier":\n"A\\nA",\n "delay": 2}\n',
+        b'{"delay": 3}{"delay": 4}',
+        b"",
+        None,
+        b'  {"delay": 5, "more": {"delay": [6]}}  ',
+        b"{",
+        b'"delay": 7}',
+        b"null",
+        b"{}",
+    ]
+    found = _decoded(FLAT, *values)
+    assert found.column.type == FLAT
+    assert found.column.to_pylist() == [
+        {"carrier": "UA", "delay": 1},
+        {"carrier": "A\nA", "delay": 2},
+        None,
+        None,
+        None,
+        {"carrier": None, "delay": 5},
+        None,
+        None,
+        None,
+        {"carrier": None, "delay": None},
+    ]
+    assert sorted(found.bad) == [2, 3, 6, 7, 8]
+    assert found.bad[2] == "JSON is malformed: trailing characters (byte 13)"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (b'{"delay": "5"}', "Expected `int | null`, got `str` - at `$.delay`"),
+        (b'{"delay": 5.5}', "Expected `int | null`, got `float` - at `$.delay`"),
+        (b'{"delay": true}', "got `bool`"),
+        (b'{"delay": 2147483648}', ""),
+        (b'{"delay": 18446744073709551616}', ""),
+        (b'{"carrier": 5}', "Expected `str | null`, got `int` - at `$.carrier`"),
+        (b'{"carrier": "\xff"}', "utf-8"),
+        (b'{"carrier": "\\ud800"}', ""),
+        (b"[]", "Expected `object`, got `array`"),
+        (b'{"delay": 5}\0', "trailing characters"),
+        (b'{"more": ' + b"[" * 100000 + b"]" * 100000 + b"}", "recursion"),
+    ],
+)
+def test_another_type_is_undecodable_in_bulk_and_one_by_one(value: bytes, said: str) -> None:
+    """Nothing is cast. The records around it are not touched."""
+    found = _decoded(FLAT, b'{"delay": 1}', value, b'{"delay": 3}')
+    assert list(found.bad) == [1]
+    assert said in found.bad[1]
+    assert [row and row["delay"] for row in found.column.to_pylist()] == [1, None, 3]
+    with pytest.raises(WireError):
+        json_schema_serde(FLAT).from_bytes(value)
+
+
+def test_bad_ones_are_found_in_every_chunk() -> None:
+    """2,500 records are three chunks; each has its own bad ones."""
+    values = [b'{"delay": %d}' % n for n in range(2500)]
+    for bad in (0, 999, 1000, 2499):
+        values[bad] = b'{"delay": "x"}'
+    values[1500] = b'{"delay": 3000000000}'
+    found = _decoded(FLAT, *values)
+    assert sorted(found.bad) == [0, 999, 1000, 1500, 2499]
+    delays = [row and row["delay"] for row in found.column.to_pylist()]
+    assert delays == [None if n in found.bad else n for n in range(2500)]
+
+
+def test_no_values_are_an_empty_column() -> None:
+    """Of the schema's type."""
+    assert _decoded(FLAT).column.to_pylist() == []
+    assert _decoded(FLAT).column.type == FLAT
+    assert _decoded(FLAT, None, None).column.null_count == 2
+
+
+ALL = (
+    "`a-b` bigint, d date, t timestamp, n decimal(6,2), bytes binary, flag boolean, x double, "
+    "list array<smallint>, map map<int, struct<y: string>>, inner struct<z: array<struct<w: date>>>"
+)
+VALUE: dict[str, Any] = {
+    "a-b": 2**63 - 1,
+    "d": "2013-01-02",
+    "t": "2013-01-02T05:04:05.123456+02:00",
+    "n": "12.50",
+    "bytes": "aGk=",
+    "flag": False,
+    "x": 5,
+    "list": [1, None],
+    "map": {"7": {"y": "why", "other": 1}, "8": None},
+    "inner": {"z": [{"w": "2013-01-02"}, {}, None]},
+}
+ROW: dict[str, Any] = {
+    "a-b": 2**63 - 1,
+    "d": dt.date(2013, 1, 2),
+    "t": dt.datetime(2013, 1, 2, 3, 4, 5, 123456, tzinfo=UTC),
+    "n": decimal.Decimal("12.50"),
+    "bytes": b"hi",
+    "flag": False,
+    "x": 5.0,
+    "list": [1, None],
+    "map": {7: {"y": "why"}, 8: None},
+    "inner": {"z": [{"w": dt.date(2013, 1, 2)}, {"w": None}, None]},
+}
+
+
+def test_every_type_comes_as_declared() -> None:
+    """As a column and one by one: a StreamTask gets what a column holds."""
+    kind = struct_of_ddl(ALL)
+    data = json.dumps(VALUE).encode()
+    found = _decoded(kind, data)
+    assert found.bad == {}
+    (row,) = found.column.to_pylist(maps_as_pydicts="strict")
+    assert row == ROW
+    serde = json_schema_serde(kind)
+    assert serde.from_bytes(data) == ROW
+    assert serde.from_bytes(serde.to_bytes(ROW)) == ROW
+    assert serde.from_bytes(b"{}") == dict.fromkeys(ROW)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("d", "2013-02-30"),
+        ("t", 5),
+        ("t", "yesterday"),
+        ("n", "12.505"),
+        ("n", 123456.0),
+        ("bytes", "*"),
+        ("list", [40000]),
+        ("list", 5),
+        ("map", {"x": {}}),
+        ("inner", {"z": [{"w": 5}]}),
+        ("x", "5"),
+    ],
+)
+def test_a_nested_or_odd_value_is_undecodable(field: str, value: object) -> None:
+    """In bulk and one by one."""
+    kind = struct_of_ddl(ALL)
+    data = json.dumps({field: value}).encode()
+    assert list(_decoded(kind, data, b"{}").bad) == [0]
+    with pytest.raises(WireError):
+        json_schema_serde(kind).from_bytes(data)
+
+
+def test_a_time_without_a_zone_is_one_of_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in Spark with a session of UTC, which ours is; whatever zone the machine is in."""
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    kind = struct_of_ddl("t timestamp")
+    data = b'{"t": "2013-01-02 03:04:05"}'
+    at = dt.datetime(2013, 1, 2, 3, 4, 5, tzinfo=UTC)
+    try:
+        assert _decoded(kind, data).column.to_pylist() == [{"t": at}]
+        assert json_schema_serde(kind).from_bytes(data) == {"t": at}
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.parametrize("value", [5, {"delay": "5"}, {"delay": 2**31}, {"carrier": b"x" * 3}])
+def test_what_the_schema_cannot_carry_is_not_written(value: object) -> None:
+    """At the put or send. Bytes are Base64 in JSON, and so a text: they pass for a string."""
+    serde = json_schema_serde(FLAT)
+    if value == {"carrier": b"xxx"}:
+        assert serde.from_bytes(serde.to_bytes(value)) == {"carrier": "eHh4", "delay": None}
+        return
+    with pytest.raises(TypeError, match="the serde 'json'"):
+        serde.to_bytes(value)
