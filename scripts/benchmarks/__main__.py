@@ -9,7 +9,7 @@ from types import FrameType
 
 from flights_demo.screen import DemoError
 
-from benchmarks.options import REPEATED, parse_arguments
+from benchmarks.options import COMPARED, REPEATED, parse_arguments
 from benchmarks.report import BenchmarkError, print_machine, print_section
 from homeport.config.errors import HomeportError
 from local_cluster.errors import ClusterError
@@ -27,7 +27,10 @@ def main() -> int:
     try:
         for section in options.sections:
             measure = importlib.import_module(f"benchmarks.{options.name}.{section}")
-            rows = measure.rows(options.runs) if options.name in REPEATED else measure.rows()
+            arguments = [options.runs] if options.name in REPEATED else []
+            if options.name == COMPARED:
+                arguments += [options.records, options.contestants]
+            rows = measure.rows(*arguments)
             print_section(measure.TITLE, rows, plot=options.plot)
     except (BenchmarkError, ClusterError, DemoError, HomeportError) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -10,13 +10,21 @@ SECTIONS = {
     "allocator": ("placement", "keeper", "adoption"),
     "store": ("engine", "typed"),
     "commit": ("hot", "distinct", "modes"),
+    "latency": ("visible",),
+    "throughput": ("output", "count"),
+    "pipeline": ("planning", "functions", "leaving", "parsing"),
     "restore": ("full",),
+    "startup": ("task", "pipeline"),
     "failover": ("small", "large", "home"),
 }
 """{benchmark: its sections, in their order}."""
-REPEATED = ("failover",)
-"""Benchmarks that measure the same again and again, as often as ``--runs`` says."""
-_RUNS = 5
+REPEATED = {"failover": 5, "throughput": 3, "startup": 5}
+"""{benchmark that measures the same again and again: how often, unless ``--runs`` says it}."""
+COMPARED = "throughput"
+CONTESTANTS = ("ours", "quix", "spark")
+_TAKE_PART = {"output": {"ours", "quix"}, "count": set(CONTESTANTS)}
+"""{section of throughput: the contestants that have its work}."""
+_RECORDS = 1_000_000
 
 _DESCRIPTION = """\
 Measures this clone on this machine and prints a table: what was reached, the target beside it, and
@@ -50,6 +58,25 @@ benchmarks and their sections:
     full       1,000,000 x 1 KiB in random order from a Kafka on loopback into an empty store,
                against a loop that puts record by record and one that discards; where the time goes;
                two stores at once; memory of a worker; a store of 1 GB that comes home
+  latency      (starts a Kafka on loopback; no YARN)
+    visible    from a record's send until a reader of committed records has it, at 20 and 1,000
+               records a second, with and without a pipeline; CPU of the container and its Spark
+  throughput   (each starts a Kafka on loopback; no YARN; what others need is fetched once)
+    output     a running sum per key, sent for each record: ours (a StreamTask), Quix Streams
+    count      JSON parsed and filtered, then counted per key: ours (a Spark pipeline with a
+               BatchTask; a BatchTask alone), Quix Streams, Spark Structured Streaming; median and
+               range of --runs runs in turns, CPU of all processes, each result checked
+  pipeline     (each starts a Spark; no Kafka; a plan that lasts, as a container has by default)
+    planning   a batch of 20 to 100,000 records, by a plan that lasts and by one of its own
+    functions  a function in Python of a pipeline, over pandas, over Arrow and row by row, beside
+               Spark's own: rows a second, CPU and memory of the workers
+    leaving    rows of a pipeline that leave by themselves: JSON that Spark writes, or Python
+    parsing    1,000,000 JSON records through a pipeline that filters them: parsed in Spark by
+               from_json, and decoded into Arrow columns before it; CPU of both processes
+  startup      (each starts a YARN of three nodes and a Kafka on loopback; median and range of
+               --runs starts of a new job whose input waits, in all and step by step)
+    task       from the call of run-job to the first committed output, without a pipeline
+    pipeline   the same with a pipeline in Spark
   failover     (each starts a YARN of three nodes and a Kafka on loopback; lease 3 s, a pipeline in
                Spark, a state of values of 1 KiB that change all the while; median and range of
                --runs failures, in all and phase by phase)
@@ -71,6 +98,7 @@ tests of a live job.
   scripts/bench commit --plot
   scripts/bench restore
   scripts/bench failover --section home --runs 10 --plot
+  scripts/bench throughput --records 200000 --runs 1 --contestants ours,quix
 """
 
 
@@ -101,20 +129,60 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
         "--runs",
         type=int,
         metavar="N",
-        help=f"how often failover lets each configuration fail (default: {_RUNS})",
+        help="how often failover lets each configuration fail, throughput runs each contestant, and"
+        f" startup starts a job (default: {', '.join(str(n) for n in REPEATED.values())})",
+    )
+    parser.add_argument(
+        "--records",
+        type=int,
+        metavar="N",
+        help=f"how many records throughput processes in a run (default: {_RECORDS:,})",
+    )
+    parser.add_argument(
+        "--contestants",
+        metavar="NAME,NAME",
+        help=f"which of {', '.join(CONTESTANTS)} take part in throughput (default: all)",
     )
     options = parser.parse_args(argv)
+    _check(parser, options)
+    known = SECTIONS[options.name]
+    options.runs = options.runs or REPEATED.get(options.name)
+    options.records = options.records or _RECORDS
+    options.contestants = _named(options) or CONTESTANTS
+    options.sections = tuple(s for s in known if s in (options.sections or _all(options)))
+    return options
+
+
+def _all(options: argparse.Namespace) -> list[str]:
+    """Each section that the contestants take part in."""
+    known = SECTIONS[options.name]
+    if options.name != COMPARED:
+        return list(known)
+    return [section for section in known if _TAKE_PART[section] & set(options.contestants)]
+
+
+def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Nothing, or the program ends with what is wrong."""
     known = SECTIONS[options.name]
     for section in options.sections or ():
         if section not in known:
             parser.error(f"--section {section}: {options.name} has {', '.join(known)}")
     if options.runs is not None and options.name not in REPEATED:
         parser.error(f"--runs is for {', '.join(REPEATED)}; leave it out for {options.name}")
-    if options.runs is not None and options.runs < 1:
-        parser.error(f"--runs = {options.runs}: it must be at least 1")
-    options.runs = options.runs or _RUNS
-    options.sections = tuple(s for s in known if s in (options.sections or known))
-    return options
+    for option in ("runs", "records"):
+        number = getattr(options, option)
+        if number is not None and number < 1:
+            parser.error(f"--{option} = {number}: it must be at least 1")
+    for option in ("records", "contestants"):
+        if getattr(options, option) is not None and options.name != COMPARED:
+            parser.error(f"--{option} is for {COMPARED}; leave it out for {options.name}")
+    for one in _named(options):
+        if one not in CONTESTANTS:
+            parser.error(f"--contestants {one}: there are {', '.join(CONTESTANTS)}")
+
+
+def _named(options: argparse.Namespace) -> tuple[str, ...]:
+    return tuple(options.contestants.split(",")) if options.contestants else ()
 
 
 if __name__ == "__main__":

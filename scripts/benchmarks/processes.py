@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.report import BenchmarkError
+from local_cluster.processes import tree
 
 _STOP_S = 30.0
 
@@ -56,6 +57,11 @@ def cpu_s(pid: int) -> float:
     """CPU seconds of the process so far, in user and kernel mode."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def tree_cpu_s(pid: int) -> float:
+    """CPU seconds of the process and of all below it that run, so far."""
+    return sum(map(cpu_s, tree(pid)))
 
 
 def resident_mb(pid: int | str = "self") -> float:

@@ -25,8 +25,9 @@ _QUEUED = 500_000
 _DELIVERED_S = 60.0
 
 
-def _make_topics(servers: str, name: str) -> None:
-    job = job_of(servers, name, "true")
+def make_topics(servers: str, name: str) -> None:
+    """Input, output, changelog and checkpoints of the run are there, and empty."""
+    job = job_of(servers, name, {})
     admin = TopicAdmin(job.transaction_system)
     for kind in ("in", OUTPUT):
         admin.create(topic(name, kind), PARTITIONS, 1, {})
@@ -34,7 +35,12 @@ def _make_topics(servers: str, name: str) -> None:
     admin.create(job.task.checkpoint_topic, 1, 1, _COMPACT)
 
 
-def _fill(servers: str, name: str, records: Iterable[Record]) -> int:
+def fill(servers: str, target: str, records: Iterable[Record]) -> int:
+    """The topic ``target`` has ``records``; how many there were.
+
+    Raises:
+        BenchmarkError: the broker did not take them in time.
+    """
     producer = Producer(
         {
             "bootstrap.servers": servers,
@@ -42,7 +48,7 @@ def _fill(servers: str, name: str, records: Iterable[Record]) -> int:
             "queue.buffering.max.messages": 2 * _QUEUED,
         }
     )
-    target, written = topic(name, "in"), 0
+    written = 0
     for partition, key, value in records:
         producer.produce(target, value, key, partition)
         written += 1
@@ -57,12 +63,12 @@ def main() -> None:
     """``SERVERS NAME topics``, or ``SERVERS NAME hot|distinct RECORDS KEYS SEED``."""
     servers, name, kind, *numbers = sys.argv[1:]
     if kind == "topics":
-        _make_topics(servers, name)
+        make_topics(servers, name)
         print(json.dumps({}))
         return
     records, keys, seed = map(int, numbers)
     made = hot_records(records, keys, seed) if kind == "hot" else distinct_records(keys, seed)
-    print(json.dumps({"records": _fill(servers, name, made)}))
+    print(json.dumps({"records": fill(servers, topic(name, "in"), made)}))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Runs a container's loop over an input that is there already; prints JSON.
 
 All of a container's data path, from the fetch of the input to the commit of the stores, on a real
-broker and RocksDB, in one thread of this process. Without an AM, and without Spark.
+broker and RocksDB, in this process. Without an AM, and without Spark.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +20,21 @@ from benchmarks.processes import peak_mb
 from homeport.config.config import Config
 from homeport.config.settings.tuning import Tuning
 from homeport.config.system_stream import SystemStream
-from homeport.container.api import BatchTask
+from homeport.container.api import BatchTask, StreamTask
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation.restore_report import RestoreReport
-from homeport.container.incarnation.start_up import read_positions, restore_workers
-from homeport.container.incarnation.stream_container import MAX_ROWS, spare_collections
+from homeport.container.incarnation.start_up import Positions, read_positions, restore_workers
+from homeport.container.incarnation.stream_container import loop_settings, spare_collections
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.topic_watch import TopicWatch
 from homeport.container.kafka.transactional_producer import TransactionalProducer
-from homeport.container.processing.loop_parts import LoopParts, LoopSettings
+from homeport.container.processing.loop_parts import LoopParts, Pipeline
 from homeport.container.processing.run_loop import RunLoop
-from homeport.container.processing.stream_task_instance import Requests
-from homeport.container.processing.task_instance import Context, Outputs, TaskInstance
+from homeport.container.processing.task_factory import make_tasks, typed_input
+from homeport.container.processing.task_instance import Context, Outputs
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.typed_store import TypedStore
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
@@ -51,69 +51,87 @@ def topic(name: str, kind: str) -> str:
     return f"{name}-{kind}"
 
 
-def job_of(servers: str, name: str, exactly_once: str) -> ContainerJob:
-    """One container that has all tasks of the run."""
+def job_of(servers: str, name: str, more: Mapping[str, str]) -> ContainerJob:
+    """One container that has all tasks of the run; ``more``: further keys."""
     config = Config(
         {
             "job.name": name,
             "job.default.system": "kafka",
             "task.class": "benchmarks.commit.tasks:Sums",
             "task.inputs": f"kafka.{topic(name, 'in')}",
-            "task.exactly.once": exactly_once,
             "systems.kafka.consumer.bootstrap.servers": servers,
             "systems.kafka.samza.offset.default": "oldest",
             f"stores.{STORE}.factory": "rocksdb",
             f"stores.{STORE}.changelog": f"kafka.{topic(name, STORE)}",
             f"stores.{STORE}.key.serde": "bytes",
             f"stores.{STORE}.msg.serde": "bytes",
+            **more,
         }
     )
     inputs = {SystemStream("kafka", topic(name, "in")): PARTITIONS}
     return ContainerJob.of(calculate_job_model(config, inputs, NOTHING), ProcessorId("0"))
 
 
-class _Watch:
-    """Stops the loop when all of the input is committed; the loop's history."""
+class Watch:
+    """Stops the loop when all of the input is committed; the loop's history.
+
+    ``transactions``: that are committed.
+    """
 
     def __init__(self, stop: StopFlag, records: int) -> None:
         self._stop = stop
         self._records = records
+        self._ending: dict[str, int] = {}
         self._done: dict[str, int] = {}
         self.transactions = 0
 
     def event(self, event: str, **fields: Any) -> None:  # noqa: ANN401 - as the history's
         """One event."""
-        if event != "transaction-committed":
-            return
-        self.transactions += 1
-        for offsets in fields["offsets"].values():
-            self._done.update(offsets)
-        if sum(offset + 1 for offset in self._done.values()) == self._records:
-            self._stop.set()
+        if event == "transaction-ending":
+            for spans in fields["offsets"].values():
+                self._ending.update(
+                    {p: s[-1] if isinstance(s, list) else s for p, s in spans.items()}
+                )
+        elif event == "transaction-committed":
+            self.transactions += 1
+            self._done.update(self._ending)
+            if sum(offset + 1 for offset in self._done.values()) == self._records:
+                self._stop.set()
 
 
-class _Run:
+class Run:
     """One container of ``job`` in this process; its state is in ``folder``."""
 
-    def __init__(self, job: ContainerJob, kind: str, folder: Path, rocksdb_mb: int) -> None:
+    def __init__(
+        self,
+        job: ContainerJob,
+        task_class: type[BatchTask | StreamTask],
+        folder: Path,
+        rocksdb_mb: int,
+    ) -> None:
         self._job = job
         grouper = job.job.ssp_grouper_factory
         roots = (folder / "logged", folder / "scratch")
         self._storage = ContainerStorage(*roots, job.stores, job.tasks, rocksdb_mb * _MIB, grouper)
         self._producer = TransactionalProducer(job.transaction_system, f"{job.job.name}.1")
+        self._producer.initialise()
         self._storage.open()
         self._readers = {name: LogReader(s, StopFlag().pause) for name, s in job.systems.items()}
         listener = RestoreReport(lambda *_, **__: None, lambda _: None)
         workers = restore_workers(job, StopFlag().pause)
         self._storage.restore(KafkaChangelogReader(self._readers), listener, workers)
         self._outputs = Outputs(job.systems, job.output_systems, job.job.default_system)
-        self._tasks = {
-            task.task_name: TaskInstance(_TASKS[kind], self._context(task.task_name), self._outputs)
-            for task in job.tasks
-        }
+        self._task_class = task_class
+        self._stop = StopFlag()
+        self._tasks, self._requests = make_tasks(
+            job, task_class, self._context, self._outputs, self._may_go_on
+        )
         self._plain = None
         if not job.task.exactly_once:
             self._plain = PlainOutputs(job.systems, job.task.checkpoint_system)
+
+    def _may_go_on(self) -> None:
+        self._stop.check()
 
     def _context(self, task_name: TaskName) -> Context:
         store = self._job.stores[0]
@@ -124,40 +142,57 @@ class _Run:
     def measure(self, records: int) -> dict[str, float]:
         """Runs until the input's first ``records`` are committed in Kafka and in the stores."""
         stop = StopFlag()
-        watch = _Watch(stop, records)
-        positions = read_positions(self._job, self._readers, InMemoryCoordinatorStream())
-        task = self._job.task
-        tuning = Tuning.of(self._job.config)
-        settings = LoopSettings(
-            MAX_ROWS,
-            self._job.job.ssp_grouper_factory,
-            task.checkpoint_topic,
-        )
+        watch = Watch(stop, records)
+        positions = self.positions()
         spare_collections()
+        # Within the time: the input begins to be fetched.
         began, cpu = time.perf_counter(), time.process_time()
-        # Within the time: it begins to fetch as soon as it is there.
-        source = InputConsumer(self._job.systems, positions.starts)
+        self.run(positions, stop, watch.event)
+        found = {"s": time.perf_counter() - began, "cpu_s": time.process_time() - cpu}
+        return {**found, "transactions": watch.transactions}
+
+    def positions(self) -> Positions:
+        """Where the input is committed to."""
+        return read_positions(self._job, self._readers, InMemoryCoordinatorStream())
+
+    def run(
+        self,
+        positions: Positions,
+        stop: StopFlag,
+        history: Callable[..., None],
+        pipeline: Pipeline | None = None,
+    ) -> None:
+        """The loop from these positions, until ``stop`` is set."""
+        typed = typed_input(self._job, self._task_class, self._outputs)
+        self._stop = stop
+        tuning = Tuning.of(self._job.config)
+        settings = loop_settings(self._job, is_stream_task=issubclass(self._task_class, StreamTask))
+        source = InputConsumer(
+            self._job.systems,
+            positions.starts,
+            ends=positions.ends,
+            max_bytes=self._job.task.batch_max_bytes,
+        )
         parts = LoopParts(
             source,
-            None,
+            pipeline,
             self._tasks,
-            Requests(),
+            self._requests,
             self._outputs,
             self._storage,
             self._producer,
             positions.processed(),
-            watch.event,
+            history,
             lambda _: _MIB,
             TopicWatch(self._job.systems, {}, None),
             lambda: tuning,
             self._plain,
+            typed=typed,
         )
         loop = RunLoop(parts, settings, stop)
         loop.run()
         loop.flush()
-        found = {"s": time.perf_counter() - began, "cpu_s": time.process_time() - cpu}
         source.close()
-        return {**found, "transactions": watch.transactions}
 
 
 def main() -> None:
@@ -168,7 +203,8 @@ def main() -> None:
     servers, name, kind, exactly_once, rocksdb_mb = sys.argv[1:]
     folder = Path(tempfile.mkdtemp(prefix="homeport-bench-"))
     try:
-        run = _Run(job_of(servers, name, exactly_once), kind, folder, int(rocksdb_mb))
+        job = job_of(servers, name, {"task.exactly.once": exactly_once})
+        run = Run(job, _TASKS[kind], folder, int(rocksdb_mb))
         for line in sys.stdin:
             found = run.measure(int(line))
             state_mb = sum(f.stat().st_size for f in folder.rglob("*.sst")) / _MIB

@@ -28,6 +28,7 @@ from flights_demo.timeline import Lost, first_output_ms, moments
 
 from benchmarks.failover.grown.package.grown_state import OUTPUT, VALUE_BYTES
 from benchmarks.report import BenchmarkError
+from homeport.job_coordinator.clocks import boot_ms
 from local_cluster.cluster import LocalCluster, remove_abandoned
 from local_cluster.resource_manager import node_states
 
@@ -39,9 +40,9 @@ PREWARMED = (*STANDBYS, "job.hotstandby.prewarm=true")
 PREWARMED_AT_HOME = ("job.container.prewarm=true", "cluster-manager.container.memory.mb=2816")
 PARTITIONS = 2
 
-_EXAMPLE = Path(__file__).parent / "grown"
+EXAMPLE = Path(__file__).parent / "grown"
 _PREFIX = "bench-"
-_INPUT = "grown-in"
+INPUT = "grown-in"
 KEYS_PER_RECORD = 4_000
 _TOUCHES_PER_S = 20
 _LIMIT_S = 300.0
@@ -79,7 +80,7 @@ class Job:
             PROCESSOR: PREWARMED_AT_HOME[0] in overrides,
             STANDBY: PREWARMED[-1] in overrides,
         }
-        self._job = DemoJob(_EXAMPLE, cluster.env(), cluster.bootstrap_servers, overrides)
+        self._job = DemoJob(EXAMPLE, cluster.env(), cluster.bootstrap_servers, overrides)
         self._job.count = 2 if self.has_standby else 1
 
     @contextmanager
@@ -106,7 +107,7 @@ class Job:
             self._forget_state(home)
         try:
             failure = self._measure(before, lambda: self.cluster.kill_node(home))
-            _await(lambda: self._nodes().get(home) == "LOST", f"YARN to miss {home}", _LIMIT_S)
+            wait_until(lambda: self._nodes().get(home) == "LOST", f"YARN to miss {home}", _LIMIT_S)
         finally:
             self.cluster.start_node(home)
         return failure
@@ -120,12 +121,12 @@ class Job:
     def _measure(self, before: dict[str, dict[str, Any]], kill: Callable[[], object]) -> Failure:
         standby = STANDBY if self.has_standby else None
         lost = Lost(PROCESSOR, before[PROCESSOR]["epoch"], standby)
-        load, busy = os.getloadavg()[0], _Busy()
-        killed_ms = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+        load, busy = os.getloadavg()[0], Busy()
+        killed_ms = boot_ms()
         kill()
-        _await(lambda: self._is_recovered(lost), "the recovery", _LIMIT_S)
+        wait_until(lambda: self._is_recovered(lost), "the recovery", _LIMIT_S)
         share = busy.share()
-        _await(lambda: bool(self._output_ms(lost, killed_ms)), "a commit's history", _LIMIT_S)
+        wait_until(lambda: bool(self._output_ms(lost, killed_ms)), "a commit's history", _LIMIT_S)
         output_ms = self._output_ms(lost, killed_ms) or 0
         now = self._containers()[PROCESSOR]
         recovery = now["recovery"]
@@ -156,9 +157,9 @@ class Job:
 
     def _calm(self) -> dict[str, dict[str, Any]]:
         """The containers, once all of them work, none is behind, and all nodes are there."""
-        _await(self._is_calm, "calm", _LIMIT_S)
+        wait_until(self._is_calm, "calm", _LIMIT_S)
         time.sleep(_REST_S)  # what has just come up is at work in the background still
-        _await(self._is_calm, "calm", _LIMIT_S)
+        wait_until(self._is_calm, "calm", _LIMIT_S)
         return self._containers()
 
     def _is_calm(self) -> bool:
@@ -198,7 +199,7 @@ class Feeder:
         self._keys = 0
         self._done: dict[int, int] = {}
         admin = AdminClient({"bootstrap.servers": servers})
-        new = [NewTopic(topic, PARTITIONS, 1) for topic in (_INPUT, OUTPUT)]
+        new = [NewTopic(topic, PARTITIONS, 1) for topic in (INPUT, OUTPUT)]
         for made in admin.create_topics(new).values():
             made.result(30)
         # It says nothing of a broker that goes at the end.
@@ -264,7 +265,7 @@ class Feeder:
             self._producer.poll(0)
 
     def _write(self, first: int, text: str) -> None:
-        self._producer.produce(_INPUT, text.encode(), partition=partition_of(first))
+        self._producer.produce(INPUT, text.encode(), partition=partition_of(first))
 
     def _await_done(self, records: int, deadline: float) -> None:
         """So many records of the input are done, as the job's committed outputs say."""
@@ -284,7 +285,7 @@ def partition_of(number: int) -> int:
     return number // KEYS_PER_RECORD % PARTITIONS
 
 
-class _Busy:
+class Busy:
     """How busy the machine's cores are from now on."""
 
     def __init__(self) -> None:
@@ -311,7 +312,7 @@ def cluster_of_three() -> Iterator[LocalCluster]:
         yield started
 
 
-def _await(condition: Callable[[], bool], what: str, limit_s: float) -> None:
+def wait_until(condition: Callable[[], bool], what: str, limit_s: float) -> None:
     """Polls; status, history and YARN have no event to wait for."""
     deadline = time.monotonic() + limit_s
     while True:

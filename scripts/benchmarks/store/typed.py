@@ -32,8 +32,9 @@ class _Store:
 
     def commit(self) -> None:
         """The writes are in the engine."""
-        self._below.write(self._overlay.entries(), 1)
-        self._overlay.clear()
+        self._overlay.seal()
+        self._below.write(self._overlay.sealed(), 1)
+        self._overlay.release()
 
 
 def rows() -> Iterator[Row]:

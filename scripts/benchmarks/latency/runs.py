@@ -1,0 +1,137 @@
+"""Records sent at a rate, and when a reader of committed records has each of them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from benchmarks.commit.input_records import make_topics
+from benchmarks.commit.job import topic
+from benchmarks.commit.tasks import OUTPUT, PARTITIONS
+from benchmarks.processes import tree_cpu_s
+from benchmarks.report import BenchmarkError
+
+_NUMBERS = itertools.count(1)
+_KEYS = 1_000
+_LIMIT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One window. Units: ms; percent of the machine's time, of the container with its JVM."""
+
+    records: int
+    p50_ms: float
+    p99_ms: float
+    cpu: float
+    machine: float
+
+
+class Container:
+    """One container's loop, in a process of its own."""
+
+    def __init__(self, servers: str, name: str, process: subprocess.Popen[str]) -> None:
+        self._name = name
+        self._process = process
+        self._sent = itertools.count()
+        # What waits for its time in the clients would be part of each figure.
+        self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})
+        self._reader = Consumer(
+            {
+                "bootstrap.servers": servers,
+                "group.id": "bench",
+                "isolation.level": "read_committed",
+                "fetch.wait.max.ms": 10,
+                "enable.auto.commit": False,
+            }
+        )
+        places = [TopicPartition(topic(name, OUTPUT), p, 0) for p in range(PARTITIONS)]
+        self._reader.assign(places)
+
+    def window(self, rate: int, seconds: float) -> Found:
+        """What records took that were sent at ``rate`` a second.
+
+        Raises:
+            BenchmarkError: some did not come.
+        """
+        count = int(rate * seconds)
+        own, whole = self._cpu_s(), _machine_s()
+        began = time.monotonic()
+        sender = threading.Thread(target=self._send, args=(rate, count))
+        sender.start()
+        took = list(itertools.islice(self._arrivals(), count))
+        sender.join()
+        elapsed = time.monotonic() - began
+        busy, total = (b - a for a, b in zip(whole, _machine_s(), strict=True))
+        if len(took) < count:
+            raise BenchmarkError(f"of {count} records {len(took)} came")
+        cores = total / elapsed
+        share = 100 * (self._cpu_s() - own) / (elapsed * cores)
+        cuts = statistics.quantiles(took, n=100)
+        return Found(count, cuts[49], cuts[98], share, 100 * busy / total)
+
+    def _send(self, rate: int, count: int) -> None:
+        pause, began = threading.Event(), time.monotonic()
+        for number in range(count):
+            pause.wait(max(0.0, began + number / rate - time.monotonic()))
+            sequence = next(self._sent)
+            value = json.dumps({"n": sequence, "at": time.time()}).encode()
+            key = b"key-%d" % (sequence % _KEYS)
+            self._producer.produce(topic(self._name, "in"), value, key, sequence % PARTITIONS)
+            self._producer.poll(0)
+        self._producer.flush(_LIMIT_S)
+
+    def _arrivals(self) -> Iterator[float]:
+        while (message := self._reader.poll(_LIMIT_S)) is not None:
+            now, value = time.time(), message.value()
+            if message.error() is None and value is not None:
+                yield 1000 * (now - json.loads(value)["at"])
+
+    def _cpu_s(self) -> float:
+        return tree_cpu_s(self._process.pid)
+
+    def close(self) -> None:
+        """The clients are closed."""
+        self._reader.close()
+
+
+@contextmanager
+def container(servers: str, keys: Mapping[str, str]) -> Iterator[Container]:
+    """A container with these keys that takes input."""
+    name = f"latency{next(_NUMBERS)}"
+    make_topics(servers, name)
+    command = [sys.executable, "-m", "benchmarks.latency.job", servers, name, json.dumps(keys)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            if process.stdout is None or process.stdin is None:
+                raise BenchmarkError("the process has no pipes")
+            if process.stdout.readline() != "begins\n":
+                raise BenchmarkError("benchmarks.latency.job ended before it began")
+            running = Container(servers, name, process)
+            yield running
+            running.close()
+            process.stdin.close()
+            process.wait(_LIMIT_S)
+        finally:
+            process.kill()
+
+
+def _machine_s() -> tuple[float, float]:
+    """Seconds of all cores together: busy, and in all."""
+    fields = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]
+    ticks = list(map(int, fields))
+    idle = ticks[3] + ticks[4]
+    return (sum(ticks) - idle) / 100, sum(ticks) / 100

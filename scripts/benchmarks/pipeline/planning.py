@@ -1,0 +1,35 @@
+"""A batch through a plan that lasts, and one that Spark plans by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from benchmarks.pipeline.runs import PLACES, ROWS, one_spark
+from benchmarks.report import Row, figure
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TITLE = "JSON parsed and filtered: a batch by a plan that lasts, and by its own; one core, compiled"
+_SIZES = (20, 1_000, ROWS)
+
+
+def rows() -> Iterator[Row]:
+    """Time by the clock and CPU of all processes, of one batch of each size."""
+    with one_spark() as spark:
+        for size in _SIZES:
+            once = spark.measure(_parsed, rows=size)
+            each = spark.measure(_parsed, rows=size, plans_once=False)
+            for name, found in (("a plan that lasts", once), ("a plan of its own", each)):
+                yield figure(f"{size:,} records, {name}: by the clock", found.clock_s * 1e3, "ms")
+                yield figure(f"{size:,} records, {name}: CPU", found.cpu_s * 1e3, "ms")
+            yield figure(
+                f"{size:,} records: CPU, own against lasting", each.cpu_s / once.cpu_s, "times"
+            )
+
+
+def _parsed(frame: DataFrame) -> DataFrame:
+    fields = "from_json(CAST(value AS STRING), 'item STRING, price INT, shop STRING') AS f"
+    parsed = frame.selectExpr(*PLACES, fields)
+    return parsed.select(*PLACES, "f.*").where("price < 90")

@@ -1,0 +1,1 @@
+"""``scripts/bench throughput``: the same work by several stream processors, results checked."""

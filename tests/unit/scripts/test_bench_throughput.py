@@ -1,0 +1,116 @@
+"""scripts/bench throughput: its input, its judgement of results, its options and its ratios."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from benchmarks.options import parse_arguments
+from benchmarks.report import BenchmarkError
+from benchmarks.throughput import runs, work
+from benchmarks.throughput.check import Results
+from benchmarks.throughput.contestants import COUNT, Took
+
+
+def test_what_is_right_follows_from_the_records() -> None:
+    """By JSON's own parser; and the records are the same each time."""
+    records = list(work.records(2000, 10))
+    assert records == list(work.records(2000, 10))
+    kept: Counter[bytes] = Counter()
+    sums: dict[bytes, int] = {}
+    for _, key, value in records:
+        n = json.loads(value)["n"]
+        kept[key] += n < work.LIMIT
+        sums[key] = sums.get(key, 0) + n
+    right = work.Right()
+    assert list(right.noted(records)) == records
+    assert right.counts == dict(kept)
+    assert {key: sent[-1] for key, sent in right.sums.items()} == sums
+    assert sum(map(len, right.sums.values())) == 2000
+    assert len({(place, key) for place, key, _ in records}) == 10
+
+
+class _Read(Results):
+    """Of a topic with these records."""
+
+    def __init__(self, records: list[tuple[bytes, bytes | None]]) -> None:
+        self._records = records
+
+    def of(self, _topic: str) -> Iterator[tuple[bytes, bytes | None]]:
+        yield from self._records
+
+
+def test_an_output_that_is_missing_doubled_or_out_of_turn_is_an_error() -> None:
+    """Named with the key and both values."""
+    right = {b"a": [1, 2], b"b": [3]}
+    whole: list[tuple[bytes, bytes | None]] = [(b"a", b"1"), (b"b", b"3"), (b"a", b"2")]
+    _Read(whole).require_all("it", "out", right)
+    for wrong in (whole[:2], [*whole, whole[2]], whole[::-1]):
+        with pytest.raises(BenchmarkError, match="it: 1 of 2 keys are wrong; of key b'a' it has "):
+            _Read(wrong).require_all("it", "out", right)
+
+
+def test_the_last_count_of_each_key_is_compared() -> None:
+    """As sent, and as Quix Streams names its state."""
+    right = {b"a": 2}
+    _Read([(b"a", b"1"), (b"a", b"2")]).require_last("it", "out", right)
+    _Read([(b"a|total", b"1"), (b"a|total", b"2")]).require_state("it", "log", right)
+    with pytest.raises(BenchmarkError):
+        _Read([(b"a", b"2"), (b"a", b"1")]).require_last("it", "out", right)
+    with pytest.raises(BenchmarkError):
+        _Read([(b"a|total", b"2"), (b"b|total", b"1")]).require_state("it", "log", right)
+
+
+def test_ratios_are_of_medians_with_a_target_for_the_first_of_ours() -> None:
+    """Times as fast, by the clock and by CPU."""
+    times = {"typed pipeline + BatchTask": 2.0, "from_json pipeline + BatchTask": 4.0}
+    times |= {"BatchTask alone": 1.0, "Quix Streams": 6.0}
+    found = {title: [Took(s, 2 * s), Took(s, 2 * s), Took(90, 90)] for title, s in times.items()}
+    found["Spark Structured Streaming"] = [Took(1.0, 4.0)]
+    rows = {row.what: row for row in runs._ratios(COUNT, found, 4.0)}
+    first = rows["typed pipeline + BatchTask against Quix Streams, by the clock"]
+    assert (first.number, first.reached) == (3.0, False)
+    alone = rows["BatchTask alone against Quix Streams, by CPU"]
+    assert (alone.number, alone.reached) == (6.0, None)
+    spark = rows["typed pipeline + BatchTask against Spark Structured Streaming, by the clock"]
+    assert (spark.number, spark.reached) == (0.5, False)
+    assert list(runs._ratios(COUNT[3:], found, 4.0)) == []
+
+
+def test_all_take_part_three_times_by_default() -> None:
+    """A million records by default."""
+    found = parse_arguments(["throughput"])
+    assert (found.runs, found.records) == (3, 1_000_000)
+    assert found.contestants == ("ours", "quix", "spark")
+    some = ["throughput", "--contestants", "ours,quix", "--records", "5", "--runs", "1"]
+    found = parse_arguments(some)
+    assert (found.runs, found.records, found.contestants) == (1, 5, ("ours", "quix"))
+    assert found.sections == ("output", "count")
+
+
+def test_a_section_in_which_no_contestant_takes_part_is_left_out() -> None:
+    """Unless it is named: then that is an error."""
+    alone = ["throughput", "--contestants", "spark"]
+    assert parse_arguments(alone).sections == ("count",)
+    assert parse_arguments([*alone, "--section", "output"]).sections == ("output",)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["throughput", "--contestants", "flink"], "--contestants flink: there are ours, quix"),
+        (["throughput", "--records", "0"], "--records = 0: it must be at least 1"),
+        (["commit", "--records", "5"], "--records is for throughput"),
+        (["commit", "--contestants", "ours"], "--contestants is for throughput"),
+    ],
+)
+def test_a_wrong_option_is_named(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[Any]
+) -> None:
+    """Before anything is set up."""
+    with pytest.raises(SystemExit):
+        parse_arguments(arguments)
+    assert message in capsys.readouterr().err
