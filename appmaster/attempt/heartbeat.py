@@ -1,5 +1,8 @@
 """What a child of the supervisor says through a pipe: that it lives, its port, its end and why.
 
+Through another pipe the child learns that its turn has come: a spare waits for it with its imports
+done.
+
 The beats come from a thread of their own, so that replay and long computations do not look like a
 hang (safety A3); a stopped process beats no more.
 """
@@ -10,12 +13,15 @@ import contextlib
 import os
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 
 from homeport.appmaster.attempt.supervision import BEAT_INTERVAL_MS
 
 PIPE_VARIABLE = "HOMEPORT_SUPERVISOR_FD"
-PORT_VARIABLE = "HOMEPORT_PORT"
-STARTS_VARIABLE = "HOMEPORT_STARTS"
+TURN_VARIABLE = "HOMEPORT_TURN_FD"
+SPARE_NAME = "spare"
+"""The name of a process that waits for its turn, as ``ps -o comm`` shows it."""
+_NAME = Path("/proc/self/comm")
 _MAX_CAUSE = 800
 """Characters: with any of them the line is written whole (PIPE_BUF)."""
 
@@ -26,11 +32,32 @@ class Heartbeat:
     def __init__(self, environment: Mapping[str, str]) -> None:
         fd = environment.get(PIPE_VARIABLE, "")
         self._fd = int(fd) if fd else None
-        port = environment.get(PORT_VARIABLE, "")
-        self.port = int(port) if port else None
+        turn = environment.get(TURN_VARIABLE, "")
+        self._turn_fd = int(turn) if turn else None
+        self.port: int | None = None
         """The port that an earlier process of this child had; None for the first."""
-        self.starts = int(environment.get(STARTS_VARIABLE, "") or 1)
+        self.starts = 1
         """How many processes of this child there have been, this one included."""
+
+    def await_turn(self) -> None:
+        """It is this process's turn to be the child; ``starts`` and ``port`` are known.
+
+        Raises:
+            SystemExit: the supervisor has ended before.
+        """
+        if self._turn_fd is None:
+            return
+        own = _NAME.read_text(encoding="ascii").strip()
+        _NAME.write_text(SPARE_NAME, encoding="ascii")
+        # The imports are done: from its turn on a silence is a hang.
+        self._write(b"waits\n")
+        os.set_inheritable(self._turn_fd, False)  # noqa: FBT003 - the standard library's signature
+        with os.fdopen(self._turn_fd, encoding="ascii") as turn:
+            starts, _, port = turn.readline().strip().partition(" ")
+        if not starts:
+            raise SystemExit(0)
+        _NAME.write_text(own, encoding="ascii")
+        self.starts, self.port = int(starts), int(port) if port else None
 
     def start(self) -> None:
         """From now on the supervisor hears that this process lives."""

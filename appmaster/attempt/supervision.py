@@ -12,6 +12,8 @@ EXIT_ENDED = 0
 """The application's result is reported to YARN, and through the child's pipe too."""
 EXIT_FINAL = 70
 """This attempt is over for good: another start would end the same way."""
+EXIT_UNFIT_HOST = 71
+"""This host keeps the child from its work, as by a port that another program has."""
 
 BEAT_INTERVAL_MS = 250
 HANG_LIMIT_MS = 5000
@@ -19,8 +21,13 @@ HANG_LIMIT_MS = 5000
 START_LIMIT_MS = 60_000
 """How long a child may take to its first beat: on a busy machine, imports take seconds."""
 
+SPARE_PAUSE_MS = 60_000
+"""How long after the end of a spare, or a start of one that failed, the next one is tried."""
+
 SHORT_LIVES_LIMIT = 15
 """After so many short lives in a row another start here is not worth it: the attempt ends."""
+UNFIT_HOST_LIMIT = 3
+"""The same, of lives that end with ``EXIT_UNFIT_HOST``: the next attempt may be elsewhere."""
 
 _STANDSTILL_MS = 1500
 _HEALTHY_MS = 5000
@@ -42,6 +49,15 @@ def verdict_of(exit_code: int, *, has_reported_end: bool) -> Verdict:
     """
     is_end = exit_code == EXIT_FINAL or (exit_code == EXIT_ENDED and has_reported_end)
     return Verdict.END if is_end else Verdict.RESTART
+
+
+def exit_without_port(earlier: int | None) -> int:
+    """The exit code of a child that cannot listen.
+
+    ``earlier``: the port that a process of the child before it had. That process may still hold it
+    as it ends, or a connection of its may: it is free before long.
+    """
+    return EXIT_UNFIT_HOST if earlier is None else 1
 
 
 @dataclass(slots=True)
@@ -85,7 +101,7 @@ class Vitals:
         self.looked_ms = now_ms
         return now_ms - self.beat_ms >= (HANG_LIMIT_MS if self.has_beaten else START_LIMIT_MS)
 
-    def died(self, now_ms: int) -> int:
+    def died(self, now_ms: int, exit_code: int | None = None) -> int:
         """The child is gone; how long to wait before the next start, in ms.
 
         At once after a healthy life; each short life in a row makes it longer, up to a bound. A
@@ -94,7 +110,8 @@ class Vitals:
         if self.has_served and now_ms - self.started_ms >= _HEALTHY_MS:
             self.in_a_row = 0
         pause_ms = _PAUSES_MS[min(self.in_a_row, len(_PAUSES_MS) - 1)]
-        self.in_a_row += 1
+        is_unfit_host = exit_code == EXIT_UNFIT_HOST
+        self.in_a_row += SHORT_LIVES_LIMIT // UNFIT_HOST_LIMIT if is_unfit_host else 1
         return pause_ms
 
     def started(self, now_ms: int) -> None:

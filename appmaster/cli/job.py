@@ -13,10 +13,12 @@ from homeport.appmaster.yarn.submission import application_name, job_tag
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import JobConfig, SystemConfig
+from homeport.config.settings.standalone_section import require_never_standalone
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.record_limit import producer_limit, record_limit
 from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager
 
 SOURCE = "job-runner"
@@ -77,9 +79,11 @@ class Job:
         """The job may take a submission number: the stream is its own, and it does not run.
 
         Raises:
-            ConfigError: another job has taken the stream since it was opened, or the job runs.
+            ConfigError: another job has taken the stream since it was opened, or the job runs, or
+                has run without YARN.
         """
         store.require_own()
+        require_never_standalone(ConfigManager(store).read())
         self.require_not_running(store)
 
     def _named_applications(self, stream: CoordinatorStream | None) -> Collection[str]:

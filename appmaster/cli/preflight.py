@@ -6,6 +6,7 @@ remedy; none of them changes anything of the job.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +21,13 @@ from homeport.appmaster.yarn.submission import token_folder
 from homeport.config.config import LONG_MAX, Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError
-from homeport.config.settings.records_section import RecordsConfig
+from homeport.config.settings.adjunct_section import (
+    AdjunctsConfig,
+    extractor_key,
+    streams_of_tasks,
+)
+from homeport.config.settings.input_serdes import input_serdes
+from homeport.config.settings.pipeline_section import SPARK_START_S, PipelineConfig
 from homeport.config.settings.sections import (
     ClusterManagerConfig,
     JobConfig,
@@ -28,8 +35,9 @@ from homeport.config.settings.sections import (
     TaskConfig,
     YarnConfig,
 )
+from homeport.config.settings.serde_names import serde_name
 from homeport.config.settings.stores_section import StorageConfig
-from homeport.config.settings.used_systems import used_systems
+from homeport.config.settings.used_systems import declared_outputs, used_systems
 from homeport.job_coordinator.cli import check_job_model as check_job_model_program
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number
@@ -47,18 +55,20 @@ from homeport.job_coordinator.model.job_model import JobModel
 
 _KAFKA_TIMEOUT_S = 10.0
 _CHECK_TIMEOUT_S = 120.0
+"""Of a program that loads the job's code; one that starts a Spark has that one's time besides."""
+_NOTE = "note: "
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _MAX_MB = "yarn.scheduler.maximum-allocation-mb"
 _MAX_CORES = "yarn.scheduler.maximum-allocation-vcores"
 
 
 def check_kafka(config: Config) -> None:
-    """Every system that the job cannot begin without answers; its inputs and dead letters exist."""
+    """Every system that the job cannot begin without answers; inputs, declared outputs exist."""
     wanted: dict[str, dict[str, str]] = {name: {} for name in used_systems(config)}
     for stream in input_streams(config):
         wanted[stream.system][stream.stream] = keys.TASK_INPUTS.name
-    dead_letter = RecordsConfig.of(config).dead_letter
-    if dead_letter is not None:
-        wanted[dead_letter.system][dead_letter.stream] = keys.TASK_DEAD_LETTER_STREAM.name
+    for key, stream in declared_outputs(config).items():
+        wanted[stream.system][stream.stream] = key
     for name, topics in wanted.items():
         admin = TopicAdmin(SystemConfig.of(config, name), _KAFKA_TIMEOUT_S)
         admin.require_reachable()
@@ -184,6 +194,8 @@ def check_token_folder(environment: Mapping[str, str]) -> None:
 def check_classes(config: Config, python: JobPython, import_path: Path) -> None:
     """The job's classes import with the job's interpreter and package, which has homeport.
 
+    Where there is a pipeline, Java takes the options that the job gives its Spark.
+
     Raises:
         HomeportError: they do not, or there is no homeport.
     """
@@ -191,19 +203,60 @@ def check_classes(config: Config, python: JobPython, import_path: Path) -> None:
     command = ["-m", "homeport.container.cli.check_classes"]
     if task.task_class:
         command += ["--task-class", task.task_class]
-    if task.pipeline_class:
-        command += ["--pipeline", task.pipeline_class]
-    for key, name in _serdes(config):
-        command += ["--serde", f"{key}={name}"]
-    _check_with_package(python, command, import_path)
+        command += ["--max-concurrency", str(keys.TASK_MAX_CONCURRENCY.read(config))]
+    java_options = ""
+    pipeline = PipelineConfig.of(config)
+    if pipeline is not None:
+        if not pipeline.is_sql:
+            command += ["--pipeline", pipeline.value]
+            for stream in streams_of_tasks(config):
+                command += ["--input", str(stream)]
+        java_options = task.spark_conf.get(_JAVA_OPTIONS, "")
+    # They may hold secrets, which no command line shows.
+    asked = {
+        "java-options": java_options,
+        "has-pipeline": pipeline is not None,
+        "serdes": list(dict.fromkeys(_serdes(config))),
+        "extractors": [
+            (extractor_key(config, store.name), store.extractor)
+            for store in AdjunctsConfig.of(config).stores.values()
+            if store.extractor is not None
+        ],
+        "inputs": [(item.key, item.stream, item.serde) for item in input_serdes(config)],
+    }
+    command.append("--more")
+    _check_with_package(python, command, import_path, json.dumps(asked).encode())
 
 
-def _serdes(config: Config) -> Iterator[tuple[str, str]]:
-    """(key, serde) of each store, and of each input that has one."""
+def check_pipeline(
+    config: Config, python: JobPython, import_path: Path, say: Callable[[str], None]
+) -> None:
+    """The pipeline has met a Spark here, and no rows, where it is checked before the submission.
+
+    Where this machine has no Java, or its Spark does not start, only the containers will find out:
+    that is shown.
+
+    Raises:
+        HomeportError: Spark refuses it, or its rows lack a column.
+    """
+    pipeline = PipelineConfig.of(config)
+    if pipeline is None or not pipeline.is_checked_first:
+        return
+    command = ["-m", "homeport.container.cli.check_pipeline"]
+    given = json.dumps(dict(config)).encode()
+    limit_s = SPARK_START_S + _CHECK_TIMEOUT_S
+    for line in _check_with_package(python, command, import_path, given, limit_s):
+        if line.startswith(_NOTE):
+            say(line)
+
+
+def _serdes(config: Config) -> Iterator[tuple[str, str, str]]:
+    """(key, serde, stream) of each input and output that has one; a store's have no stream."""
     for store in StorageConfig.of(config).stores.values():
-        yield keys.STORE_KEY_SERDE.named(store.name), store.key_serde
-        yield keys.STORE_MSG_SERDE.named(store.name), store.msg_serde
-    for item in TaskConfig.of(config).inputs:
+        yield keys.STORE_KEY_SERDE.named(store.name), store.key_serde, ""
+        yield keys.STORE_MSG_SERDE.named(store.name), store.msg_serde, ""
+    streams = (*TaskConfig.of(config).inputs, *declared_outputs(config).values())
+    for item in dict.fromkeys(streams):
         system, stream = item.system, item.stream
         view = SystemConfig.of(config, system)
         for key, name in (
@@ -211,7 +264,12 @@ def _serdes(config: Config) -> Iterator[tuple[str, str]]:
             (keys.STREAM_MSG_SERDE, view.msg_serde(stream)),
         ):
             if name is not None:
-                yield key.named(system, stream), name
+                yield key.named(system, stream), name, stream
+    for name in config:
+        for of_stream in (keys.STREAM_KEY_SERDE, keys.STREAM_MSG_SERDE):
+            parts, value = of_stream.parts_of(name), config.get_str(name)
+            if parts is not None and value is not None:
+                yield name, serde_name(config, name, value), parts[1]
 
 
 def check_own_groupers(config: Config, python: JobPython, import_path: Path) -> None:
@@ -230,9 +288,17 @@ def check_own_groupers(config: Config, python: JobPython, import_path: Path) -> 
 
 
 def _check_with_package(
-    python: JobPython, command: list[str], import_path: Path, given: bytes = b""
-) -> None:
-    """The program, run as on the nodes and with ``given`` to read, has nothing against the job."""
+    python: JobPython,
+    command: list[str],
+    import_path: Path,
+    given: bytes = b"",
+    limit_s: float = _CHECK_TIMEOUT_S,
+) -> list[str]:
+    """The program, run as on the nodes and with ``given`` to read, has nothing against the job.
+
+    Returns:
+        The lines that it printed.
+    """
     # What only this shell's PYTHONPATH has would be missing there.
     environment = {**os.environ, "PYTHONPATH": str(import_path), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
@@ -241,7 +307,7 @@ def _check_with_package(
             env=environment,
             input=given,
             capture_output=True,
-            timeout=_CHECK_TIMEOUT_S,
+            timeout=limit_s,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as e:
@@ -253,7 +319,7 @@ def _check_with_package(
         ) from None
     if done.returncode == 0:
         _require_checked(done.stdout, import_path)
-        return
+        return done.stdout.decode(errors="replace").splitlines()
     lines = [
         line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()
     ]

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -30,6 +31,7 @@ from homeport.appmaster.cli import (
 )
 from homeport.appmaster.cli.am_address import am_address, is_answering
 from homeport.appmaster.cli.cluster_check import cluster_facts, require_fit
+from homeport.appmaster.cli.draining import order_drain
 from homeport.appmaster.cli.job import SOURCE, Job
 from homeport.appmaster.cli.record_sizes import check_record_sizes
 from homeport.appmaster.cli.waiting import Waiter, log_shortage, say
@@ -46,18 +48,23 @@ from homeport.appmaster.yarn.resource_manager_rest import (
 )
 from homeport.appmaster.yarn.submission import (
     NodePython,
+    SkeinDriver,
     Submission,
     cache_folder,
     forget_token,
     known_hosts,
+    starting_driver,
     submit,
     token_path,
 )
 from homeport.config.config import Config
+from homeport.config.declarations.standalone_keys import YARN
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError
 from homeport.config.loading.loader import load
 from homeport.config.secret_names import shown_value, warnings_of_overrides
+from homeport.config.settings.pipeline_section import PipelineConfig
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig, YarnConfig
+from homeport.config.settings.standalone_section import require_coordinator
 from homeport.config.settings.validation import validate
 from homeport.job_coordinator.cli.usage import run_app, usage_error
 from homeport.job_coordinator.http.client import CoordinatorClient
@@ -83,6 +90,7 @@ class Operation(StrEnum):
     STATUS = "status"
     KILL = "kill"
     WAIT = "wait"
+    DRAIN = "drain"
 
 
 # ---------------------------------------------------------------------------------------- words
@@ -128,7 +136,9 @@ def run(job: Job, *, reset_state: bool = False) -> None:
     """
     job = with_written_keys(job)
     config = job.config
-    path = package_path(YarnConfig.of(config).package_path)
+    pipeline = PipelineConfig.of(config)
+    may_be_none = pipeline is not None and not pipeline.needs_package
+    path = package_path(YarnConfig.of(config).package_path, may_be_none=may_be_none)
     files = partial(hadoop_files, os.environ, kerberos_login(config))
     python = job_python(config, os.environ, files, say)
     preflight.check_kafka(config)
@@ -147,10 +157,14 @@ def run(job: Job, *, reset_state: bool = False) -> None:
         for warning in warnings(config, facts):
             say(f"warning: {warning}")
         say("checked: configuration, Kafka, YARN, package, classes")
-        python = published(python, files, say)
-        number, application_id = submit_once(
-            job, package, python.node, Reset(model) if reset_state else None
-        )
+        log = cache_folder(os.environ) / "logs" / f"skein-{job.name}.log"
+        with starting_driver(log, os.environ, kerberos_login(config)) as driver:
+            # Skein's JVM starts meanwhile.
+            preflight.check_pipeline(config, python, package.import_path, say)
+            python = published(python, files, say)
+            number, application_id = submit_once(
+                job, package, python.node, driver, Reset(model) if reset_state else None
+            )
     say(f"submitted {application_id}")
     url = await_am(job, number, application_id)
     print(f"application {application_id}")
@@ -191,10 +205,15 @@ class Reset:
 
 
 def submit_once(
-    job: Job, package: PreparedPackage, python: NodePython, reset: Reset | None
+    job: Job,
+    package: PreparedPackage,
+    python: NodePython,
+    driver: Callable[[], SkeinDriver],
+    reset: Reset | None,
 ) -> tuple[int, str]:
     """The job is submitted, once, however many run-jobs try: its submission number and application.
 
+    ``driver``: of Skein, once it serves.
     ``reset``: its state is thrown away before; None: it stays.
 
     Raises:
@@ -230,9 +249,9 @@ def submit_once(
                 python=python,
                 hadoop_conf_dir=Path(os.environ[CONF_DIR_VARIABLE]),
             )
-            log = cache_folder(os.environ) / "logs" / f"skein-{job.name}.log"
+            served = driver()
             submission_claim.require_newest(store, number)
-            application_id = submit(submission, log, os.environ)
+            application_id = submit(submission, served, os.environ)
         except BaseException:
             # Also when interrupted: the next run-job need not wait for this one.
             with contextlib.suppress(HomeportError):
@@ -397,6 +416,7 @@ would mix up state, such as another grouper, is refused without it. Output topic
 Examples:
   run-job --config-path=my.properties --config=yarn.package.path=my_job
   run-job --config-path=my.properties --operation=status
+  run-job --config-path=my.properties --operation=drain
   run-job --config-path=my.properties --operation=kill
 """
 
@@ -419,7 +439,9 @@ def command(
             case_sensitive=False,
             help="run: submit, and return when the job's AM answers. status: print New, Running, "
             "SuccessfulFinish or UnsuccessfulFinish. wait: until the job ends; exit code 0 where "
-            "it succeeded. kill: end it in order, or by YARN where that fails.",
+            "it succeeded. drain: have it end by itself, as succeeded, once it has processed what "
+            "its inputs hold; wait waits for that. kill: end it in order, or by YARN where that "
+            "fails.",
         ),
     ] = Operation.RUN,
     reset_state: Annotated[
@@ -427,7 +449,7 @@ def command(
         typer.Option(OPTION, help="With run: begin with no state and no input position."),
     ] = False,
 ) -> None:
-    """Runs a stream job on YARN, or asks about, waits for or ends one."""
+    """Runs a stream job on YARN, or asks about, waits for, drains or ends one."""
     if reset_state and operation is not Operation.RUN:
         raise ConfigError(
             OPTION, None, "only run resets the state of a job", f"leave --operation={operation} out"
@@ -437,6 +459,7 @@ def command(
     is_run = operation is Operation.RUN
     loaded = load(config_path, config or (), topics_of if is_run else None)
     if is_run:
+        require_coordinator(loaded, YARN)
         for warning in validate(loaded):
             say(f"warning: {warning}")
     job = Job(loaded, ResourceManagerRest.from_environment(os.environ), loaded)
@@ -446,6 +469,8 @@ def command(
         status(job)
     elif operation is Operation.WAIT:
         sys.exit(wait(job))
+    elif operation is Operation.DRAIN:
+        print(order_drain(job))
     else:
         kill(job)
 

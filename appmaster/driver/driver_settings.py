@@ -60,6 +60,7 @@ class DriverSettings:
                 "HOMEPORT_HISTORY_DIR": str(
                     history_directory(job.history_dir, "", job.directory_name)
                 ),
+                "HOMEPORT_HISTORY_MAX_MB": str(job.history_max_mb),
                 # For hosts without LOGGED_STORE_BASE_DIR.
                 "HOMEPORT_LOGGED_STORE_BASE_DIR": job.logged_store_base_dir or "",
             },

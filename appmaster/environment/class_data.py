@@ -7,6 +7,7 @@ and to pyspark's jars, so it is kept by both, whatever else an environment has.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -18,7 +19,8 @@ from pathlib import Path
 from homeport.appmaster.environment.distributions import Installed
 
 PROGRAM = "homeport.container.spark.class_data"
-_FORM = b"1"
+_SOURCES = "homeport.container.spark"
+_FORM = b"3"
 """Changes with what the program makes, so that what older versions have made is not taken."""
 _LIMIT_S = 900.0
 
@@ -57,6 +59,8 @@ def ensure(
     None where it cannot be made: Spark works as well without, and starts later.
     """
     digest = hashlib.sha256(_FORM + java.release.encode())
+    for source in _java_sources():
+        digest.update(source.read_bytes())
     for package in packages:
         if package.name in {"pyspark", "py4j"}:
             digest.update(f"{package.name} {package.digest}\n".encode())
@@ -74,6 +78,13 @@ def ensure(
         return None
     partial.rename(folder)
     return folder
+
+
+def _java_sources() -> list[Path]:
+    """What the program makes a jar of."""
+    spec = importlib.util.find_spec(_SOURCES)
+    folders = [] if spec is None else list(spec.submodule_search_locations or ())
+    return [path for folder in folders for path in sorted(Path(folder, "java").glob("*.java"))]
 
 
 def _succeeds(command: list[str], log: Path) -> bool:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -20,11 +20,14 @@ _LEGACY_GLIBC = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014"
 _MANYLINUX = re.compile(r"manylinux_(\d+)_(\d+)_")
 _NOT_SHIPPED = frozenset({"INSTALLER", "REQUESTED", "direct_url.json"})
 """Files that say how a package came to be installed, which differs while the package does not."""
+_TESTS = "tests"
+_CONNECT_SHELL = ("pyspark", "jars", "connect-repl")
+"""Jars of Spark Connect's interactive shell: no class path of Spark has this folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """One installed package; ``files``: {path below site-packages: where it is}."""
+    """One installed package; ``files``: {path below site-packages: where it is}, those packed."""
 
     name: str
     version: str
@@ -78,7 +81,7 @@ def _installed(name: str, distribution: metadata.Distribution) -> Installed:
     files = {
         path.as_posix(): Path(str(distribution.locate_file(path)))
         for path in listed
-        if path.name not in _NOT_SHIPPED
+        if travels(path)
     }
     _require_whole(name, files)
     record = "\n".join(sorted(f"{p.as_posix()} {p.hash and p.hash.value}" for p in listed))
@@ -87,6 +90,20 @@ def _installed(name: str, distribution: metadata.Distribution) -> Installed:
         version=distribution.version,
         files=files,
         digest=hashlib.sha256(f"{name} {distribution.version}\n{record}".encode()).hexdigest(),
+    )
+
+
+def travels(path: PurePath) -> bool:
+    """Whether a file of a package is packed: not where no job can use it.
+
+    Packages' tests within them, and Spark's shell, are a tenth of all bytes and a quarter of all
+    files, and each host unpacks what is packed.
+    """
+    inner = path.parts[1:-1]
+    return (
+        path.name not in _NOT_SHIPPED
+        and _TESTS not in inner
+        and path.parts[: len(_CONNECT_SHELL)] != _CONNECT_SHELL
     )
 
 

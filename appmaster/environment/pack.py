@@ -29,7 +29,7 @@ from homeport.appmaster.environment.tree import (
 from homeport.config.errors import HomeportError
 
 REQUIREMENTS_NAME = "requirements.txt"
-_FORM = b"2"
+_FORM = b"3"
 """Changes with the form of the tree, so that what older versions have packed is not taken."""
 _KEPT = 4
 """Environments beside the one that is packed; each takes about 2 GB."""

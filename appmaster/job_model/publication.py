@@ -49,7 +49,6 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import (
     JobModel,
-    SystemStreamPartition,
     TaskMode,
     TaskModel,
 )
@@ -316,10 +315,7 @@ def _tasks_of(model: JobModel) -> _Tasks:
 def _tasks_before(stream: CoordinatorStream) -> _Tasks:
     changelogs = ChangelogPartitionManager(stream).read()
     modes = TaskModeManager(stream).read()
-    inputs: dict[TaskName, set[SystemStreamPartition]] = {}
-    for ssp, names in TaskPartitionManager(stream).read().items():
-        for name in names:
-            inputs.setdefault(name, set()).add(ssp)
+    inputs = TaskPartitionManager(stream).read_inputs()
     found: dict[ProcessorId, set[TaskModel]] = {}
     for name, processor_id in TaskAssignmentManager(stream).read().items():
         task = TaskModel(

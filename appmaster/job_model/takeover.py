@@ -34,11 +34,9 @@ from homeport.job_coordinator.metadata.task_assignment import (
     TaskModeManager,
     TaskPartitionManager,
 )
-from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import (
     JobModel,
-    SystemStreamPartition,
     TaskMode,
 )
 
@@ -119,10 +117,6 @@ def previous_assignment(stream: CoordinatorStream) -> PreviousAssignment:
     locality = LocalityManager(stream)
     modes = TaskModeManager(stream).read()
     standby = {task for task, mode in modes.items() if mode is TaskMode.STANDBY}
-    partitions: dict[TaskName, set[SystemStreamPartition]] = {}
-    for ssp, tasks in TaskPartitionManager(stream).read().items():
-        for task in tasks:
-            partitions.setdefault(task, set()).add(ssp)
     return PreviousAssignment(
         task_processors={
             task: processor_id
@@ -130,7 +124,9 @@ def previous_assignment(stream: CoordinatorStream) -> PreviousAssignment:
             if task not in standby
         },
         task_partitions={
-            task: frozenset(ssps) for task, ssps in partitions.items() if task not in standby
+            task: ssps
+            for task, ssps in TaskPartitionManager(stream).read_inputs().items()
+            if task not in standby
         },
         changelog_partitions=ChangelogPartitionManager(stream).read(),
         task_hosts=locality.read_tasks(),

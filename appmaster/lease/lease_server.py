@@ -17,7 +17,7 @@ from pathlib import Path
 from aiohttp import web
 
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
-from homeport.config.errors import UnavailableError, WireError
+from homeport.config.errors import CannotListenError, WireError
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.http.listening import listen, stop_accepting
 from homeport.job_coordinator.http.messages import LeaseAnswer, LeaseGrant, Renewal
@@ -62,7 +62,7 @@ class LeaseServer:
         """The port and, with ``socket_path``, the socket are open; returns the URL for launchers.
 
         Raises:
-            UnavailableError: it cannot listen there.
+            CannotListenError: it cannot listen there.
         """
         try:
             public = await self._runner([web.post("/v1/lease", self._renew)])
@@ -80,7 +80,7 @@ class LeaseServer:
                 await asyncio.to_thread(socket_path.chmod, 0o600)
         except OSError as error:
             await self.stop()
-            raise UnavailableError(f"the lease keeper cannot listen: {error}") from None
+            raise CannotListenError(f"the lease keeper cannot listen: {error}") from None
         address = public.addresses[0]
         self._url = f"{scheme(self._tls)}://{address[0]}:{address[1]}/"
         return self._url

@@ -1,8 +1,9 @@
 """The driver's program: takes the job over, serves it by HTTP, and drives it to its end.
 
 The supervisor runs it, again and again if need be. Exit code 0: the application's result is
-reported. ``EXIT_FINAL``: the attempt is over for good. Anything else: the next process takes over,
-with the same rank, on the same port, and adopts what it finds running.
+reported. ``EXIT_FINAL``: the attempt is over for good. ``EXIT_UNFIT_HOST``: a port is taken here.
+That, and anything else: the next process takes over, with the same rank, on the same port, and
+adopts what it finds running.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +30,7 @@ from homeport.appmaster.attempt.attempt_files import (
 )
 from homeport.appmaster.attempt.heartbeat import Heartbeat
 from homeport.appmaster.attempt.hold_back import Inheritance
-from homeport.appmaster.attempt.supervision import EXIT_ENDED, EXIT_FINAL
+from homeport.appmaster.attempt.supervision import EXIT_ENDED, EXIT_FINAL, exit_without_port
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
 from homeport.appmaster.driver.charged_failures import charged_failures
 from homeport.appmaster.driver.decision_api import DriverDecisions
@@ -56,7 +58,7 @@ from homeport.appmaster.yarn.request_ledger import RequestLedger
 from homeport.appmaster.yarn.resource_manager_rest import ApplicationHosts, ResourceManagerRest
 from homeport.appmaster.yarn.skein_resource_manager import SkeinResourceManager, connect
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError, HomeportError, UnavailableError
+from homeport.config.errors import CannotListenError, ConfigError, HomeportError, UnavailableError
 from homeport.config.settings.sections import (
     ClusterManagerConfig,
     JobConfig,
@@ -111,7 +113,7 @@ def history_of(container: AmContainer, job: JobConfig) -> HistoryWriter:
     folder = history_directory(
         job.history_dir, base or container.folder / "state", job.directory_name
     )
-    return HistoryWriter(folder, "driver", container.host)
+    return HistoryWriter(folder, "driver", container.host, job.history_max_mb)
 
 
 def log_reset(stream: CoordinatorStreamStore, history: HistoryWriter) -> None:
@@ -265,12 +267,12 @@ def begin(
     if model is None:
         submitted = container.submission.submitted
         model = first_model(submitted, stream, is_submission=is_submission)
-        history = history_of(container, JobConfig.of(model.config))
-        accept_inputs(model.config, stream, container.rank.submission, history)
-        version = publication.version_of(model, stream).version
-        job_models.save(version, model)
-        change = ModelChange(version, model, "an attempt begins", restarts_all=True)
-        note_change(history, None, change)
+        with closing(history_of(container, JobConfig.of(model.config))) as history:
+            accept_inputs(model.config, stream, container.rank.submission, history)
+            version = publication.version_of(model, stream).version
+            job_models.save(version, model)
+            change = ModelChange(version, model, "an attempt begins", restarts_all=True)
+            note_change(history, None, change)
     published = publication.publish(model, stream, container.known_host)
     job_models.enter(published.version, model)
     job_models.remember({*published.epochs, *published.retired})
@@ -391,6 +393,7 @@ def main(open_cluster: OpenCluster = skein_cluster) -> int:
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     heartbeat = Heartbeat(os.environ)
+    heartbeat.await_turn()
     heartbeat.start()
     try:
         container = AmContainer.read(os.environ, Path.cwd())
@@ -410,6 +413,10 @@ def main(open_cluster: OpenCluster = skein_cluster) -> int:
         log.error("%s", e)  # noqa: TRY400 - one line says it all
         report_failure(container, e)
         return EXIT_FINAL
+    except CannotListenError as e:
+        log.error("%s", e)  # noqa: TRY400 - one line says it all
+        heartbeat.log_cause(str(e))
+        return exit_without_port(heartbeat.port)
     except HomeportError as e:
         log.exception("this driver is over; the next one takes over")
         heartbeat.log_cause(str(e))

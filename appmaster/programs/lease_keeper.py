@@ -14,14 +14,14 @@ import sys
 from pathlib import Path
 
 from homeport.appmaster.attempt.heartbeat import Heartbeat
-from homeport.appmaster.attempt.supervision import EXIT_FINAL
+from homeport.appmaster.attempt.supervision import EXIT_FINAL, exit_without_port
 from homeport.appmaster.lease.isolation import NODE_EXPIRY_KEY, limit_ms
 from homeport.appmaster.lease.keeper_link import SOCKET_NAME
 from homeport.appmaster.lease.lease_server import LeaseServer
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard, unseen_ms
 from homeport.appmaster.programs.am_container import AmContainer, await_kafka
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
-from homeport.config.errors import HomeportError, UnavailableError
+from homeport.config.errors import CannotListenError, HomeportError, UnavailableError
 from homeport.config.settings.sections import ClusterManagerConfig, JobConfig
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
@@ -126,6 +126,7 @@ async def keep(container: AmContainer, stream: CoordinatorStreamStore, heartbeat
 def main() -> int:
     """Keeps the leases of this AM container; the exit code."""
     heartbeat = Heartbeat(os.environ)
+    heartbeat.await_turn()
     heartbeat.start()
     logging.basicConfig(
         stream=sys.stdout,
@@ -144,7 +145,8 @@ def main() -> int:
     except (HomeportError, OSError) as e:
         log.error("the lease keeper cannot go on: %s", e)  # noqa: TRY400 - one line says it all
         heartbeat.log_cause(str(e))
-        return 1
+        is_port = isinstance(e, CannotListenError)
+        return exit_without_port(heartbeat.port) if is_port else 1
 
 
 if __name__ == "__main__":

@@ -22,13 +22,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import FrameType
 
-from homeport.appmaster.attempt.heartbeat import PIPE_VARIABLE, PORT_VARIABLE, STARTS_VARIABLE
+from homeport.appmaster.attempt.heartbeat import PIPE_VARIABLE, TURN_VARIABLE
 from homeport.appmaster.attempt.supervision import (
     EXIT_ENDED,
+    SPARE_PAUSE_MS,
     Verdict,
     Vitals,
     verdict_of,
@@ -45,6 +46,11 @@ PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "driver": (sys.executable, "-m", "homeport.appmaster.programs.application_master"),
 }
 
+_SPARE_OPTION = "--keeper-spare"
+_WITH_SPARE = frozenset({"keeper"})
+"""Every container's lease runs while there is no keeper. On a machine with other work its imports
+take seconds, so the next keeper has them done, where the AM's memory has room for it."""
+
 _TICK_S = 0.2
 _TERM_S = 2.0
 _PR_SET_PDEATHSIG = 1
@@ -58,15 +64,74 @@ def now_ms() -> int:
     return time.monotonic_ns() // 1_000_000
 
 
-class Child:
-    """One program, started again and again. To be used from the main thread."""
+class Process:
+    """One process of a program: it has its imports done and waits until ``begin``.
 
-    def __init__(self, name: str, command: tuple[str, ...], wake: Callable[[int], None]) -> None:
+    ``pipe``: what it says, see ``Heartbeat``.
+    """
+
+    def __init__(self, command: tuple[str, ...]) -> None:
+        """The process runs; OSError where it cannot be started."""
+        self.pipe, write_end = os.pipe()
+        turn, self._turn = os.pipe()
+        os.set_blocking(self.pipe, False)
+        fds = {PIPE_VARIABLE: write_end, TURN_VARIABLE: turn}
+        try:
+            self.popen = subprocess.Popen(
+                command,
+                env={**os.environ, **{name: str(fd) for name, fd in fds.items()}},
+                pass_fds=tuple(fds.values()),
+                preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - two system calls, no threads
+            )
+        except OSError:
+            self.close()
+            raise
+        finally:
+            for fd in fds.values():
+                os.close(fd)
+
+    @property
+    def pid(self) -> int:
+        """Its pid, whether it runs or not."""
+        return self.popen.pid
+
+    def begin(self, starts: int, port: str) -> None:
+        """It is this process's turn: the ``starts``th of its program, on that port if any."""
+        with contextlib.suppress(BrokenPipeError):  # it is gone, which ``poll`` finds
+            os.write(self._turn, f"{starts} {port}\n".encode())
+
+    def poll(self) -> int | None:
+        """Its exit code; None while it runs."""
+        return self.popen.poll()
+
+    def close(self) -> None:
+        """Nothing of it is held any more."""
+        os.close(self.pipe)
+        os.close(self._turn)
+
+
+class Child:
+    """One program, started again and again. To be used from the main thread.
+
+    Args:
+        name: for the log.
+        command: of the program.
+        wake: gets a descriptor that is readable when the process has ended.
+        has_spare: whether the next process is started while this one serves. It is kept for one
+            program alone, as it needs the memory of a process.
+    """
+
+    def __init__(
+        self, name: str, command: tuple[str, ...], wake: Callable[[int], None], *, has_spare: bool
+    ) -> None:
         self.name = name
         self._command = command
         self._wake = wake
-        self._process: subprocess.Popen[bytes] | None = None
-        self._pipe = -1
+        self._has_spare = has_spare
+        self._process: Process | None = None
+        self._spare: Process | None = None
+        self._spare_at_ms = 0
+        self._has_missed_spare = False
         self._unread = b""
         self._port = ""
         self._cause = ""
@@ -77,19 +142,22 @@ class Child:
 
     def look(self) -> int | None:
         """Started if it is due, killed if it hangs; the exit code of one that has just ended."""
-        if self._process is None:
+        process = self._process
+        if process is None:
             if now_ms() >= self._start_at_ms:
                 self._start()
             return None
-        self._read()
-        exit_code = self._process.poll()
+        self._read(process)
+        exit_code = process.poll()
         if exit_code is not None:
-            self._read()
-            self._forget()
+            self._read(process)
+            self._forget(process)
             return exit_code
         if self._vitals.is_hung(now_ms()):
             log.error("the %s does not beat: killed", self.name)
-            self._process.kill()
+            process.popen.kill()
+        elif self._has_spare and self._vitals.has_served:
+            self._look_at_spare()
         return None
 
     @property
@@ -104,46 +172,70 @@ class Child:
     def signal(self, number: signal.Signals) -> None:
         """The process, if there is one, has been sent the signal."""
         if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(number)
+            self._process.popen.send_signal(number)
 
     def end(self, patience_s: float) -> None:
         """No process of the child is left; it is killed when the patience is over."""
-        if self._process is None:
+        if self._spare is not None:
+            self._spare.popen.kill()
+            self._spare.popen.wait()
+            self._spare.close()
+            self._spare = None
+        process = self._process
+        if process is None:
             return
         try:
-            self._process.wait(patience_s)
+            process.popen.wait(patience_s)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._forget()
+            process.popen.kill()
+            process.popen.wait()
+        self._forget(process)
 
     def _start(self) -> None:
-        self._pipe, write_end = os.pipe()
-        os.set_blocking(self._pipe, False)
         self._unread = b""
         self._cause = ""
         self._starts += 1
         self.has_reported_end = False
-        environment = {
-            **os.environ,
-            PIPE_VARIABLE: str(write_end),
-            STARTS_VARIABLE: str(self._starts),
-            PORT_VARIABLE: self._port,
-        }
-        self._process = subprocess.Popen(
-            self._command,
-            env=environment,
-            pass_fds=(write_end,),
-            preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - two system calls, no threads
-        )
-        os.close(write_end)
+        process, self._spare = self._spare, None
+        if process is not None and process.poll() is not None:
+            process.close()
+            process = None
+        is_spare = process is not None
+        if process is None:
+            process = Process(self._command)
+        self._process = process
+        process.begin(self._starts, self._port)
         self._vitals.started(now_ms())
-        self._wake(os.pidfd_open(self._process.pid))
-        log.info("the %s runs as pid %d, start %d", self.name, self._process.pid, self._starts)
+        self._wake(os.pidfd_open(process.pid))
+        was = ", which was the spare" if is_spare else ""
+        log.info("the %s runs as pid %d, start %d%s", self.name, process.pid, self._starts, was)
 
-    def _read(self) -> None:
+    def _look_at_spare(self) -> None:
+        """A spare waits, if one can be had. What keeps it away is met once in a pause."""
+        spare = self._spare
+        if spare is None:
+            if now_ms() >= self._spare_at_ms:
+                self._start_spare()
+            return
+        exit_code = spare.poll()
+        if exit_code is not None:
+            log.warning("the spare of the %s has ended with exit code %d", self.name, exit_code)
+            spare.close()
+            self._spare = None
+            self._spare_at_ms = now_ms() + SPARE_PAUSE_MS
+
+    def _start_spare(self) -> None:
+        try:
+            self._spare = Process(self._command)
+        except OSError as error:
+            if not self._has_missed_spare:
+                log.warning("the %s has no spare, which cannot be started: %s", self.name, error)
+            self._has_missed_spare = True
+            self._spare_at_ms = now_ms() + SPARE_PAUSE_MS
+
+    def _read(self, process: Process) -> None:
         with contextlib.suppress(BlockingIOError):
-            while data := os.read(self._pipe, 65536):
+            while data := os.read(process.pipe, 65536):
                 self._unread += data
                 self._vitals.beaten(now_ms())
         *lines, self._unread = self._unread.split(b"\n")
@@ -156,16 +248,18 @@ class Child:
             elif line.startswith(b"cause "):
                 self._cause = line[6:].decode()
 
-    def _forget(self) -> None:
-        os.close(self._pipe)
+    def _forget(self, process: Process) -> None:
+        process.close()
         self._process = None
-        self._start_at_ms = now_ms() + self._vitals.died(now_ms())
+        self._start_at_ms = now_ms() + self._vitals.died(now_ms(), process.poll())
 
 
 class Supervisor:
     """``run`` once, from the main thread."""
 
-    def __init__(self, programs: Mapping[str, tuple[str, ...]]) -> None:
+    def __init__(
+        self, programs: Mapping[str, tuple[str, ...]], with_spare: Collection[str] = ()
+    ) -> None:
         self._parent = os.getppid()
         self._terminated = False
         self._selector = selectors.DefaultSelector()
@@ -173,7 +267,10 @@ class Supervisor:
         self._wake_in.setblocking(False)  # noqa: FBT003 - the standard library's signature
         self._wake_out.setblocking(False)  # noqa: FBT003 - the standard library's signature
         self._selector.register(self._wake_out, selectors.EVENT_READ)
-        self._children = [Child(name, command, self._watch) for name, command in programs.items()]
+        self._children = [
+            Child(name, command, self._watch, has_spare=name in with_spare)
+            for name, command in programs.items()
+        ]
 
     def run(self) -> int:
         """Runs until the application ends; the exit code. No child is left then."""
@@ -260,7 +357,7 @@ def main() -> int:
         level=logging.INFO,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
-    return Supervisor(PROGRAMS).run()
+    return Supervisor(PROGRAMS, _WITH_SPARE if _SPARE_OPTION in sys.argv else ()).run()
 
 
 if __name__ == "__main__":

@@ -41,15 +41,18 @@ class PreparedPackage:
     import_path: Path
 
 
-def package_path(value: str | None) -> Path | str:
+def package_path(value: str | None, *, may_be_none: bool = False) -> Path | str | None:
     """The path that ``yarn.package.path`` means, which exists and is a folder, zip or tar.gz.
 
-    A URL of the cluster's file system, as ``hdfs:``, stays as it is; ``prepared`` looks for it.
+    None where the key is missing and ``may_be_none``, as of a job that is SQL alone. A URL of the
+    cluster's file system, as ``hdfs:``, stays as it is; ``prepared`` looks for it.
 
     Raises:
         ConfigError: the key is missing, or names nothing of the kind.
     """
     if value is None:
+        if may_be_none:
+            return None
         raise ConfigError(
             PACKAGE_KEY,
             None,
@@ -83,12 +86,12 @@ def package_path(value: str | None) -> Path | str:
 
 @contextlib.contextmanager
 def prepared(
-    place: Path | str, open_files: Callable[[], AbstractContextManager[HadoopFiles]]
+    place: Path | str | None, open_files: Callable[[], AbstractContextManager[HadoopFiles]]
 ) -> Iterator[PreparedPackage]:
     """The package, packed or unpacked as need be; temporary files are gone afterwards.
 
     Args:
-        place: as of ``package_path``.
+        place: as of ``package_path``; None: a package without code.
         open_files: gives access to the cluster's file system, for a package that is there.
 
     Raises:
@@ -97,6 +100,11 @@ def prepared(
     """
     with tempfile.TemporaryDirectory(prefix="homeport-package-") as name:
         folder = Path(name)
+        if place is None:
+            place = folder / "no-code"
+            place.mkdir()
+            # An archive without any entry is a strange thing to some.
+            (place / "README").write_text("This job has no code of its own.\n", encoding="utf-8")
         if isinstance(place, str):
             fetched = _fetched(place, folder, open_files)
             yield replace(_prepared(fetched, place, folder), archive=place)

@@ -16,7 +16,8 @@ import shlex
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from xml.etree import ElementTree as ET
 from homeport.appmaster.yarn.application_tags import APPLICATION_TAG, HTTPS_TAG, JOB_TAG_PREFIX
 from homeport.appmaster.yarn.certificate import make_certificate
 from homeport.appmaster.yarn.job_package import PACKAGE_NAME
-from homeport.appmaster.yarn.kerberos import KerberosLogin, kerberos_login
+from homeport.appmaster.yarn.kerberos import KerberosLogin
 from homeport.appmaster.yarn.node_names import HOSTS_FILE_VARIABLE
 from homeport.appmaster.yarn.private_files import PrivateFolder, private_folder
 from homeport.appmaster.yarn.resource_manager_rest import read_hadoop_files
@@ -68,6 +69,11 @@ _AM_JAVA_OPTIONS = (
     "--add-opens=java.base/java.util=ALL-UNNAMED"  # Skein's web page needs it
 )
 _MIN_AM_HEAP_MB = 96
+_DRIVER_JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
+_DRIVER_VARIABLE = "SKEIN_DRIVER_JAVA_OPTIONS"
+_WITH_SPARE = " --keeper-spare"
+_SPARE_LEAST_MB = 1024
+"""The AM's memory from which on a spare of the keeper, about 50 MB, has room in it."""
 _WITH_PACKAGE = f'export PYTHONPATH="$PWD/{PACKAGE_NAME}${{PYTHONPATH:+:$PYTHONPATH}}"\n'
 
 
@@ -286,6 +292,7 @@ def _master(
         script=(
             f"unset _JAVA_OPTIONS\n{_WITH_PACKAGE if with_package else ''}"
             f"exec {submission.python.command} -m homeport.appmaster.programs.supervisor"
+            f"{_WITH_SPARE if yarn.am_memory_mb >= _SPARE_LEAST_MB else ''}"
         ),
         security=security,
     )
@@ -299,6 +306,16 @@ def import_skein(environment: Mapping[str, str]) -> Any:  # noqa: ANN401 - skein
         import skein  # noqa: PLC0415 - it reads the environment when it is imported
 
     return skein
+
+
+def driver_java_options(environment: Mapping[str, str]) -> str:
+    """Options of the JVM of Skein's driver, which lives for some seconds: it is to start quickly.
+
+    What the user gives in ``SKEIN_DRIVER_JAVA_OPTIONS`` comes after our own. A JVM takes one
+    garbage collector alone, so that ours go where the user names one.
+    """
+    given = environment.get(_DRIVER_VARIABLE, "")
+    return given if "GC" in given else f"{_DRIVER_JAVA_OPTIONS} {given}".strip()
 
 
 @contextlib.contextmanager
@@ -324,10 +341,19 @@ def skein_client(
     skein = import_skein(environment)
     skein.core._SKEIN_JAR = str(ensure_patched_jar(cache_folder(environment)))  # noqa: SLF001 - there is no other way
     log.parent.mkdir(parents=True, exist_ok=True)
+    by_keytab = {} if login is None else asdict(login)
+    options = driver_java_options(environment)
+    with _one_line(skein, log):
+        client = skein.Client(security=security, log=str(log), java_options=options, **by_keytab)
+    with client:
+        yield client
+
+
+@contextlib.contextmanager
+def _one_line(skein: Any, log: Path) -> Iterator[None]:  # noqa: ANN401 - skein has no types
+    """An error of Skein's is one of ours, which names the log of its driver."""
     try:
-        by_keytab = {} if login is None else asdict(login)
-        with skein.Client(security=security, log=str(log), **by_keytab) as client:
-            yield client
+        yield
     except (skein.exceptions.SkeinError, ValueError, OSError) as e:
         first = str(e).strip().splitlines()
         raise UnavailableError(
@@ -335,22 +361,55 @@ def skein_client(
         ) from None
 
 
-def submit(submission: Submission, log: Path, environment: Mapping[str, str]) -> str:
+@dataclass(frozen=True, slots=True)
+class SkeinDriver:
+    """A connection to YARN, with the log of its JVM and the credentials of the application."""
+
+    client: Any
+    security: Any
+    log: Path
+
+
+@contextlib.contextmanager
+def starting_driver(
+    log: Path, environment: Mapping[str, str], login: KerberosLogin | None
+) -> Iterator[Callable[[], SkeinDriver]]:
+    """Skein's driver starts beside what the caller does; what is yielded waits until it serves.
+
+    The driver is gone afterwards. It takes seconds to start.
+
+    Raises:
+        UnavailableError: as for ``skein_client``, by what is yielded.
+    """
+
+    def start() -> SkeinDriver:
+        security = import_skein(environment).Security.new_credentials()
+        client = opened.enter_context(skein_client(security, log, environment, login))
+        return SkeinDriver(client, security, log)
+
+    opened = contextlib.ExitStack()
+    with ThreadPoolExecutor(1) as pool:
+        started = pool.submit(start)
+        try:
+            yield started.result
+        finally:
+            wait([started])
+            opened.close()
+
+
+def submit(submission: Submission, driver: SkeinDriver, environment: Mapping[str, str]) -> str:
     """Submits the application; its id. Afterwards its token is where ``token_path`` says.
 
     Raises:
-        UnavailableError: as for ``skein_client`` and ``private_folder``.
+        UnavailableError: as for ``private_folder``, or YARN does not take it.
     """
-    skein = import_skein(environment)
-    security = skein.Security.new_credentials()
     with contextlib.ExitStack() as stack:
         # Before anything runs: a job whose token cannot be kept could not be stopped in order.
         tokens = stack.enter_context(private_folder(token_folder(environment)))
         made = tempfile.TemporaryDirectory(prefix="homeport-submission-")
         files = Path(stack.enter_context(made))
-        spec = specification(submission, files, security, environment)
-        login = kerberos_login(submission.config)
-        with skein_client(security, log, environment, login) as client:
-            application_id = str(client.submit(spec))
+        spec = specification(submission, files, driver.security, environment)
+        with _one_line(import_skein(environment), driver.log):
+            application_id = str(driver.client.submit(spec))
         tokens.write(application_id, (files / TOKEN_FILE_NAME).read_bytes())
     return application_id

@@ -59,6 +59,12 @@ COMMANDS = {
         "homeport.appmaster.cli.pack_command", "pack the environment that travels to the nodes"
     ),
     "restart": Command(f"{_CLI}.restart_command", "restart a container of a running job"),
+    "run-local": Command(
+        f"{_STATE_CLI}.run_local", "run a whole job on this machine, without YARN and ZooKeeper"
+    ),
+    "run-processor": Command(
+        f"{_STATE_CLI}.run_processor", "run one processor of a job, under ZooKeeper, without YARN"
+    ),
     "state": Command(
         f"{_STATE_CLI}.state_commands", "list, read, check and rebuild a job's state on this host"
     ),
@@ -77,8 +83,8 @@ def help_text() -> str:
             "Usage: homeport COMMAND [OPTIONS]",
             "",
             "Looks at a job and its state, changes its configuration, moves and restarts its",
-            "containers. The job is named by --config-path, as for run-job. The job answers,",
-            "else the coordinator stream, and the output says which. Secrets are masked.",
+            "containers, runs jobs without YARN. --config-path names the job, as for run-job. The",
+            "job answers, else the coordinator stream; the output says which. Secrets are masked.",
             "",
             *lines,
             "",

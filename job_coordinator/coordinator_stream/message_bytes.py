@@ -11,6 +11,7 @@ import sys
 from typing import Any
 
 from homeport.config.errors import WireError
+from homeport.config.settings.input_section import LATEST_MS
 from homeport.job_coordinator.model.json_values import require_unicode
 
 VERSION = 1
@@ -22,8 +23,6 @@ TEXT_VERSION = "1"
 
 LARGEST = 10**18 - 1
 """Of the numbers in values: what counts from 0 or 1, or in ms since 1970, never gets there."""
-LATEST_MS = 253_402_300_799_999
-"""The last millisecond of the year 9999."""
 _NUMBER = re.compile(r"\d{1,19}", re.ASCII)
 
 _SPACES = " \t\n\r"

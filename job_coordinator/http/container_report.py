@@ -121,6 +121,26 @@ class DroppedValues:
 
 
 @dataclass(frozen=True, slots=True)
+class StageTime:
+    """How long one stage of an active container has worked, in ms, since the container began.
+
+    ``fetch`` counts the waiting for a batch's first record too. The stages work side by side.
+    """
+
+    stage: str
+    ms: int
+
+    def to_json(self) -> dict[str, Any]:
+        """An item of ``stages``."""
+        return {"stage": self.stage, "ms": self.ms}
+
+    @staticmethod
+    def from_json(body: Mapping[str, Any]) -> StageTime:
+        """The time that ``body`` carries; WireError where a field is missing or wrong."""
+        return StageTime(required_field(body, "stage", str), required_number(body, "ms"))
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerReport:
     """The last word of a stream container of what it does.
 
@@ -130,7 +150,9 @@ class ContainerReport:
     an active one has committed its first transaction, ``caught_up_ms``: before that, has seen that
     no input waits; None: it has not. ``dropped``: of the stores that have skipped values.
     ``processed``: records of the input in its committed transactions. ``input_lag``: offsets from
-    what it has read to the heads of its input that it knows. Both of late, of an active one.
+    what it has read to the heads of its input that it knows. ``stages``: those that have worked.
+    These three of late, of an active one. ``input_lost``: offsets of the input that Kafka had
+    deleted before they were read; None: none.
     """
 
     restoring: tuple[RestoreProgress, ...] = ()
@@ -142,6 +164,8 @@ class ContainerReport:
     dropped: tuple[DroppedValues, ...] = ()
     processed: int | None = None
     input_lag: int | None = None
+    stages: tuple[StageTime, ...] = ()
+    input_lost: int | None = None
 
     @property
     def works_after_ms(self) -> int | None:
@@ -160,7 +184,7 @@ class ContainerReport:
 
     def in_brief(self) -> ContainerReport:
         """Without single stores."""
-        return replace(self, restoring=(), lags=(), dropped=())
+        return replace(self, restoring=(), lags=(), dropped=(), stages=())
 
     def to_json(self) -> dict[str, Any]:
         """The field ``report`` of a check-in."""
@@ -174,6 +198,8 @@ class ContainerReport:
             "dropped": [values.to_json() for values in self.dropped],
             "processed": self.processed,
             "input_lag": self.input_lag,
+            "stages": [time.to_json() for time in self.stages],
+            "input_lost": self.input_lost,
         }
 
     @staticmethod
@@ -182,6 +208,7 @@ class ContainerReport:
         under_way = required_field(body, "restoring", list)
         lags = required_field(body, "lags", list)
         dropped = optional_field(body, "dropped", list) or []
+        stages = optional_field(body, "stages", list) or []
         return ContainerReport(
             tuple(RestoreProgress.from_json(as_object(item, "a restore")) for item in under_way),
             tuple(StoreLag.from_json(as_object(item, "a lag")) for item in lags),
@@ -192,6 +219,8 @@ class ContainerReport:
             tuple(DroppedValues.from_json(as_object(item, "a number")) for item in dropped),
             optional_number(body, "processed"),
             optional_number(body, "input_lag"),
+            tuple(StageTime.from_json(as_object(item, "a time")) for item in stages),
+            optional_number(body, "input_lost"),
         )
 
 

@@ -139,13 +139,28 @@ def _work(containers: Any) -> Iterator[Metric]:  # noqa: ANN401 - JSON
         "Offsets from what the container has read to the heads of its input.",
         labels=("processor",),
     )
+    lost = CounterMetricFamily(
+        "homeport_input_lost_offsets",
+        "Offsets of the input that Kafka had deleted before they were read, since it began.",
+        labels=("processor",),
+    )
+    stages = CounterMetricFamily(
+        "homeport_stage_seconds",
+        "How long each stage of the container has worked, side by side, since it began.",
+        labels=("processor", "stage"),
+    )
+    reported = ((records, "processed"), (lag, "input_lag"), (lost, "input_lost"))
     for container in containers:
         report = container.get("report") or {}
-        for metric, name in ((records, "processed"), (lag, "input_lag")):
+        for time in report.get("stages") or ():
+            stages.add_metric((container["processor_id"], time["stage"]), time["ms"] / _MS_PER_S)
+        for metric, name in reported:
             if report.get(name) is not None:
                 metric.add_metric((container["processor_id"],), report[name])
     yield records
     yield lag
+    yield lost
+    yield stages
 
 
 def _refusals(status: Mapping[str, Any]) -> Metric:

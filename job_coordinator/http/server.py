@@ -25,7 +25,7 @@ from aiohttp import web
 from prometheus_client.core import Metric
 
 from homeport.config.declarations import all_keys as keys
-from homeport.config.errors import UnavailableError, WireError
+from homeport.config.errors import CannotListenError, UnavailableError, WireError
 from homeport.job_coordinator.http.documents import (
     Document,
     Form,
@@ -162,7 +162,7 @@ class JobCoordinatorServer:
         """The server answers; returns the address and port that it listens on.
 
         Raises:
-            UnavailableError: it cannot listen there.
+            CannotListenError: it cannot listen there.
         """
         runner = web.AppRunner(
             self._application(),
@@ -176,7 +176,7 @@ class JobCoordinatorServer:
             self._listener = await listen(runner, self._host, self._port, self._tls)
         except OSError as error:
             await runner.cleanup()
-            raise UnavailableError(
+            raise CannotListenError(
                 f"cannot listen on {self._host}:{self._port}: {error.strerror or error}; "
                 f"{keys.JOB_COORDINATOR_URL_PORT.name}=0 takes any free port"
             ) from None

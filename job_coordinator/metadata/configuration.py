@@ -34,6 +34,10 @@ class ConfigManager:
         texts = {name: m.value("value") for name, m in messages if m.source == WRITER_SOURCE}
         return Config({name: text for name, text in texts.items() if text is not None})
 
+    def set(self, key: str, value: str, source: str) -> None:
+        """``key`` has ``value`` until a ``replace`` without it."""
+        self._stream.write([wire.set_config(key, value)._replace(source=source)])
+
     def replace(self, config: Mapping[str, str], source: str) -> None:
         """The stream's configuration is ``config`` with ``written()`` laid over it.
 

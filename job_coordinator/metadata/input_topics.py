@@ -115,6 +115,23 @@ def refusal(stream: SystemStream, known: str, seen: str) -> ConfigError:
     )
 
 
+def lost_input(stream: SystemStream, known: str | None, seen: str | None) -> ConfigError | None:
+    """What there is to say of an input by its topic's id now, None: it is gone.
+
+    None where it is the one that the job reads, ``known``; where that is None, any is right.
+    """
+    if known in {None, seen} and seen is not None:
+        return None
+    what = f"deleted and recreated (its id is {seen}, it was {known})" if seen else "deleted"
+    return ConfigError(
+        keys.TASK_INPUTS.name,
+        str(stream),
+        f"the input was {what}, and what the job has committed is of the topic before",
+        f"submit the job with {keys.JOB_INPUT_RECREATED.name}={keys.RECREATED_BEGIN} once the "
+        f"topic is there, to keep the state, or by run-job {OPTION}",
+    )
+
+
 def _record(message: CoordinatorStreamMessage) -> InputTopic:
     topic_id = message.value("topic-id")
     if not topic_id:

@@ -14,7 +14,6 @@ from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
     ContainerModel,
     JobModel,
-    SystemStreamPartition,
     TaskMode,
     TaskModel,
     mirrored,
@@ -32,10 +31,7 @@ def recorded_model(stream: CoordinatorStream, config: Config) -> JobModel:
     """
     modes = TaskModeManager(stream).read()
     changelogs = ChangelogPartitionManager(stream).read()
-    inputs: dict[TaskName, list[SystemStreamPartition]] = {}
-    for ssp, names in TaskPartitionManager(stream).read().items():
-        for name in names:
-            inputs.setdefault(name, []).append(ssp)
+    inputs = TaskPartitionManager(stream).read_inputs()
     shared = {
         tuple(sorted(inputs[name])): partition
         for name, partition in changelogs.items()

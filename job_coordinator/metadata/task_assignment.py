@@ -100,6 +100,14 @@ class TaskPartitionManager:
             ssp: tuple(TaskName(task) for task in sorted(tasks)) for ssp, tasks in found.values()
         }
 
+    def read_inputs(self) -> dict[TaskName, frozenset[SystemStreamPartition]]:
+        """{task: its input partitions}, standby tasks included."""
+        found: dict[TaskName, set[SystemStreamPartition]] = {}
+        for ssp, tasks in self.read().items():
+            for task in tasks:
+                found.setdefault(task, set()).add(ssp)
+        return {task: frozenset(ssps) for task, ssps in found.items()}
+
     def messages(self, model: JobModel) -> tuple[CoordinatorStreamMessage, ...]:
         """Records that turn what the stream says into exactly the inputs of ``model``.
 

@@ -151,8 +151,9 @@ class _Child:
         if not self.process.is_alive:
             code = self.process.exit_code
             self.process = None
-            self._start_at_ms = now_ms + self._vitals.died(now_ms)
-            return code if isinstance(code, int) else -9
+            exit_code = code if isinstance(code, int) else -9
+            self._start_at_ms = now_ms + self._vitals.died(now_ms, exit_code)
+            return exit_code
         if self._vitals.is_hung(now_ms):
             self._clock.announce(f"kills the {self.name}, which does not beat")
             self.process.kill()
@@ -180,6 +181,9 @@ class Heartbeat:
         self._child = child
         self.port = child.port or None
         self.starts = child.starts
+
+    def await_turn(self) -> None:
+        """It is."""
 
     def start(self) -> None:
         """The supervisor hears that the process lives."""

@@ -250,7 +250,7 @@ class Hosts:
         patch.setattr(environment.Environment, "of", staticmethod(self._environment))
         patch.setattr(stop_witness, "has_ended", self._has_ended)
         patch.setattr(spare, "used_mb", lambda: 0)
-        patch.setattr(container, "load_task_class", lambda _: Count)
+        patch.setattr(container, "task_class_of", lambda _: Count)
         patch.setattr(container, "spare_collections", lambda: None)
         patch.setattr(factory, "RocksDbMemory", lambda *_: None)
         patch.setattr(factory, "RocksDbStore", lambda path, *_: ModelRocksDb(self, path))

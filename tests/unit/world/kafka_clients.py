@@ -414,7 +414,7 @@ class ModelProducer:
         """The record is queued."""
         del headers
         self._require_sound()
-        if partition is None:
+        if partition is None or partition < 0:  # librdkafka: the partitioner chooses
             count = self._network.broker.counts().get(topic, 1)
             partition = zlib.crc32(key or b"") % count
         self._queue.append(_Queued((topic, partition), key, value, on_delivery))

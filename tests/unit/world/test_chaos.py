@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from suites import long
 
 from tests.unit.world.chaos import CALM_MS, Chaos
 from tests.unit.world.scene import Scene
 from tests.unit.world.standbys import HOT_STANDBY, install, judge_places, watch_places
 from tests.unit.world.world import World
 
-_SEEDS = (0, *(pytest.param(seed, marks=pytest.mark.search) for seed in range(1, 6)))
+_SEEDS = (0, pytest.param(1, marks=pytest.mark.search), *map(long, range(2, 6)))
 
 
 @pytest.mark.parametrize("seed", _SEEDS)
@@ -22,7 +23,7 @@ def test_a_random_schedule_is_safe_and_heals(seed: int) -> None:
 
 
 @pytest.mark.search
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [0, 1, *map(long, range(2, 8))])
 def test_a_random_schedule_with_hot_standby_is_safe_and_heals(seed: int) -> None:
     """Besides, no active was ever started beside its standby, and in the end both roles run."""
     containers = 1 + seed % 2

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from odd_records import records
+from suites import long
 
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     MessageType,
@@ -164,15 +165,18 @@ _OTHERS = (*(t for t in MessageType if t not in _AS_TODAY), *Namespace)
 
 
 @pytest.mark.search
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
-@given(st.lists(records(_OTHERS), min_size=1, max_size=8))
-def test_the_driver_survives_any_record_of_the_stream(
-    written: list[tuple[bytes, bytes | None]],
-) -> None:
+@pytest.mark.parametrize("examples", [12, long(60)])
+def test_the_driver_survives_any_record_of_the_stream(examples: int) -> None:
     """It reads the records as they come, and the next driver finds them at its start.
 
     Only a record that says so, rightly formed, ends the job.
     """
+    limited = settings(max_examples=examples, suppress_health_check=list(HealthCheck))
+    limited(given(st.lists(records(_OTHERS), min_size=1, max_size=8))(survives))()
+
+
+def survives(written: list[tuple[bytes, bytes | None]]) -> None:
+    """The records are in the stream while a driver reads it, and when the next one starts."""
     with World() as world:
         scene = Scene(world)
         attempt = scene.working()

@@ -108,7 +108,7 @@ class World:
             id(time): Time(clock),
             id(futures.ThreadPoolExecutor): Executor,
             id(threading): Threads(clock),
-            id(HistoryWriter): lambda _folder, role, _host: History(self, role),
+            id(HistoryWriter): lambda _folder, role, _host, _mb: History(self, role),
             id(clocks.boot_ms): clock.boot_ms,
             id(clocks.wall_ms): lambda: clock.now_ms,
         }
@@ -229,3 +229,6 @@ class History:
         """``name`` happened now."""
         who = None if processor_id is None else f"{processor_id}@{epoch}"
         self._world.note(f"{self._role}:{name}", who, **fields)
+
+    def close(self) -> None:
+        """Nothing is open."""

@@ -7,11 +7,14 @@ import pytest
 from homeport.appmaster.attempt.supervision import (
     EXIT_ENDED,
     EXIT_FINAL,
+    EXIT_UNFIT_HOST,
     HANG_LIMIT_MS,
     SHORT_LIVES_LIMIT,
     START_LIMIT_MS,
+    UNFIT_HOST_LIMIT,
     Verdict,
     Vitals,
+    exit_without_port,
     verdict_of,
 )
 
@@ -104,6 +107,26 @@ def test_after_so_many_short_lives_in_a_row_there_is_no_hope() -> None:
         vitals.started(0)
         vitals.died(1000)
     assert vitals.is_hopeless
+
+
+def test_a_host_that_is_not_fit_has_fewer_starts() -> None:
+    """A port that is taken there may be free on another host."""
+    vitals = Vitals.at(0)
+    for _ in range(UNFIT_HOST_LIMIT):
+        assert not vitals.is_hopeless
+        vitals.started(0)
+        vitals.died(1000, EXIT_UNFIT_HOST)
+    assert vitals.is_hopeless
+
+
+def test_a_port_that_the_child_had_before_has_all_starts() -> None:
+    """Its own process may still hold it as it ends; a port that was never had is another's."""
+    vitals = Vitals.at(0)
+    for _ in range(SHORT_LIVES_LIMIT - 1):
+        vitals.started(0)
+        vitals.died(1000, exit_without_port(4711))
+    assert not vitals.is_hopeless
+    assert exit_without_port(None) == EXIT_UNFIT_HOST
 
 
 def test_a_life_that_never_served_is_short_however_long_it_was() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -51,3 +51,21 @@ def test_an_unknown_package_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(distributions, "HOMEPORT", "no-such-package")
     with pytest.raises(HomeportError, match="'no-such-package' is not installed here"):
         distributions.required()
+
+
+@pytest.mark.parametrize(
+    ("path", "is_packed"),
+    [
+        ("pandas/core/frame.py", True),
+        ("pandas/tests/frame/test_api.py", False),
+        ("numpy/testing/__init__.py", True),
+        ("tests/own.py", True),
+        ("pyspark/jars/spark-core.jar", True),
+        ("pyspark/jars/connect-repl/interface.jar", False),
+        ("pandas-3.0.dist-info/RECORD", True),
+        ("pandas-3.0.dist-info/INSTALLER", False),
+    ],
+)
+def test_what_no_job_can_use_is_not_packed(path: str, *, is_packed: bool) -> None:
+    """A package whose own name is tests is packed."""
+    assert distributions.travels(PurePosixPath(path)) is is_packed

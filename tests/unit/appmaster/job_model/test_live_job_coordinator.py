@@ -89,7 +89,7 @@ class Job:
             job_models=self.job_models,
             planner=ModelPlanner(self.stream, self.job_models, self.counts, lambda *_: None),
             look=look or self.look,
-            history=HistoryWriter(self.folder / "history", "driver", "nm1"),
+            history=HistoryWriter(self.folder / "history", "driver", "nm1", 64),
             topics=InputTopicManager(self.stream, 1),
         )
 

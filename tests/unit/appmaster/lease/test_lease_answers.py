@@ -17,7 +17,7 @@ from aiohttp import web
 from homeport.appmaster.lease import lease_server
 from homeport.appmaster.lease.lease_server import LeaseServer
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
-from homeport.config.errors import UnavailableError
+from homeport.config.errors import CannotListenError
 from homeport.job_coordinator.http.messages import LeaseAnswer, Renewal
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -210,11 +210,15 @@ def test_a_keeper_that_cannot_listen_leaves_nothing_open() -> None:
     """It says so in one line; its process ends, and the next one tries again."""
 
     async def story(path: Path) -> None:
-        server = _server()
-        with pytest.raises(UnavailableError, match="the lease keeper cannot listen"):
-            await server.start("127.0.0.1", 0, path)
-        assert server._listener is None
-        assert server._runners == []
+        server, other = _server(), _server()
+        url = await other.start("127.0.0.1", 0, None)
+        taken = int(url.rstrip("/").rpartition(":")[2])
+        for port, place, why in ((0, path, "No such file"), (taken, None, "in use")):
+            with pytest.raises(CannotListenError, match=f"the lease keeper cannot listen: .*{why}"):
+                await server.start("127.0.0.1", port, place)
+            assert server._listener is None
+            assert server._runners == []
+        await other.stop()
 
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(story(Path(folder) / "no such folder" / "k"))

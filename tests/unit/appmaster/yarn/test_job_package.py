@@ -50,6 +50,15 @@ def test_a_path_may_be_a_file_url(folder: Path) -> None:
     assert package_path(str(folder)) == package_path(folder.as_uri()) == folder
 
 
+def test_a_job_without_code_has_a_package_all_the_same() -> None:
+    """YARN localises it as any other; nothing in it can be imported."""
+    path = package_path(None, may_be_none=True)
+    assert path is None
+    with prepared(path, no_files) as package, zipfile.ZipFile(package.archive) as archive:
+        assert archive.namelist() == ["README"]
+        assert [file.name for file in package.import_path.iterdir()] == ["README"]
+
+
 def test_a_folder_is_packed_without_byte_code(folder: Path, tmp_path: Path) -> None:
     """The archive holds the sources at its root, and equal folders make equal archives."""
     one = zip_folder(folder, tmp_path / "1.zip")

@@ -18,12 +18,14 @@ from homeport.appmaster.yarn.submission import (
     am_java_options,
     application_name,
     cache_folder,
+    driver_java_options,
     forget_token,
     import_skein,
     known_hosts,
     private_yarn_site,
     services_of,
     specification,
+    starting_driver,
     token_path,
 )
 from homeport.appmaster.yarn.submission_file import (
@@ -33,7 +35,7 @@ from homeport.appmaster.yarn.submission_file import (
     coordinator_part,
 )
 from homeport.config.config import Config
-from homeport.config.errors import WireError
+from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.model.ids import Host
 
 NM1, NM2 = Host("nm1"), Host("nm2")
@@ -128,7 +130,18 @@ def test_the_am_has_the_package_where_a_grouper_is_in_it(
     path = 'export PYTHONPATH="$PWD/__package${PYTHONPATH:+:$PYTHONPATH}"'
     assert (path in spec.master.script.splitlines()) is is_own
     last = "exec '/opt/my python' -m homeport.appmaster.programs.supervisor"
-    assert spec.master.script.splitlines()[-1] == last
+    assert spec.master.script.splitlines()[-1].removesuffix(" --keeper-spare") == last
+
+
+@pytest.mark.parametrize(("memory_mb", "has_spare"), [("1024", True), ("1023", False)])
+def test_the_keeper_has_a_spare_where_the_am_has_room(
+    submission: Submission, tmp_path: Path, memory_mb: str, *, has_spare: bool
+) -> None:
+    """Its memory is the AM's."""
+    config = CONFIG.merged({"yarn.am.container.memory.mb": memory_mb})
+    submitted = replace(submission, config=config)
+    spec = specification(submitted, tmp_path / "files", None, {"HOME": str(tmp_path)})
+    assert spec.master.script.endswith(" --keeper-spare") is has_spare
 
 
 def test_an_environment_that_travels_is_localised_once_per_user(
@@ -262,3 +275,31 @@ def test_skein_is_kept_out_of_the_home_folder(
     monkeypatch.delenv("SKEIN_CONFIG")
     import_skein({"HOMEPORT_CACHE_DIR": str(tmp_path)})
     assert os.environ["SKEIN_CONFIG"] == str(tmp_path / "skein-config")
+
+
+@pytest.mark.parametrize(
+    ("given", "options"),
+    [
+        ("", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"),
+        ("-Dx=1", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Dx=1"),
+        ("-XX:+UseParallelGC", "-XX:+UseParallelGC"),
+    ],
+)
+def test_the_driver_starts_quickly_with_the_users_options(given: str, options: str) -> None:
+    """A JVM refuses two garbage collectors."""
+    assert driver_java_options({"SKEIN_DRIVER_JAVA_OPTIONS": given}) == options
+
+
+def test_a_driver_that_cannot_start_is_an_error_where_it_is_needed(tmp_path: Path) -> None:
+    """What is done beside its start is done, and its own errors stay as they are."""
+    environment = {"JAVA_HOME": str(tmp_path), "PATH": ""}
+    with (
+        starting_driver(tmp_path / "log", environment, None) as driver,
+        pytest.raises(UnavailableError, match="JAVA_HOME"),
+    ):
+        driver()
+    with (
+        pytest.raises(ValueError, match="of its own"),
+        starting_driver(tmp_path / "log", environment, None),
+    ):
+        raise ValueError("of its own")

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from homeport.config.errors import WireError
+from homeport.config.settings.input_section import LATEST_MS
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
@@ -16,7 +17,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     MessageType,
     Namespace,
 )
-from homeport.job_coordinator.coordinator_stream.message_bytes import LATEST_MS, parse_json, time_of
+from homeport.job_coordinator.coordinator_stream.message_bytes import parse_json, time_of
 from homeport.job_coordinator.metadata.input_partitions import set_input_partitions
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskMode
 

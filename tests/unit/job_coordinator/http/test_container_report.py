@@ -12,6 +12,7 @@ from homeport.job_coordinator.http.container_report import (
     ContainerReport,
     DroppedValues,
     RestoreProgress,
+    StageTime,
     StoreLag,
 )
 from homeport.job_coordinator.model.ids import TaskName
@@ -19,7 +20,10 @@ from homeport.job_coordinator.model.ids import TaskName
 TASK = TaskName("Partition 0")
 PROGRESS = RestoreProgress("s", TASK, 5, 60, 7, 2.5, None)
 DROPPED = (DroppedValues("s", TASK, 2),)
-REPORT = ContainerReport((PROGRESS,), (StoreLag("t", TASK, 3, 0.5),), 3, 0.5, dropped=DROPPED)
+STAGES = (StageTime("tasks", 7),)
+REPORT = ContainerReport(
+    (PROGRESS,), (StoreLag("t", TASK, 3, 0.5),), 3, 0.5, dropped=DROPPED, stages=STAGES
+)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +35,7 @@ REPORT = ContainerReport((PROGRESS,), (StoreLag("t", TASK, 3, 0.5),), 3, 0.5, dr
         ContainerReport((RestoreProgress("s", TASK, 0, 0, 0, 0.0, 12.5),)),
         ContainerReport(first_commit_ms=0, caught_up_ms=7),
         ContainerReport(processed=12, input_lag=0),
+        ContainerReport(stages=(StageTime("fetch", 0), StageTime("tasks", 7))),
         ContainerReport((RestoreProgress("s", TASK, 0, 0, 0, 0.0, None, 17),)),
     ],
 )
@@ -73,6 +78,10 @@ def test_a_standby_is_as_late_as_its_latest_store() -> None:
         (["lag"], -1),
         (["processed"], -1),
         (["input_lag"], "0"),
+        (["stages"], {}),
+        (["stages", 0], 1),
+        (["stages", 0, "stage"], None),
+        (["stages", 0, "ms"], -1),
         (["lag_seconds"], "1"),
     ],
 )

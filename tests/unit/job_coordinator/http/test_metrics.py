@@ -105,15 +105,21 @@ def test_the_metrics_of_single_stores() -> None:
 
 def test_the_metrics_of_the_input() -> None:
     """What active containers report; a standby reports none."""
+    stages = [{"stage": "tasks", "ms": 1500}, {"stage": "fetch", "ms": 0}]
     containers = [
-        _container("0", "running", {"processed": 12, "input_lag": 3}),
+        _container(
+            "0", "running", {"processed": 12, "input_lag": 3, "input_lost": 7, "stages": stages}
+        ),
         _container("1", "running", {"processed": None, "input_lag": None, "lag": 0}),
     ]
     samples = _samples(JobCoordinatorMetrics(lambda: {"containers": containers}).text())
+    assert samples["homeport_stage_seconds_total", "0", "tasks"] == 1.5
+    assert samples["homeport_stage_seconds_total", "0", "fetch"] == 0
     assert {name: value for name, value in samples.items() if len(name) == 2} == {
         ("homeport_containers", "running"): 2,
         ("homeport_records_processed_total", "0"): 12,
         ("homeport_input_lag_records", "0"): 3,
+        ("homeport_input_lost_offsets_total", "0"): 7,
     }
 
 

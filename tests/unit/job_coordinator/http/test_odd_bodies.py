@@ -17,6 +17,7 @@ from homeport.job_coordinator.http.container_report import (
     ContainerReport,
     DroppedValues,
     RestoreProgress,
+    StageTime,
     StoreLag,
 )
 from homeport.job_coordinator.http.messages import (
@@ -39,6 +40,8 @@ _REPORT = ContainerReport(
     dropped=(DroppedValues("s", _TASK, 1),),
     processed=5,
     input_lag=3,
+    stages=(StageTime("tasks", 7),),
+    input_lost=2,
 )
 RIGHT: dict[str, dict[str, Any]] = {
     "check-in": {

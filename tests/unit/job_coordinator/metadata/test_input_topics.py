@@ -15,6 +15,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 from homeport.job_coordinator.metadata.input_topics import (
     InputTopic,
     InputTopicManager,
+    lost_input,
     recreated,
     refusal,
 )
@@ -91,3 +92,22 @@ def test_an_input_that_is_another_topic_is_reported() -> None:
         "before; write job.input.recreated=begin to keep the state and begin the new topic where "
         "samza.offset.default says, or begin from nothing by run-job --reset-state"
     )
+
+
+@pytest.mark.parametrize(
+    ("known", "seen", "said"),
+    [
+        ("id-1", "id-1", ""),
+        (None, "id-1", ""),
+        (None, None, "the input was deleted, "),
+        ("id-1", None, "the input was deleted, "),
+        ("id-1", "id-2", "the input was deleted and recreated (its id is id-2, it was id-1), "),
+    ],
+)
+def test_an_input_that_is_lost_is_one_line(known: str | None, seen: str | None, said: str) -> None:
+    """It names the input and what to do."""
+    error = lost_input(IN, known, seen)
+    assert (error is None) == (not said)
+    if error is not None:
+        assert str(error).startswith(f"task.inputs = 'kafka.my.in': {said}")
+        assert "job.input.recreated=begin" in str(error)

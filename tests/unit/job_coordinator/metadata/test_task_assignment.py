@@ -92,6 +92,8 @@ def test_task_partitions_are_exactly_those_of_the_model(stream: InMemoryCoordina
     broadcast = SystemStreamPartition("kafka", "in", 9)
     _write(stream, manager.messages(_model(_task(T1, [1, 9]), _task(T0, [0, 9]))))
     assert manager.read()[broadcast] == (T0, T1)
+    zero, one = (SystemStreamPartition("kafka", "in", number) for number in (0, 1))
+    assert manager.read_inputs() == {T0: {zero, broadcast}, T1: {one, broadcast}}
     assert len(stream.log) == 3
     _write(stream, manager.messages(_model(_task(T0, [0]), _task(T1, [9]))))
     keys = _keys(stream)[3:]

@@ -20,9 +20,9 @@ from homeport.container.container_job import ContainerJob
 from homeport.container.host.permit import Permit
 from homeport.container.incarnation import start_up
 from homeport.container.kafka.clients import TransactionError
-from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.kafka.plain_producer import PlainOutputs, _PlainProducer
 from homeport.container.kafka.transactional_producer import TransactionalProducer
+from homeport.container.processing.ahead import Piped
 from homeport.container.processing.open_transaction import OpenTransaction
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.progress.transaction_plan import Send
@@ -128,7 +128,9 @@ def a_sleeper_begins_under_the_model_before(scene: Scene) -> None:
     scene.world.network.cut |= {old.driver.name, old.keeper.name}
     _wakes_up(scene, child)
     scene.produce(2, b"k", partition=1)
-    scene.run(2500)
+    scene.run(1000)
+    scene.produce(2, b"k", partition=1)
+    scene.run(1500)
     scene.judge()
 
 
@@ -166,7 +168,9 @@ def a_machine_stands_still_before_an_init(scene: Scene) -> None:
     scene.work(2)
     _wakes_up(scene, child)
     scene.produce(2)
-    scene.run(2000)
+    scene.run(1000)
+    scene.produce(2)
+    scene.run(1000)
     scene.judge()
 
 
@@ -239,7 +243,7 @@ def sends_outputs_as_they_come(patch: pytest.MonkeyPatch) -> None:
     """Every batch's outputs leave at once, within a transaction that ends when it is due."""
     process = RunLoop._process
 
-    def process_and_send(loop: RunLoop, batch: MicroBatch) -> None:
+    def process_and_send(loop: RunLoop, batch: Piped) -> None:
         process(loop, batch)
         producer, outputs = loop._parts.producer._producer, loop._parts.outputs
         for send in outputs.sends:
@@ -250,7 +254,11 @@ def sends_outputs_as_they_come(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RunLoop, "_process", process_and_send)
 
 
-@schedule("I5", sends_outputs_as_they_come, "0@1 was ended, which was at work")
+NEVER_EARLY = {"task.transaction.idle.ms": "-1"}
+"""Transactions end by their age alone."""
+
+
+@schedule("I5", sends_outputs_as_they_come, "0@1 was ended, which was at work", config=NEVER_EARLY)
 def a_batch_takes_longer_than_a_transaction_may(scene: Scene) -> None:
     """The broker ends transactions that are open for ten seconds, and fences their producers."""
     at_once = Count.process_batch
@@ -408,15 +416,16 @@ def _state_is_whole(scene: Scene) -> bool:
 
 def settles_when_it_is_committed(patch: pytest.MonkeyPatch) -> None:
     """The outputs' reports are waited for after the checkpoint."""
-    settle, drop = PlainOutputs.settle, OpenTransaction.drop
+    settle, finish = PlainOutputs.settle, OpenTransaction.finish
 
-    def drop_and_settle(transaction: OpenTransaction) -> None:
-        drop(transaction)
-        if transaction._parts.plain is not None:
+    def finish_and_settle(transaction: OpenTransaction) -> None:
+        was_on_its_way = transaction.is_on_its_way
+        finish(transaction)
+        if was_on_its_way and transaction._parts.plain is not None:
             settle(transaction._parts.plain, transaction._stop.pause)
 
     patch.setattr(PlainOutputs, "settle", lambda *_: None)
-    patch.setattr(OpenTransaction, "drop", drop_and_settle)
+    patch.setattr(OpenTransaction, "finish", finish_and_settle)
 
 
 @schedule("I8", settles_when_it_is_committed, "something was lost", config=AT_ONCE)

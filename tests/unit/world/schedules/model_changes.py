@@ -190,5 +190,7 @@ def a_retired_one_begins_when_it_wakes(scene: Scene) -> None:
     scene.until(lambda: counted(scene.world) == scene.produced, "0@3 has counted all")
     _it_wakes_up(scene, child)
     scene.produce(2, _KEYS[1], partition=1)
-    scene.run(2500)
+    scene.run(1000)
+    scene.produce(2, _KEYS[1], partition=1)
+    scene.run(1500)
     scene.judge()

@@ -46,12 +46,12 @@ def writes_the_position_by_itself(patch: pytest.MonkeyPatch) -> None:
     """The position goes into the store first, and the values after it."""
 
     def apply(item: TaskStore, positions: Mapping[Position, int]) -> None:
-        if item.overlay is None or not item.overlay.entries():
+        if item.overlay is None or not item.overlay.sealed():
             return
         item.position = positions["counts", item.task.changelog_partition]
         item.opened().write({}, item.position)
-        item.opened().write(item.overlay.entries(), None)
-        item.overlay.clear()
+        item.opened().write(item.overlay.sealed(), None)
+        item.overlay.release()
 
     patch.setattr(TaskStore, "apply", apply)
 
@@ -170,6 +170,7 @@ def topics_are_made_anew_under_a_store(scene: Scene) -> None:
     for gone in (
         wire.tombstone(MessageType.SET_CHANGELOG_TOPIC, "kafka.counts"),
         wire.tombstone(MessageType.SET_CHECKPOINT_TOPIC, f"kafka.{CHECKPOINTS}"),
+        wire.tombstone(MessageType.SET_INPUT_TOPIC, "kafka.in"),
     ):
         scene.world.write(gone, "homeport")
     scene.produced = 0

@@ -1,0 +1,75 @@
+"""What driver and keeper leave behind: their exit codes, and files that they close."""
+
+from __future__ import annotations
+
+from types import ModuleType, SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from homeport.appmaster.attempt.supervision import EXIT_UNFIT_HOST
+from homeport.appmaster.programs import application_master, lease_keeper
+from homeport.appmaster.programs.am_container import AmContainer
+from homeport.config.config import Config
+from homeport.config.errors import CannotListenError, ConfigError, UnavailableError
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+
+
+def _raises(error: Exception) -> Any:  # noqa: ANN401 - stands for any function
+    def function(*_: object, **__: object) -> None:
+        raise error
+
+    return function
+
+
+@pytest.mark.parametrize("program", [lease_keeper, application_master])
+@pytest.mark.parametrize(
+    ("error", "port", "code"),
+    [
+        (CannotListenError("no port"), None, EXIT_UNFIT_HOST),
+        (CannotListenError("no port"), 4711, 1),
+        (UnavailableError("no Kafka"), None, 1),
+    ],
+)
+def test_only_a_port_that_was_never_had_says_that_the_host_is_not_fit(
+    monkeypatch: pytest.MonkeyPatch,
+    program: ModuleType,
+    error: Exception,
+    port: int | None,
+    code: int,
+) -> None:
+    """Its own earlier port gets as many starts as any other fault; the cause is said."""
+    causes: list[str] = []
+    heartbeat = SimpleNamespace(
+        port=port, await_turn=lambda: None, start=lambda: None, log_cause=causes.append
+    )
+    monkeypatch.setattr(program, "Heartbeat", lambda _: heartbeat)
+    container = SimpleNamespace(submission=SimpleNamespace(config=None))
+    monkeypatch.setattr(AmContainer, "read", lambda *_: container)
+    monkeypatch.setattr(program, "await_kafka", _raises(error))
+    if program is application_master:
+        found = application_master.main(lambda _: cast("Any", (None, "")))
+    else:
+        found = lease_keeper.main()
+    assert (found, causes) == (code, [str(error)])
+
+
+def test_the_history_of_a_begin_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where no driver follows; one that does has files of its own."""
+    done: list[str] = []
+    history = SimpleNamespace(close=lambda: done.append("closed"))
+    config = Config({"job.name": "j", "job.default.system": "kafka"})
+    monkeypatch.setattr(application_master, "history_of", lambda *_: history)
+    monkeypatch.setattr(
+        application_master, "first_model", lambda *_, **__: SimpleNamespace(config=config)
+    )
+    refused = ConfigError("task.inputs", "k.in", "it was recreated", "reset the state")
+    monkeypatch.setattr(application_master, "accept_inputs", _raises(refused))
+    container: Any = SimpleNamespace(
+        submission=SimpleNamespace(submitted=None), rank=SimpleNamespace(submission=1)
+    )
+    stream: Any = InMemoryCoordinatorStream()
+    models: Any = None
+    with pytest.raises(ConfigError, match="it was recreated"):
+        application_master.begin(container, stream, models, is_submission=True)
+    assert done == ["closed"]
