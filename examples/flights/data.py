@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -73,4 +73,18 @@ def expected_summaries() -> dict[str, dict[str, Any]]:
         else:
             summary["miles"] += flight["distance"]
             summary["last_airport"] = flight["dest"]
+    return summaries
+
+
+def added_up(changes: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The summaries that changes of them make, each plane's in their order: {tail number: it}."""
+    summaries: dict[str, dict[str, Any]] = {}
+    for change in changes:
+        known = summaries.get(change["tailnum"])
+        if known is None:
+            summaries[change["tailnum"]] = dict(change)
+            continue
+        for name in ("flights", "cancelled", "dep_delay_min", "miles"):
+            known[name] += change[name]
+        known["last_airport"] = change["last_airport"] or known["last_airport"]
     return summaries

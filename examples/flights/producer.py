@@ -23,6 +23,7 @@ from data import FLIGHTS, read_flights, records
 
 TOPIC = "flights"
 OUTPUT_TOPIC = "plane-summary"
+CHANGES_TOPIC = "plane-changes"
 PARTITIONS = 8
 CHUNK = 2_000
 
@@ -34,14 +35,19 @@ def client_properties(file: Path) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def create_topics(kafka: Mapping[str, str]) -> None:
-    """Both topics exist, with 8 partitions each; the output is compacted."""
-    admin = AdminClient(dict(kafka))
-    new = [
+def new_topics() -> list[NewTopic]:
+    """The input and the outputs: summaries are compacted, changes are not."""
+    return [
         NewTopic(TOPIC, PARTITIONS, 1),
         NewTopic(OUTPUT_TOPIC, PARTITIONS, 1, config={"cleanup.policy": "compact"}),
+        NewTopic(CHANGES_TOPIC, PARTITIONS, 1),
     ]
-    for future in admin.create_topics(new, operation_timeout=30).values():
+
+
+def create_topics(kafka: Mapping[str, str]) -> None:
+    """The topics exist."""
+    admin = AdminClient(dict(kafka))
+    for future in admin.create_topics(new_topics(), operation_timeout=30).values():
         try:
             future.result(60)
         except KafkaException as error:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from flights_demo.job import CONTAINERS, DemoJob
 from flights_demo.screen import DemoError, Screen
+from homeport.appmaster.attempt.heartbeat import SPARE_NAME
 from local_cluster import processes
 from local_cluster.cluster import LocalCluster
 
@@ -228,8 +229,7 @@ class Chaos:
     def _paused(self, targets: list[processes.ProcessId]) -> Iterator[None]:
         """These processes, and no others, stand still inside the block."""
         try:
-            for process in targets:
-                processes.send(process, signal.SIGSTOP)
+            processes.pause(targets)
             yield
         finally:
             for process in targets:
@@ -301,9 +301,14 @@ def find_programs(
 
 
 def _runs(pid: int, words: str) -> bool:
-    """Whether the process is the program; the shell that started it has the same words."""
+    """Whether the process is the program at work; its shell and its spare have the same words."""
     line = _command_line(pid)
-    return words in line and Path(line.split(" ", 1)[0]).name not in {"bash", "sh"}
+    if words not in line or Path(line.split(" ", 1)[0]).name in {"bash", "sh"}:
+        return False
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() != SPARE_NAME
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def _log_name(pid: int) -> str:

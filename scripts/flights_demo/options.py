@@ -5,6 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 
+FORMS = ("stream-task", "batch-task", "sql-and-task", "sql-alone")
+"""The flights job in other words: the names of its files in examples/flights."""
+WITHOUT_PIPELINE = frozenset({"stream-task", "batch-task"})
+ALONE = "sql-alone"
+"""The form without a task, and so without a store."""
+
 _DESCRIPTION = """\
 Starts a local YARN (3 nodes) and Kafka, runs the flights job in 3 containers until its input is
 consumed, and compares every plane with the right answer. Then stops the job in order, submits it
@@ -24,6 +30,7 @@ ${HOMEPORT_CACHE_DIR:-~/.cache/homeport}/clusters/demo-*/ until this clone's nex
   scripts/demo --standbys          a replica of each container, equal to it in the end
   scripts/demo --fail-host         a node loses power in mid-run; its containers go on elsewhere
   scripts/demo --rescale           3 -> 5 -> 2 containers in mid-run
+  scripts/demo --form sql-alone    the same job as one statement of SQL
   scripts/demo --kill-loop 7       twenty SIGKILLs under two jobs, and each record counts once
 """
 
@@ -43,11 +50,18 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--rate", type=int, metavar="N", help="pace the producer, in records per second"
     )
+    parser.add_argument(
+        "--form",
+        choices=FORMS,
+        help="the same job written in another way: a StreamTask, a BatchTask without a pipeline, a"
+        " task after SQL, or one statement of SQL alone (default: a task after a pipeline)",
+    )
     # Runs in the client of a cluster that is up (docker/demo), with the archive of its environment.
     parser.add_argument("--attached", metavar="ARCHIVE", help=argparse.SUPPRESS)
     _add_what_befalls(parser)
     options = parser.parse_args(argv)
     _refuse_what_does_not_combine(parser, options)
+    _refuse_forms(parser, options)
     options.standbys |= options.fail_host
     return options
 
@@ -124,6 +138,16 @@ def _refuse_what_does_not_combine(
         parser.error("in containers: only --fail-host, --standbys, --prewarm, --rate and --keep")
     if options.rate is not None and options.rate < 1:
         parser.error(f"--rate = {options.rate}: it must be at least 1; leave it out for full speed")
+
+
+def _refuse_forms(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Argparse ends the program where a form does not go with what is to happen."""
+    if options.form == ALONE and (options.standbys or options.fail_host):
+        parser.error("--form sql-alone has no state: leave out --standbys and --fail-host")
+    if options.form in WITHOUT_PIPELINE and options.prewarm:
+        parser.error(f"--form {options.form} has no pipeline to prewarm: leave out --prewarm")
+    if options.form is not None and options.attached is not None:
+        parser.error("in containers the job has its usual form: leave out --form")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ Nothing of the job's code is used for it but the form of the OFFSET file.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from homeport.config.loading.properties_format import parse_properties
 from homeport.container.progress import offset_file
 
 FLIGHTS_JOB = "flights"
-INPUT, OUTPUT, PARTITIONS = "flights", "plane-summary", 8
+INPUT, OUTPUT, CHANGES, PARTITIONS = "flights", "plane-summary", "plane-changes", 8
 CHANGELOGS = {"planes": "flights-planes-changelog", "skipped": "flights-skipped-changelog"}
 """{store: its changelog}."""
 
@@ -113,12 +113,24 @@ def key_written_s(reader: Reader, wanted: str) -> float:
     return written_ms / 1000
 
 
-def compare(reader: Reader, expected: dict[str, dict[str, Any]]) -> list[str]:
-    """One line per plane whose newest summary differs from the right one."""
+def summaries_of(reader: Reader) -> dict[str, Any]:
+    """{tail number: the newest summary that the job has sent}."""
     found: dict[str, Any] = {}
     for partition in range(PARTITIONS):
         for key, value in reader.records(OUTPUT, partition):
             found[(key or b"").decode()] = None if value is None else json.loads(value)
+    return found
+
+
+def changes_of(reader: Reader) -> Iterator[dict[str, Any]]:
+    """The changes that the job has sent as SQL alone, those of a plane in their order."""
+    for partition in range(PARTITIONS):
+        for _, value in reader.records(CHANGES, partition):
+            yield json.loads(value or b"{}")
+
+
+def compare(found: dict[str, Any], expected: dict[str, dict[str, Any]]) -> list[str]:
+    """One line per plane whose summary differs from the right one."""
     differences = []
     for tail_number in sorted(expected.keys() | found.keys()):
         right, got = expected.get(tail_number), found.get(tail_number)
@@ -146,9 +158,16 @@ class AtHome:
 
 
 def stores_at_home(
-    reader: Reader, model: dict[str, Any], hosts: dict[str, str], state_dir: Callable[[str], Path]
+    reader: Reader,
+    model: dict[str, Any],
+    hosts: dict[str, str],
+    state_dir: Callable[[str], Path],
+    stores: Mapping[str, str] = CHANGELOGS,
 ) -> dict[tuple[str, str], AtHome]:
-    """For each (store, task): its OFFSET file, and what the changelog has after it."""
+    """For each (store, task): its OFFSET file, and what the changelog has after it.
+
+    ``stores``: {store of the job: its changelog}.
+    """
     found = {}
     # A standby keeps its stores where its active one would, and has its changelog partition.
     owners = {
@@ -161,7 +180,7 @@ def stores_at_home(
         host = hosts[processor_id]
         for task, task_model in container["tasks"].items():
             owner = owners[task_model["changelog-partition"]]
-            for store, changelog in CHANGELOGS.items():
+            for store, changelog in stores.items():
                 directory = state_dir(host) / "flights-1" / store / owner.replace(" ", "_")
                 file = directory / "OFFSET"
                 if not file.exists():

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from check_history.reading import values_in
 
 from flights_demo.screen import Screen
 from local_cluster.cluster import LocalCluster
@@ -54,6 +55,5 @@ class Victim:
 
 def _third_transaction(file: Path) -> dict[str, Any] | None:
     """The container's last committed transaction, None before its third."""
-    lines = [json.loads(line) for line in file.read_text().splitlines() if line.endswith("}")]
-    committed = [line for line in lines if line["event"] == "transaction-committed"]
+    committed = [line for line in values_in(file) if line["event"] == "transaction-committed"]
     return committed[-1] if len(committed) >= TRANSACTIONS_BEFORE_KILL else None

@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("flights")
 OUTPUT = "plane-summary"
 FIELDS = "tailnum string, dep_time int, dep_delay int, distance int, dest string"
+NOTHING: dict[str, Any] = {
+    "flights": 0,
+    "cancelled": 0,
+    "dep_delay_min": 0,
+    "miles": 0,
+    "last_airport": None,
+}
+"""The summary of a plane that has not flown."""
 
 
 def parse(frame: DataFrame) -> DataFrame:
@@ -58,19 +66,11 @@ class PlaneSummary(BatchTask):
     def end_transaction(self, collector: MessageCollector) -> None:
         """Sends each summary that this transaction changed."""
         for tail_number, summary in self._changed.items():
-            value = json.dumps({"tailnum": tail_number, **summary}, separators=(",", ":")).encode()
-            collector.send(OUTPUT, value, key=tail_number.encode())
+            send(collector, tail_number, summary)
         self._changed.clear()
 
     def _before(self, tail_number: str) -> dict[str, Any]:
-        known = self._changed.get(tail_number) or self._planes.get(tail_number)
-        return known or {
-            "flights": 0,
-            "cancelled": 0,
-            "dep_delay_min": 0,
-            "miles": 0,
-            "last_airport": None,
-        }
+        return self._changed.get(tail_number) or self._planes.get(tail_number) or NOTHING
 
     def _skip(self, nameless: pa.Table) -> None:
         for partition in pc.unique(nameless["partition"]).to_pylist():
@@ -85,6 +85,12 @@ class PlaneSummary(BatchTask):
             )
             key = f"partition-{partition}"
             self._skipped.put(key, (self._skipped.get(key) or 0) + len(offsets))
+
+
+def send(collector: MessageCollector, tail_number: str, summary: dict[str, Any]) -> None:
+    """The plane's summary as it is now leaves, under the plane's key."""
+    value = json.dumps({"tailnum": tail_number, **summary}, separators=(",", ":")).encode()
+    collector.send(OUTPUT, value, key=tail_number.encode())
 
 
 def _by_plane(flights: pa.Table) -> dict[str, dict[str, Any]]:
