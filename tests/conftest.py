@@ -7,11 +7,12 @@ tests of a module run on one worker, in their order; a group of modules does too
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -107,6 +108,31 @@ def announce(request: pytest.FixtureRequest) -> Callable[[str], None]:
         request.node.user_properties.append((SEARCHED, f"{request.node.name}: {what}"))
 
     return say
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call() -> Iterator[None]:
+    """The handler of ``caplog`` keeps its format."""
+    _let_spark_propagate()
+    yield
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown() -> Iterator[None]:
+    """The handler of ``caplog`` keeps its format."""
+    _let_spark_propagate()
+    yield
+
+
+def _let_spark_propagate() -> None:
+    """The tests' own handler is attached to each logger that does not propagate.
+
+    PySpark's loggers of errors do not, and set a format of their own on what is attached to them.
+    """
+    known = logging.root.manager.loggerDict  # only those that PySpark has made: of its own class
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        if isinstance(logger := known.get(name), logging.Logger):
+            logger.propagate = True
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -79,16 +79,16 @@ def start_kafka(
 
 
 def pause_kafka(layout: Layout, record: Record, broker: int | None = None) -> list[int]:
-    """The broker stands still: SIGSTOP, as if its machine did. Returns the pids.
+    """The broker stands still, as if its machine did. Returns the pids.
 
     ``broker``: its id; None: all that run.
 
     Raises:
         ClusterError: it is stopped, or there is none of that id.
+        TimeoutError: it runs on, held by the kernel.
     """
     running = _running(layout, record, broker)
-    for process in running.values():
-        processes.send(process, signal.SIGSTOP)
+    processes.pause(running.values())
     return processes.sorted_pids(running.values())
 
 

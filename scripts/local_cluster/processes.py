@@ -6,6 +6,7 @@ alone is not enough: the shell of a cluster's user has it too, and must live on.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -24,6 +25,7 @@ _POLL_S = 0.05
 #: A process that starts another program shows no environment for a moment.
 _QUIET_SCANS = 2
 _KILL_LIMIT_S = 20.0
+_PAUSE_LIMIT_S = 20.0
 _THAW_LIMIT_S = 20.0
 
 
@@ -116,6 +118,20 @@ def with_descendants(roots: Iterable[ProcessId]) -> set[ProcessId]:
     return found
 
 
+def children(pid: int) -> list[int]:
+    """The pids of the processes that it started and that live; none where it has ended."""
+    found: list[int] = []
+    for listed in (_PROC / str(pid) / "task").glob("*/children"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
+            found += map(int, listed.read_text(encoding="ascii").split())
+    return found
+
+
+def tree(pid: int) -> list[int]:
+    """The process and all below it, each before those that it started."""
+    return [pid, *(below for child in children(pid) for below in tree(child))]
+
+
 def kill_all(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
     """SIGKILL what `find` finds, with all descendants, until it finds nothing; returns what died.
 
@@ -151,6 +167,24 @@ def kill_one(process: ProcessId) -> None:
     send(process, signal.SIGKILL)
     if wait_gone({process}, _KILL_LIMIT_S):
         raise TimeoutError(f"process {process.pid} does not end after SIGKILL")
+
+
+def pause(wanted: Iterable[ProcessId]) -> None:
+    """SIGSTOP to these very processes; each thread of theirs stands still, or they are gone.
+
+    On a machine under load a thread may run on for a while after the signal was sent.
+
+    Raises:
+        TimeoutError: a thread does not stand still, held by the kernel.
+    """
+    running = set(wanted)
+    for process in running:
+        send(process, signal.SIGSTOP)
+    limit = time.monotonic() + _PAUSE_LIMIT_S
+    while running := {p for p in running if is_alive(p) and not _stands_still(p)}:
+        if time.monotonic() > limit:
+            raise TimeoutError(f"processes run on after SIGSTOP: {sorted_pids(running)}")
+        time.sleep(_POLL_S)  # /proc announces no change of a state
 
 
 def freeze(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
@@ -200,6 +234,16 @@ def is_stopped(process: ProcessId) -> bool:
     """Whether this very process lives and is stopped by a signal."""
     found = info(process.pid)
     return found is not None and found.id == process and found.state == "T"
+
+
+def _stands_still(process: ProcessId) -> bool:
+    """Whether all threads of the process are stopped by a signal."""
+    try:
+        tasks = list((_PROC / str(process.pid) / "task").iterdir())
+        states = {parse_stat((t / "stat").read_text(errors="replace")).state for t in tasks}
+    except (FileNotFoundError, ProcessLookupError):
+        return False  # a thread has ended meanwhile, or all have
+    return states == {"T"}
 
 
 def _children_first(group: set[ProcessId]) -> list[ProcessId]:

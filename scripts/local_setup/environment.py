@@ -37,6 +37,7 @@ _NEEDED_BYTES = 4 * 1024**3
 """1.1 GB stay in .venv; building pyspark's wheel needs the rest for a minute."""
 _VENV_STAMP = SHARE / "environment.stamp"
 _INSTALL_STAMP = SHARE / "homeport.stamp"
+_CLASSES_STAMP = SHARE / "java-classes.stamp"
 
 
 def cache_dir() -> Path:
@@ -233,8 +234,9 @@ def _ensure_links() -> None:
 
 
 def _ensure_spark(progress: Progress, java_home: Path) -> None:
-    """The class-data archive; without it Spark works as well and starts later."""
+    """Our classes for Spark's JVM, and the class-data archive; Spark works without, and slower."""
     os.environ["JAVA_HOME"] = str(java_home)
+    _ensure_java_classes(progress)
     if spark_archive.is_current(VENV):
         return
     try:
@@ -242,6 +244,23 @@ def _ensure_spark(progress: Progress, java_home: Path) -> None:
             spark_archive.ensure_spark_archive(lambda _: None, VENV)
     except spark_archive.ArchiveError as error:
         progress.say(f"warning: Spark sessions will start slowly: {error}")
+
+
+def _ensure_java_classes(progress: Progress) -> None:
+    digest = hashlib.sha256(PINS.read_bytes())
+    for source in sorted(ROOT.glob("container/spark/java*")):
+        for file in [source] if source.is_file() else sorted(source.iterdir()):
+            digest.update(file.read_bytes())
+    wanted = digest.hexdigest() + "\n"
+    if _read(_CLASSES_STAMP) == wanted:
+        return
+    command = [str(VENV / "bin" / "python"), "-m", "homeport.container.spark.java_classes"]
+    try:
+        run_logged(progress, "Java classes for Spark", [*command, str(SHARE)], LOG)
+    except SetupError as error:
+        progress.say(f"warning: Spark will plan each batch: {error}")
+        return
+    _write(_CLASSES_STAMP, wanted)
 
 
 def _read(path: Path) -> str:

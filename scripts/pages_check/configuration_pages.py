@@ -44,7 +44,11 @@ SECTIONS = (
     Section("job", "The job and its coordinator", ("app.", "job.", "processor.")),
     Section("task", "Tasks, inputs and transactions", ("task.",)),
     Section("systems", "Systems, streams and serdes", ("systems.", "serializers.")),
-    Section("stores", "Stores", ("stores.", "stores-default."), ("stores.<store>.rocksdb.",)),
+    Section(
+        *("stores", "Stores"),
+        starts=("stores.", "stores-default.", "adstore."),
+        but=("stores.<store>.rocksdb.",),
+    ),
     Section("rocksdb", "RocksDB of a store", ("stores.<store>.rocksdb.",)),
     Section("cluster", "Containers, hosts and YARN", ("cluster-manager.", "yarn.")),
 )

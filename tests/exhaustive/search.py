@@ -8,14 +8,42 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
 
 from homeport.config.errors import InvariantViolation
-from tests.exhaustive.by_itself import Moves
 from tests.exhaustive.judges import UnsafeError
-from tests.exhaustive.small_world import SmallWorld
-from tests.exhaustive.things import World
+
+World = TypeVar("World", bound=Hashable)
+
+
+class Rules(Protocol[World]):
+    """What may happen in the searched worlds, and how they are judged."""
+
+    def free(self, world: World) -> Iterator[tuple[str, World]]:
+        """What happens by itself, and leads on."""
+
+    def relief(self, world: World) -> Iterator[tuple[str, World]]:
+        """What may happen, and need not, without being a fault."""
+
+    def faults(self, world: World) -> Iterator[tuple[str, World]]:
+        """What is counted."""
+
+    def judge(self, world: World) -> None:
+        """UnsafeError where it is not as it must be."""
+
+    def is_well(self, world: World) -> bool:
+        """Whether all is as it should be in the end."""
+
+    def shown(self, world: World) -> list[str]:
+        """The world for people, line by line."""
+
+    def states(self) -> str:
+        """How many states of the searched machine there are, in words."""
+
+
+Moves = Iterator[tuple[str, World]]
 
 
 class FoundError(Exception):
@@ -23,10 +51,10 @@ class FoundError(Exception):
 
 
 @dataclass
-class Search:
+class Search(Generic[World]):
     """One search; ``visit`` runs it. ``worlds``: all found, by number."""
 
-    rules: SmallWorld
+    rules: Rules[World]
     fault_count: int
     worlds: list[World] = field(default_factory=list)
     moves: int = 0
@@ -76,7 +104,12 @@ class Search:
         return self._suffered(visited) if faults_left else []
 
     def _go_on(
-        self, number: int, moves: Callable[[World], Moves], todo: deque[int], *, is_free: bool
+        self,
+        number: int,
+        moves: Callable[[World], Moves[World]],
+        todo: deque[int],
+        *,
+        is_free: bool,
     ) -> None:
         for label, after in self._made(number, moves(self.worlds[number])):
             known = self._numbers.get(after)
@@ -98,7 +131,7 @@ class Search:
             for world, (number, label) in later.items()
         ]
 
-    def _made(self, number: int, moves: Moves) -> Moves:
+    def _made(self, number: int, moves: Moves[World]) -> Moves[World]:
         iterator = iter(moves)
         while True:
             try:
@@ -134,10 +167,7 @@ class Search:
             labels.append(label)
             at = before
         steps = [f"{i:3} {label}" for i, label in enumerate(reversed(labels[:-1]), 1)]
-        world = self.worlds[number]
-        state = self.rules.memory.states[world.machine]
-        shown = [str(part) for part in (*state.containers, *state.resources, *state.early)]
-        shown += [str(sorted(map(str, state.timers))), str(world)]
+        shown = self.rules.shown(self.worlds[number])
         return "\n".join([verdict, *steps, "then", *shown])
 
     def stated(self) -> str:
@@ -145,6 +175,6 @@ class Search:
         rate = len(self.worlds) / self.seconds if self.seconds else 0
         return (
             f"{len(self.worlds)} worlds, {self.moves} moves, "
-            f"{len(self.rules.memory.states)} states of the allocator, "
+            f"{self.rules.states()}, "
             f"{self.seconds:.1f} s, {rate:.0f} worlds/s"
         )

@@ -183,3 +183,13 @@ class SmallWorld(ByItself):
         checked = self.start_order.index("check") + 1
         state = self.memory.states[world.machine]
         judge_world(world, self.group_of, self.tasks_of, state, checked)
+
+    def shown(self, world: World) -> list[str]:
+        """The allocator's rows, its timers, and the rest."""
+        state = self.memory.states[world.machine]
+        shown = [str(part) for part in (*state.containers, *state.resources, *state.early)]
+        return [*shown, str(sorted(map(str, state.timers))), str(world)]
+
+    def states(self) -> str:
+        """How many states of the allocator there are so far."""
+        return f"{len(self.memory.states)} states of the allocator"

@@ -52,29 +52,22 @@ from homeport.job_coordinator.model.ids import RequestId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.exhaustive.job import SETTINGS
+from tests.exhaustive.mutants import Announce, Mutant, Patch
 from tests.exhaustive.people import NO_PEOPLE, People
-from tests.exhaustive.search import FoundError, Search
+from tests.exhaustive.search import Search
 from tests.exhaustive.small_world import SmallWorld
-
-Patch = pytest.MonkeyPatch
-Announce = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Mutant:
-    """A rule that is taken out, what is then found, and in which job."""
+class AllocatorMutant(Mutant):
+    """A rule of the allocator, and the job in which its absence is found."""
 
-    patch: Callable[[Patch], None]
-    verdict: str
     groups: dict[str, tuple[str, ...]]
     fault_count: int = 2
     retry_count: int = -1
     is_settled: bool = False
     is_fine: bool = False
     people: People = NO_PEOPLE
-
-    def __str__(self) -> str:
-        return self.patch.__name__
 
     def search(self) -> None:
         """All worlds of its job are safe, and can all go well.
@@ -89,7 +82,7 @@ class Mutant:
         search.visit(rules.settled() if self.is_settled else rules.deployed())
 
 
-MUTANTS: list[Mutant] = []
+MUTANTS: list[AllocatorMutant] = []
 
 
 def mutant(
@@ -109,7 +102,9 @@ def mutant(
 
     def enter(patch: Callable[[Patch], None]) -> Callable[[Patch], None]:
         named = {p.removeprefix("p"): replicas for p, replicas in groups.items()} or {"0": ()}
-        MUTANTS.append(Mutant(patch, verdict, named, 2, retry_count, is_settled, is_fine, people))
+        MUTANTS.append(
+            AllocatorMutant(patch, verdict, named, 2, retry_count, is_settled, is_fine, people)
+        )
         return patch
 
     return enter
@@ -399,17 +394,13 @@ def _is_final(record: Record) -> bool:
 
 @pytest.mark.parametrize("wrong", MUTANTS, ids=str)
 def test_the_search_finds_what_a_missing_rule_does(
-    wrong: Mutant,
+    wrong: AllocatorMutant,
     monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
     announce: Announce,
 ) -> None:
     """The shortest way: fewest faults, then fewest moves."""
-    wrong.patch(monkeypatch)
-    with pytest.raises(FoundError, match=wrong.verdict) as found:
-        wrong.search()
-    if request.config.get_verbosity() > 0:
-        announce(f"{wrong.patch.__doc__}\n{found.value}")
+    wrong.require_found(monkeypatch, request, announce)
 
 
 _OTHER_JOBS = [m for m in MUTANTS if m.retry_count != -1 or m.people is not NO_PEOPLE]
@@ -417,6 +408,6 @@ _OTHER_JOBS = [m for m in MUTANTS if m.retry_count != -1 or m.people is not NO_P
 
 
 @pytest.mark.parametrize("wrong", _OTHER_JOBS, ids=str)
-def test_with_the_rule_the_same_search_finds_nothing(wrong: Mutant) -> None:
+def test_with_the_rule_the_same_search_finds_nothing(wrong: AllocatorMutant) -> None:
     """What is found without the rule is the work of the mutant."""
     wrong.search()

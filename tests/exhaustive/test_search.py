@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
+from suites import long
 
 from homeport.job_coordinator.model.placement import FORCE_RESTART_LAST_SEEN
 from tests.exhaustive.job import SETTINGS
@@ -77,15 +78,19 @@ def test_slowness_is_no_fault(
     assert len(search.worlds) > 500
 
 
+def test_an_active_with_a_standby_is_safe_and_heals(faults: int, announce: Announce) -> None:
+    """On two hosts all run; then the faults come: failovers, and failures in failovers."""
+    rules = SmallWorld(PAIR, AB, is_in_time=True)
+    assert searched(rules, faults, announce, is_settled=True) > 3_000
+
+
+@pytest.mark.long
 def test_an_active_with_two_standbys_is_safe_and_heals(
     hosts: tuple[str, ...], faults: int, announce: Announce
 ) -> None:
-    """All run; then the faults come: failovers, and failures in failovers."""
+    """The same with a choice of standbys, and messages that are late."""
     rules = SmallWorld(TWO_STANDBYS, hosts)
-    search = Search(rules, faults)
-    search.visit(rules.settled())
-    announce(search.stated())
-    assert len(search.worlds) > 5_000
+    assert searched(rules, faults, announce, is_settled=True) > 5_000
 
 
 def test_two_pairs_are_safe_and_heal(
@@ -173,13 +178,17 @@ def test_a_command_may_come_at_any_time_with_a_fault_at_any_time(announce: Annou
     assert searched(SmallWorld(ONE, AB, people=people), 2, announce) > 3_000
 
 
+@pytest.mark.parametrize(("count", "least"), [(2, 3_000), long(3, 5_000)], ids=["two", "all"])
 def test_commands_to_a_pair_are_safe_in_failovers_too(
-    hosts: tuple[str, ...], announce: Announce
+    hosts: tuple[str, ...], announce: Announce, count: int, least: int
 ) -> None:
-    """The active or the standby is moved or restarted before, in and after a failover."""
-    people = People(commands=(("0", "ANY_HOST"), ("0-0", "b"), ("0", FORCE_RESTART_LAST_SEEN)))
-    rules = SmallWorld(PAIR, hosts, people=people, is_in_time=True)
-    assert searched(rules, 2, announce, is_settled=True) > 5_000
+    """The active or the standby is moved or restarted before, in and after a failover.
+
+    ``count``: of the hosts.
+    """
+    commands = (("0", "ANY_HOST"), ("0-0", "b"), ("0", FORCE_RESTART_LAST_SEEN))
+    rules = SmallWorld(PAIR, hosts[:count], people=People(commands=commands), is_in_time=True)
+    assert searched(rules, 2, announce, is_settled=True) > least
 
 
 @pytest.mark.long
@@ -209,8 +218,9 @@ def test_all_that_people_do_may_meet_another_fault(announce: Announce) -> None:
 def test_calm_alone_brings_every_processor_home(announce: Announce) -> None:
     """Without faults, in every order of events: each runs on the host that has its state."""
     homes = {"0": "b", "1": "a"}
-    search = Search(SmallWorld(TWO, ("a", "b", "c"), homes=homes), 0)
-    search.visit(search.rules.deployed())
+    rules = SmallWorld(TWO, ("a", "b", "c"), homes=homes)
+    search = Search(rules, 0)
+    search.visit(rules.deployed())
     announce(search.stated())
     ends = [w for w in search.worlds if search.rules.is_well(w)]
     for world in ends:

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin import ResourceType as Kind
-from stream_containers import COUNTER, DEADLINE_S, Job, make_job
+from stream_containers import DEADLINE_S, Job, jobs
 
 from homeport.appmaster.cli import preflight
 from homeport.config.config import Config
@@ -31,16 +31,8 @@ Make = Callable[..., Job]
 @pytest.fixture
 def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
     """Makes a job from further keys, dots written as underscores."""
-    made: list[Job] = []
-
-    def make_one(code: str = COUNTER, **more: str) -> Job:
-        keys = {key.replace("_", "."): value for key, value in more.items()}
-        made.append(make_job(kafka, tmp_path, code, keys))
-        return made[-1]
-
-    yield make_one
-    for job in made:
-        job.close()
+    with jobs(kafka, tmp_path) as made:
+        yield made
 
 
 class Stores:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from stream_containers import COUNTER, DEADLINE_S, Job, make_job
+from stream_containers import DEADLINE_S, Job, jobs
 
 from homeport.appmaster.cli import preflight
 from homeport.appmaster.job_model.takeover import create_topics
@@ -146,16 +146,8 @@ def test_a_job_without_checkpoints_has_no_such_topic(kafka: str) -> None:
 @pytest.fixture
 def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
     """Makes a job from further keys, dots written as underscores."""
-    made: list[Job] = []
-
-    def make_one(code: str = COUNTER, **more: str) -> Job:
-        keys = {key.replace("_", "."): value for key, value in more.items()}
-        made.append(make_job(kafka, tmp_path, code, keys))
-        return made[-1]
-
-    yield make_one
-    for job in made:
-        job.close()
+    with jobs(kafka, tmp_path) as made:
+        yield made
 
 
 def test_a_checkpoint_topic_recreated_under_a_container_ends_the_container(make: Make) -> None:

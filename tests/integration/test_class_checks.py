@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
-from homeport.appmaster.cli.preflight import check_classes
+from homeport.appmaster.cli.preflight import check_classes, check_pipeline
 from homeport.appmaster.environment.job_python import interpreter
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, HomeportError
 
 TASK = """\
 from homeport.container.api import BatchTask
@@ -20,6 +21,7 @@ class Task(BatchTask):
     def process_batch(self, table, collector):
         pass
 """
+KEY = "task.spark.conf.spark.driver.extraJavaOptions"
 PYTHON = interpreter(sys.executable)
 
 
@@ -46,3 +48,83 @@ def test_code_that_ends_the_process_is_refused(tmp_path: Path, end: str) -> None
     (tmp_path / "own.py").write_text(f"import os\n{TASK}\n{end}\n")
     with pytest.raises(ConfigError, match=r"^yarn\.package\.path = .* let no module exit while it"):
         check_classes(_config(), PYTHON, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ("-XX:+NoSuch", "Unrecognized VM option 'NoSuch'"),
+        ("-XX:+UseParallelGC -XX:+UseG1GC", "collector"),
+        ("-Dtitle='half", "No closing quotation"),
+        ("-XX:+NoSuch -Dx.password=hunter2", "Unrecognized VM option 'NoSuch'"),
+    ],
+)
+def test_options_that_java_does_not_take_are_refused(
+    tmp_path: Path, options: str, reason: str
+) -> None:
+    """With them the JVM of each container would end at its start, time after time."""
+    (tmp_path / "own.py").write_text(f"{TASK}\n\ndef pipeline(frame):\n    return frame\n")
+    config = _config(**{"task.pipeline.class": "own:pipeline", KEY: options})
+    with pytest.raises(HomeportError, match=rf"^{re.escape(KEY)} = .*Java must take") as refused:
+        check_classes(config, PYTHON, tmp_path)
+    assert reason in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize("options", ["-XX:+UseParallelGC", "-Dtitle='a b' -Xss1m"])
+def test_options_that_java_takes_are_taken(tmp_path: Path, options: str) -> None:
+    """A collector of the job's own too."""
+    (tmp_path / "own.py").write_text(f"{TASK}\n\ndef pipeline(frame):\n    return frame\n")
+    config = _config(**{"task.pipeline.class": "own:pipeline", KEY: options})
+    check_classes(config, PYTHON, tmp_path)
+
+
+def _checked(tmp_path: Path, **keys: str) -> list[str]:
+    said: list[str] = []
+    check_pipeline(_config(**keys), PYTHON, tmp_path, said.append)
+    return said
+
+
+def test_a_statement_that_spark_refuses_is_refused_before_the_submission(tmp_path: Path) -> None:
+    """In a Spark of run-job's own: one line, with Spark's reason and without a traceback."""
+    line = (
+        r"^task\.pipeline\.sql = 'SELECT task, nope FROM `in`': \[UNRESOLVED_COLUMN"
+        r".*`nope` cannot be resolved.*; correct the statement; its tables are input, in$"
+    )
+    with pytest.raises(HomeportError, match=line):
+        _checked(tmp_path, **{"task.pipeline.sql": "SELECT task, nope FROM `in`"})
+
+
+def test_a_statement_that_fails_over_no_rows_is_one_line_too(tmp_path: Path) -> None:
+    """Spark takes it, and it breaks when it runs."""
+    keys = {
+        "task.class": "",
+        "task.pipeline.sql": "SELECT 1 / count(*) AS n FROM `in`",
+        "task.pipeline.output": "kafka.out",
+        "task.pipeline.unordered": "true",
+    }
+    line = r"^task\.pipeline\.sql = .*: failed over 0 rows .*\[DIVIDE_BY_ZERO\].*; correct the st"
+    with pytest.raises(HomeportError, match=line):
+        _checked(tmp_path, **keys)
+
+
+@pytest.mark.long
+def test_a_pipeline_that_spark_takes_is_taken(tmp_path: Path) -> None:
+    """A function too, where the key wants it; else no Spark starts."""
+    (tmp_path / "own.py").write_text("def pipeline(frame):\n    return frame.nothing()\n")
+    assert _checked(tmp_path, **{"task.pipeline.sql": "SELECT value FROM `in`"}) == []
+    keys = {"task.pipeline.class": "own:pipeline"}
+    assert _checked(tmp_path, **keys) == []
+    with pytest.raises(HomeportError, match=r"`nothing` is not supported.*; correct the function$"):
+        _checked(tmp_path, **keys, **{"task.pipeline.check": "submission"})
+
+
+def test_without_java_only_the_containers_find_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is shown; what needs no Spark is checked all the same."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    (said,) = _checked(tmp_path, **{"task.pipeline.sql": "SELECT nope FROM `in`"})
+    assert said.startswith("note: the pipeline is not checked here, which has no Java")
+    with pytest.raises(HomeportError, match=r"there is no file 'x\.sql' in the job's package"):
+        _checked(tmp_path, **{"task.pipeline.sql": "file:x.sql"})

@@ -230,7 +230,11 @@ def test_a_wall_clock_that_jumps_disturbs_no_container(make: Callable[..., Job])
 
 def test_a_transaction_ends_by_its_bytes(make: Callable[..., Job]) -> None:
     """Long before its time; what is below the limit waits, and is dropped at the end."""
-    job = make(task_transaction_ms="600000", task_transaction_max_bytes="1000")
+    job = make(
+        task_transaction_ms="600000",
+        task_transaction_idle_ms="-1",
+        task_transaction_max_bytes="1000",
+    )
     container = successor(job, 1)
     job.produce(words(400))
     job.until(lambda: job.processed() > 0, container)

@@ -13,12 +13,7 @@ from pathlib import Path
 import pytest
 from counted_words import counts, has_processed, is_exact, local_state, successor, words
 from stopped_container import PLAN_VARIABLE, write_plan
-from stream_containers import (
-    COUNTER,
-    DEADLINE_S,
-    Job,
-    make_job,
-)
+from stream_containers import DEADLINE_S, Job, jobs
 
 from homeport.container.progress.flush_plan import StoreProgress, flush_plan
 from homeport.container.progress.transaction_plan import StoreId, transaction_plan
@@ -33,17 +28,8 @@ WORDS_AT_ONCE = 20
 @pytest.fixture
 def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
     """Makes a job that counts words, from further keys, dots written as underscores."""
-    made: list[Job] = []
-
-    def make_one(**more: str) -> Job:
-        keys = {key.replace("_", "."): value for key, value in more.items()}
-        made.append(make_job(kafka, tmp_path, COUNTER, keys))
-        made[-1].environment[PLAN_VARIABLE] = str(tmp_path / "plan")
-        return made[-1]
-
-    yield make_one
-    for job in made:
-        job.close()
+    with jobs(kafka, tmp_path, environment={PLAN_VARIABLE: str(tmp_path / "plan")}) as made:
+        yield made
 
 
 def points(*, outputs_at_once: bool) -> list[str]:

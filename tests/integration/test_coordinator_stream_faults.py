@@ -156,6 +156,7 @@ def test_the_last_record_of_two_simultaneous_writers_wins(kafka: str, tmp_path: 
         assert store.damaged_count == 0
 
 
+@pytest.mark.long
 def test_a_driver_skips_garbage_and_refuses_a_stream_that_may_lose_records(
     make_job: Callable[[str], Job],
 ) -> None:

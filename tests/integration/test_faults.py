@@ -456,6 +456,7 @@ def test_cluster_on_loopback_says_that_it_cannot_be_cut(tmp_path: Path) -> None:
         _ = LocalCluster("plain", cache=tmp_path).faults
 
 
+@pytest.mark.long
 def test_killed_and_cut_nodes_of_a_real_cluster_come_back(
     network_cluster: LocalCluster, faults: Faults
 ) -> None:

@@ -22,7 +22,8 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from late_records import send_late, without_verification
 from producer_ids import batches_in
 from stopped_container import PLAN_VARIABLE, write_plan
-from stream_containers import COUNTER, DEADLINE_S, P0, Job, make_job
+from stream_containers import DEADLINE_S, P0, Job, jobs
+from suites import long
 
 from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import SystemConfig, TaskConfig
@@ -42,15 +43,8 @@ COUNTED = (1).to_bytes(8, "big")
 
 @pytest.fixture(name="make")
 def _make(broker: LocalCluster, tmp_path: Path) -> Iterator[Callable[[], Job]]:
-    made: list[Job] = []
-
-    def make() -> Job:
-        made.append(make_job(broker.bootstrap_servers, tmp_path, COUNTER, SOON_OVER))
-        return made[-1]
-
-    yield make
-    for job in made:
-        job.close()
+    with jobs(broker.bootstrap_servers, tmp_path, common=SOON_OVER) as made:
+        yield made
 
 
 def _id(job: Job, epoch: int) -> str:
@@ -81,8 +75,7 @@ def _log_directory(broker: LocalCluster) -> Path:
 def _stand_still(broker: LocalCluster, seconds: float) -> None:
     """The broker's process stands still for so long, which is the fault itself."""
     stopped = list(processes.of_cluster(broker.cluster_id))
-    for process in stopped:
-        processes.send(process, signal.SIGSTOP)
+    processes.pause(stopped)
     try:
         time.sleep(seconds)
     finally:
@@ -158,7 +151,7 @@ def _leave_hanging(
             send_late(job.servers, _id(job, epoch), place, own, entry)
 
 
-@pytest.mark.parametrize("outcome", ["aborted", "committed"])
+@pytest.mark.parametrize("outcome", [long("aborted"), "committed"])
 def test_a_start_ends_a_hanging_transaction_in_its_changelog(
     make: Callable[[], Job], broker: LocalCluster, outcome: str
 ) -> None:
@@ -219,7 +212,9 @@ def _has_both(job: Job) -> None:
         assert _kept(job, name) == [b"whole", b"hangs-01"]
 
 
-@pytest.mark.parametrize("step", ["first_batch 1", "fence 1", "ends 2", "write_marker 1"])
+@pytest.mark.parametrize(
+    "step", [long("first_batch 1"), long("fence 1"), "ends 2", long("write_marker 1")]
+)
 def test_two_containers_at_once_end_a_committed_transaction_as_committed(
     make: Callable[[], Job], broker: LocalCluster, step: str
 ) -> None:

@@ -13,6 +13,7 @@ from yarn_jobs import Job, pids_of, wait_for
 def test_a_job_runs_and_is_operated_over_https(make_job: Callable[[str], Job]) -> None:
     """Containers check in, renew their leases and commit; the tools find the certificate."""
     job = make_job("https")
+    job.values["job.container.count"] = "1"
     job.values["cluster-manager.jobcoordinator.tls.enabled"] = "true"
     job.produce(60)
     job.run()

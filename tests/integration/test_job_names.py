@@ -158,6 +158,7 @@ def test_a_job_of_the_same_name_is_let_in(neighbours: Neighbours) -> None:
     assert f"job.name = {neighbours.mine['job.name']}" in done.stdout
 
 
+@pytest.mark.long
 def test_of_two_jobs_with_one_name_on_yarn_each_has_its_own_status_and_end(
     make_job: Callable[[str], Job],
 ) -> None:

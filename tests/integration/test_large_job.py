@@ -8,12 +8,14 @@ import signal
 import urllib.request
 from collections.abc import Callable
 
+import pytest
 from yarn_jobs import Job, wait_for
 
 OWN_KEYS = 20_000
 VALUE_BYTES = 400
 
 
+@pytest.mark.long
 def test_twenty_thousand_keys_and_eight_megabytes_work_from_end_to_end(
     make_job: Callable[[str], Job],
 ) -> None:

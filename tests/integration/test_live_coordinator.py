@@ -189,6 +189,7 @@ def test_containers_are_added_and_taken_away_while_the_job_runs(
     job.judge_history()
 
 
+@pytest.mark.long
 def test_a_container_that_a_change_overtakes_in_its_start_has_not_failed(
     make_job: Callable[[str], Job],
 ) -> None:
@@ -259,6 +260,7 @@ def test_changes_and_kills_in_any_order(make_job: Callable[[str], Job], seed: in
     job.judge_history()
 
 
+@pytest.mark.long
 def test_an_attempt_that_dies_in_the_middle_of_a_change_leaves_it_to_the_next(
     make_job: Callable[[str], Job],
 ) -> None:
@@ -285,6 +287,7 @@ def test_an_attempt_that_dies_in_the_middle_of_a_change_leaves_it_to_the_next(
 def test_a_tuning_key_is_in_effect_without_a_restart(make_job: Callable[[str], Job]) -> None:
     """Containers that would not flush for ten minutes do so twice a second; processes stay."""
     job = make_job("retuned")
+    job.values["job.container.count"] = "1"
     job.values["task.commit.ms"] = "600000"
     job.produce(100)
     job.run()
@@ -366,6 +369,7 @@ def grow(job: Job, partitions: int) -> None:
     admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(30)
 
 
+@pytest.mark.long
 def test_new_partitions_of_an_input_get_tasks_where_there_is_no_state(
     make_job: Callable[[str], Job],
 ) -> None:
@@ -389,6 +393,7 @@ def test_a_job_with_state_takes_new_partitions_into_the_tasks_it_has(
 ) -> None:
     """G18 on a running job: each task gets the partitions that its own were split into; exact."""
     job = make_job("expanded")
+    job.values["job.container.count"] = "2"
     job.values["job.coordinator.monitor-partition-change.frequency.ms"] = "1000"
     job.produce(300)
     job.run()
@@ -413,6 +418,7 @@ def partitions_read(job: Job) -> int:
     )
 
 
+@pytest.mark.long
 def test_a_job_with_state_whose_input_cannot_be_followed_fails(
     make_job: Callable[[str], Job],
 ) -> None:
@@ -428,6 +434,7 @@ def test_a_job_with_state_whose_input_cannot_be_followed_fails(
     assert f"has grown from {PARTITIONS} to {PARTITIONS + 1}" in job.application().diagnostics
 
 
+@pytest.mark.long
 def test_a_recreated_input_is_noticed_by_a_driver_that_never_saw_it(
     make_job: Callable[[str], Job],
 ) -> None:

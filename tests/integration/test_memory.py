@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
-from pathlib import Path
 
+import pytest
 from yarn_jobs import Job, alive, parent_of, pids_of, wait_for
+
+from local_cluster.processes import children
 
 RECORDS = 30_000
 GREEDY = """
@@ -46,6 +48,7 @@ def test_a_pipeline_lives_within_the_memory_of_the_rule(make_job: Callable[[str]
     job.kill()
 
 
+@pytest.mark.long
 def test_a_container_that_is_killed_comes_home_to_the_spark_that_waits(
     make_job: Callable[[str], Job],
 ) -> None:
@@ -62,8 +65,7 @@ def test_a_container_that_is_killed_comes_home_to_the_spark_that_waits(
     job.run()
     first = _prewarmed(job)
     (spare,) = (p for p, line in pids_of(job.application_id).items() if "--ready warm" in line)
-    tasks = Path(f"/proc/{spare}/task").glob("*/children")
-    (jvm,) = (int(child) for task in tasks for child in task.read_text().split())
+    (jvm,) = children(spare)
     job.produce(RECORDS, RECORDS)
     os.kill(first, signal.SIGKILL)
     job.expects(2 * RECORDS)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+import pytest
 from failover_scenarios import counted, more_than
 from yarn_jobs import Job, alive, wait_for
 
 from tests.faults import Faults
 
 
+@pytest.mark.long
 def test_successors_of_an_isolated_host_work_and_what_was_there_has_ended(
     make_network_job: Callable[[str], Job], faults: Faults
 ) -> None:

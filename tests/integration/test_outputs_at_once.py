@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from stream_containers import DEADLINE_S, Job, make_job
+from stream_containers import DEADLINE_S, Job, jobs
 
 from homeport.config.config import Config
 from homeport.config.settings.sections import SystemConfig, TaskConfig
@@ -51,16 +51,8 @@ NEVER = "600000"
 @pytest.fixture
 def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
     """Makes a job from the code of its task and further keys, dots written as underscores."""
-    made: list[Job] = []
-
-    def make_one(code: str = TASK, **more: str) -> Job:
-        keys = {key.replace("_", "."): value for key, value in more.items()}
-        made.append(make_job(kafka, tmp_path, code, {"task.exactly.once": "false", **keys}))
-        return made[-1]
-
-    yield make_one
-    for job in made:
-        job.close()
+    with jobs(kafka, tmp_path, TASK, {"task.exactly.once": "false"}) as made:
+        yield made
 
 
 def _checkpoints(job: Job) -> list[tuple[bytes | None, bytes | None]]:
@@ -85,7 +77,7 @@ def test_outputs_are_there_before_their_checkpoint(make: Make) -> None:
     The next incarnation counts them again from the same state: at least once in the output, exactly
     once in store, changelog and checkpoint.
     """
-    job = make(task_transaction_ms=NEVER)
+    job = make(task_transaction_ms=NEVER, task_transaction_idle_ms="-1")
     first = job.start(1)
     job.produce([(0, b"first", b"")])
     job.until(lambda: job.processed() == 1, first)
@@ -143,6 +135,7 @@ def test_a_refused_record_stops_its_checkpoint(
     assert job.history("transaction-ending") == []
 
 
+@pytest.mark.long
 def test_an_output_topic_that_is_absent_is_named(make: Make) -> None:
     """The library would only say that its records were not delivered in time."""
     job = make(TASK.replace('send("out"', 'send("absent"'))

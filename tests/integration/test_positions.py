@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from stream_containers import Job, make_job
+from stream_containers import Job, jobs
 
 from homeport.config.settings.sections import TaskConfig
 from homeport.config.system_stream import SystemStream
@@ -29,17 +29,8 @@ class Counter(BatchTask):
 @pytest.fixture
 def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
     """Makes a job under ``upcoming`` whose task echoes keys, from further keys of it."""
-    made: list[Job] = []
-
-    def make_one(**more: str) -> Job:
-        keys = {key.replace("_", "."): value for key, value in more.items()}
-        keys = {"systems.kafka.samza.offset.default": "upcoming", **keys}
-        made.append(make_job(kafka, tmp_path, ECHO, keys))
-        return made[-1]
-
-    yield make_one
-    for job in made:
-        job.close()
+    with jobs(kafka, tmp_path, ECHO, {"systems.kafka.samza.offset.default": "upcoming"}) as made:
+        yield made
 
 
 def _put(job: Job, partition: int, *keys: bytes) -> None:

@@ -10,6 +10,7 @@ import pytest
 import stream_containers
 import yarn_jobs
 from confluent_kafka.admin import AdminClient, NewTopic
+from suites import long
 
 from homeport.appmaster.cli import preflight
 from homeport.appmaster.job_model.input_acceptance import InputAcceptance
@@ -46,7 +47,7 @@ def counted(job: stream_containers.Job) -> int:
     return int.from_bytes(job.table("changelog").get("word") or b"", "big")
 
 
-@pytest.mark.parametrize("default", ["oldest", "upcoming"])
+@pytest.mark.parametrize("default", [long("oldest"), "upcoming"])
 def test_a_longer_topic_is_begun_where_the_key_says(
     job: stream_containers.Job, default: str
 ) -> None:

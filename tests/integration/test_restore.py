@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from restored_stores import RestoredStores, wait_until, workers_of
 from small_disk import fill, small_disk
+from suites import long
 
 from homeport.config.errors import HomeportError, StoreError
 from homeport.container.host.stop_flag import StopRequestedError
@@ -205,7 +206,7 @@ def test_a_damaged_store_is_restored_alone(make: Callable[[int], RestoredStores]
     assert damaged.reason is not None
 
 
-@pytest.mark.parametrize(("partitions", "again"), [(1, 0), (1, 1), (2, 1)])
+@pytest.mark.parametrize(("partitions", "again"), [long(1, 0), (1, 1), (2, 1)])
 def test_a_changelog_that_is_deleted_in_mid_restore_is_named(
     make: Callable[[int], RestoredStores], partitions: int, again: int
 ) -> None:

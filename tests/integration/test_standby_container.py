@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from restored_stores import workers_of
 from small_disk import fill, small_disk
 from store_copies import entries, offset
-from stream_containers import COUNTER, DEADLINE_S, Job, Running, make_job
+from stream_containers import COUNTER, DEADLINE_S, Job, Running, jobs, make_job
 
 from homeport.container.progress import offset_file
 from homeport.container.progress.restore_schedule import SMALL_OFFSETS
@@ -32,17 +32,10 @@ Make = Callable[..., Job]
 @pytest.fixture
 def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
     """Makes a job with a standby, from further keys, dots written as underscores."""
-    made: list[Job] = []
-
-    def make_one(**more: str) -> Job:
-        keys = {key.replace("_", "."): value for key, value in more.items()}
-        common = {"job.hotstandby.enabled": "true", "task.commit.ms": "300"}
-        made.append(make_job(kafka, tmp_path, COUNTER, common | keys))
-        return made[-1]
-
-    yield make_one
-    for job in made:
-        job.close()
+    with jobs(
+        kafka, tmp_path, common={"job.hotstandby.enabled": "true", "task.commit.ms": "300"}
+    ) as made:
+        yield made
 
 
 def _start_standby(job: Job, epoch: int, stores: str = STANDBY_HOME) -> Running:

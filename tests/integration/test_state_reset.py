@@ -75,6 +75,7 @@ def test_a_grouper_is_changed_only_with_a_reset_of_the_state(
     the next run is as any.
     """
     job = make_job("regrouped")
+    job.values["job.container.count"] = "1"
     job.produce(600)
     job.run()
     job.wait_until_running()
@@ -122,6 +123,7 @@ def test_a_grouper_is_changed_only_with_a_reset_of_the_state(
     job.judge_history()
 
 
+@pytest.mark.long
 def test_a_reset_that_was_cut_short_is_finished_first(make_job: Callable[[str], Job]) -> None:
     """run-job refuses until ``--reset-state`` is given once more."""
     job = make_job("halved")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from stream_containers import DEADLINE_S, Job, make_job
+from stream_containers import DEADLINE_S, Job, jobs
 
 from homeport.config.config import Config
 from homeport.config.errors import StoreError
@@ -57,24 +57,19 @@ class Counter(StreamTask):
 """
 
 
+COMMITS_ON_REQUEST = {
+    "systems.kafka.samza.msg.serde": "string",
+    "task.transaction.ms": "600000",
+    "task.transaction.idle.ms": "-1",
+    "task.commit.ms": "600000",
+}
+
+
 @pytest.fixture
 def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
     """Makes a job of strings that commits on request alone; further keys with underscores."""
-    made: list[Job] = []
-
-    def make_one(**more: str) -> Job:
-        keys = {
-            "systems.kafka.samza.msg.serde": "string",
-            "task.transaction.ms": "600000",
-            "task.commit.ms": "600000",
-            **{key.replace("_", "."): value for key, value in more.items()},
-        }
-        made.append(make_job(kafka, tmp_path, TASK, keys))
-        return made[-1]
-
-    yield make_one
-    for job in made:
-        job.close()
+    with jobs(kafka, tmp_path, TASK, COMMITS_ON_REQUEST) as made:
+        yield made
 
 
 def _words(*words: str) -> list[tuple[int, bytes, bytes]]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from stream_containers import COUNTER, Job, Running, make_job
+from stream_containers import Job, Running, jobs
 
 from homeport.container.host.exit_codes import EXIT_UNAVAILABLE
 
@@ -19,15 +19,8 @@ WORDS = 6000
 @pytest.fixture
 def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
     """Makes counting jobs with further keys."""
-    made: list[Job] = []
-
-    def make_one(**more: str) -> Job:
-        made.append(make_job(kafka, tmp_path, COUNTER, more))
-        return made[-1]
-
-    yield make_one
-    for job in made:
-        job.close()
+    with jobs(kafka, tmp_path) as made:
+        yield made
 
 
 def _produce(job: Job) -> None:

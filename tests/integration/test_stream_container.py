@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException, Producer
-from stream_containers import COUNTER, DEADLINE_S, P0, Job, Running, living, make_job
+from stream_containers import COUNTER, DEADLINE_S, P0, Job, Running, jobs, living
+from suites import long
 
 from homeport.container.host.exit_codes import EXIT_OVERTAKEN
 from homeport.container.host.lease_memory import SpareKind
@@ -24,6 +25,7 @@ from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
 from homeport.job_coordinator.model.outcomes import RestoreKind
+from local_cluster.processes import children
 
 Make = Callable[..., Job]
 
@@ -31,16 +33,8 @@ Make = Callable[..., Job]
 @pytest.fixture
 def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
     """Makes a job from the code of its task and further keys, dots written as underscores."""
-    made: list[Job] = []
-
-    def make_one(code: str = COUNTER, **more: str) -> Job:
-        keys = {key.replace("_", "."): value for key, value in more.items()}
-        made.append(make_job(kafka, tmp_path, code, keys))
-        return made[-1]
-
-    yield make_one
-    for job in made:
-        job.close()
+    with jobs(kafka, tmp_path) as made:
+        yield made
 
 
 def _words(count: int, first: int = 0) -> list[tuple[int, bytes | None, bytes | None]]:
@@ -99,20 +93,6 @@ def _waits(job: Job, name: str) -> Running:
     spare = job.spare(name, [program, "--ready", "spark"])
     job.until(lambda: spare.memory.is_ready, spare)
     return spare
-
-
-def test_the_first_batch_of_a_start_is_not_held_back(make: Make) -> None:
-    """Its transaction ends with it, however long others may take."""
-    job = make(task_transaction_ms="600000")
-    job.produce(_words(100))
-    container = job.start(1)
-    job.until(lambda: job.processed() > 0, container)
-    first = job.processed()
-    container.stop(signal.SIGKILL)
-    job.produce(_words(50, 100))
-    again = job.start(2, [1])
-    job.until(lambda: job.processed() > first, again)
-    assert again.stop() == 143
 
 
 def test_a_spare_is_the_next_incarnation_and_nothing_before(make: Make) -> None:
@@ -218,6 +198,7 @@ def test_an_in_memory_store_is_read_in_full_at_each_start(make: Make) -> None:
     _is_exact(job, 1500)
 
 
+@pytest.mark.long
 def test_a_damaged_offset_file_means_a_rebuild(make: Make) -> None:
     """A store whose OFFSET has a wrong checksum is read in full, and the history says why."""
     job = make()
@@ -448,12 +429,11 @@ def _warm(job: Job, name: str, kind: str = "warm") -> tuple[Running, int]:
     spare.memory.expect_permit()
     work = job.folder / f"work-{name}"
     job.until(lambda: bool(list(work.glob("spark-spare-*/gateway"))), spare)
-    tasks = Path(f"/proc/{spare.process.pid}/task").glob("*/children")
-    (jvm,) = [int(child) for task in tasks for child in task.read_text().split()]
+    (jvm,) = children(spare.process.pid)
     return spare, jvm
 
 
-@pytest.mark.parametrize("kind", ["warm", "spark"])
+@pytest.mark.parametrize("kind", ["warm", long("spark")])
 def test_a_spare_with_a_spark_takes_it_along(make: Make, kind: str) -> None:
     """The JVM that ran before the permit came is the container's, and goes with it."""
     job = make(PIPELINE, task_pipeline_class="user_job:words")
@@ -470,6 +450,7 @@ def test_a_spare_with_a_spark_takes_it_along(make: Make, kind: str) -> None:
     assert living(spare.process.pid) == []
 
 
+@pytest.mark.long
 def test_an_unneeded_spark_session_ends(make: Make) -> None:
     """With a spare that is ordered to end, and where it has died before the permit came."""
     job = make(PIPELINE, task_pipeline_class="user_job:words")
@@ -490,6 +471,7 @@ def test_an_unneeded_spark_session_ends(make: Make) -> None:
     assert living(spare.process.pid) == []
 
 
+@pytest.mark.long
 def test_a_pipeline_that_loses_the_task_is_refused_before_any_input(make: Make) -> None:
     """The error names the key, and says what to keep."""
     container = make(PIPELINE, task_pipeline_class="user_job:lost").start(1)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
-from stream_containers import DEADLINE_S, Job, make_job
+from stream_containers import DEADLINE_S, Job, jobs
 
 Make = Callable[..., Job]
 
@@ -56,24 +56,16 @@ class Counter(StreamTask):
         return self.context.task_name.encode()
 """
 SERDES = {
-    "systems_kafka_samza_key_serde": "string",
-    "systems_kafka_samza_msg_serde": "json",
+    "systems.kafka.samza.key.serde": "string",
+    "systems.kafka.samza.msg.serde": "json",
 }
 
 
 @pytest.fixture
 def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
     """Makes a job from the code of its task and further keys, dots written as underscores."""
-    made: list[Job] = []
-
-    def make_one(code: str = TASK, **more: str) -> Job:
-        keys = {key.replace("_", "."): value for key, value in (SERDES | more).items()}
-        made.append(make_job(kafka, tmp_path, code, keys))
-        return made[-1]
-
-    yield make_one
-    for job in made:
-        job.close()
+    with jobs(kafka, tmp_path, TASK, SERDES) as made:
+        yield made
 
 
 def _word(partition: int, word: str) -> tuple[int, bytes, bytes]:
@@ -311,6 +303,7 @@ def pipeline(frame):
 """
 
 
+@pytest.mark.long
 def test_after_a_pipeline_the_value_is_the_row(make: Make) -> None:
     """Columns come as {name: value}; what the pipeline dropped is empty."""
     job = make(
@@ -321,3 +314,37 @@ def test_after_a_pipeline_the_value_is_the_row(make: Make) -> None:
     assert container.process.wait(DEADLINE_S) == 0, container.log.read_text(encoding="utf-8")
     assert job.table("out") == {"0-0": b"A", "1-0": b"B", "1-1": b"END", "0-1": b"END"}
     assert "Traceback" not in container.log.read_text(encoding="utf-8")
+
+
+TYPED = """
+from homeport.container.api import BatchTask
+
+class Counter(BatchTask):
+    def process_batch(self, table, collector):
+        for offset, value in zip(table["offset"].to_pylist(), table["value"].to_pylist()):
+            said = "none" if value is None else str(value["delay"])
+            collector.send("out", said.encode(), str(offset).encode())
+"""
+
+
+def test_values_with_a_schema_come_as_columns_and_bad_ones_go(make: Make, kafka: str) -> None:
+    """A batch of bad records alone moves the position too."""
+    job = make(
+        TYPED,
+        systems_kafka_samza_msg_serde="flights",
+        serializers_registry_flights_class="json",
+        serializers_registry_flights_schema="delay INT",
+        task_drop_deserialization_errors="true",
+        task_dead_letter_stream=f"kafka.dead{id(make)}",
+    )
+    topic = job.config["task.dead.letter.stream"].removeprefix("kafka.")
+    admin = AdminClient({"bootstrap.servers": kafka})
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(DEADLINE_S)
+    job.produce([(0, None, b'{"delay": 5}\n'), (0, None, b"bad"), (0, None, None)])
+    container = job.start(1)
+    job.until(lambda: job.processed() == 3, container)
+    job.produce([(0, None, b'{"delay": "5"}')])
+    job.until(lambda: job.processed() == 4, container)
+    assert container.stop() == 143
+    assert job.table("out") == {"0": b"5", "2": b"none"}
+    assert [m.value() for m in job.messages(topic)] == [b"bad", b'{"delay": "5"}']

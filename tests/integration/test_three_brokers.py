@@ -14,6 +14,7 @@ import pytest
 from broker_faults import Watched
 from confluent_kafka import Producer
 from stream_containers import COUNTER, make_job
+from suites import long
 
 from homeport.config.settings.sections import TaskConfig
 from local_cluster.cluster import LocalCluster
@@ -59,14 +60,7 @@ def topic_of(watched: Watched, role: str) -> str:
     return watched.job.topic(role)
 
 
-@pytest.mark.parametrize(
-    "role",
-    [
-        "changelog",
-        pytest.param("checkpoint", marks=pytest.mark.long),
-        pytest.param("in", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.parametrize("role", ["changelog", long("checkpoint"), long("in")])
 def test_a_leader_that_is_killed_is_replaced(make: Make, role: str) -> None:
     """No container restarts; a container that starts while there is no leader comes up as well."""
     watched = make(**PATIENT)
@@ -81,6 +75,7 @@ def test_a_leader_that_is_killed_is_replaced(make: Make, role: str) -> None:
     watched.stop()
 
 
+@pytest.mark.long
 def test_a_controller_that_is_killed_is_replaced(make: Make) -> None:
     """No container restarts."""
     watched = make(**PATIENT)
@@ -96,6 +91,7 @@ def test_a_controller_that_is_killed_is_replaced(make: Make) -> None:
     watched.stop()
 
 
+@pytest.mark.long
 def test_a_container_starts_while_a_partition_has_no_leader(make: Make) -> None:
     """It waits for the next one, which may not know its high watermark at once; it restores all."""
     watched = make(**PATIENT)
@@ -185,6 +181,7 @@ def test_too_few_replicas_in_sync_end_a_transaction_that_has_begun(make: Make) -
     watched.stop()
 
 
+@pytest.mark.long
 def test_all_brokers_die_at_once(make: Make) -> None:
     """SIGKILL of all three: what was committed is there when they are back."""
     watched = make(**PATIENT)

@@ -304,6 +304,7 @@ def test_bad_archives_are_one_line(tmp_path: Path) -> None:
     assert "yarn.python.executable is set too" in both
 
 
+@pytest.mark.long
 def test_a_job_runs_in_the_environment_that_travels(
     make_job: Callable[[str], Job], packed: Packed, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from suites import long
 
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from local_cluster.cluster import LocalCluster
@@ -83,23 +84,25 @@ def assert_refused(
 @pytest.mark.parametrize(
     ("change", "pattern"),
     [
-        ({"job.name": None}, r"job\.name is missing: .*; "),
-        ({"task.class": None}, r"task\.class is missing: .*; "),
-        ({"task.inputs": "refused-in"}, r"task\.inputs = 'refused-in': .*; "),
+        long({"job.name": None}, r"job\.name is missing: .*; "),
+        long({"task.class": None}, r"task\.class is missing: .*; "),
+        long({"task.inputs": "refused-in"}, r"task\.inputs = 'refused-in': .*; "),
         ({"task.inputs": "kafka.absent"}, r"task\.inputs = 'kafka\.absent': .*does not exist.*; "),
         ({"task.class": "absent_module:Task"}, r"task\.class = 'absent_module:Task': .*; "),
-        ({"task.class": "good_task:Absent"}, r"task\.class = 'good_task:Absent': .*; "),
+        long({"task.class": "good_task:Absent"}, r"task\.class = 'good_task:Absent': .*; "),
         ({"task.class": "good_task:Other"}, r"task\.class = 'good_task:Other': .*; "),
-        ({"yarn.package.path": None}, r"yarn\.package\.path is missing: .*; "),
+        long({"yarn.package.path": None}, r"yarn\.package\.path is missing: .*; "),
         ({"yarn.package.path": "/absent"}, r"yarn\.package\.path = '/absent': .*; "),
         ({"yarn.python.executable": "/absent/python"}, r"'/absent/python': there is no .*; "),
-        ({"yarn.python.executable": "/etc/passwd"}, r"'/etc/passwd': it is no program.*; "),
+        long({"yarn.python.executable": "/etc/passwd"}, r"'/etc/passwd': it is no program.*; "),
         ({"yarn.python.executable": "/bin/false"}, r"'/bin/false': .*; name an interpreter"),
         ({"cluster-manager.container.memory.mb": "9999999"}, r"memory\.mb = '9999999': .*; write"),
         ({"yarn.container.label": "state"}, r"= 'state': .* fairScheduler has no node labels.*; "),
-        ({"job.container.count": "many"}, r"job\.container\.count = 'many': .*; "),
-        ({"job.systemstreampartition.grouper.factory": "mine"}, r"= 'mine': no such grouper.*; "),
-        (
+        long({"job.container.count": "many"}, r"job\.container\.count = 'many': .*; "),
+        long(
+            {"job.systemstreampartition.grouper.factory": "mine"}, r"= 'mine': no such grouper.*; "
+        ),
+        long(
             {"task.name.grouper.factory": "grouping:Absent"},
             r"task\.name\.grouper\.factory = 'grouping:Absent': .* has no 'Absent'; correct",
         ),
@@ -107,8 +110,10 @@ def assert_refused(
             {"task.name.grouper.factory": "grouping.Forgetful"},
             r"= 'grouping:Forgetful': its answer .*'Partition 0' is in no container; correct",
         ),
-        ({"job.hotstandby.enabled": "true"}, r"= 'true': hot standby needs host affinity; "),
-        ({"cluster-manager.container.check-in.interval.ms": "20000"}, r"= '20000': .*below.*; "),
+        long({"job.hotstandby.enabled": "true"}, r"= 'true': hot standby needs host affinity; "),
+        long(
+            {"cluster-manager.container.check-in.interval.ms": "20000"}, r"= '20000': .*below.*; "
+        ),
         ({"job.container.count": "3"}, r"job\.container\.count = '3': .*only 2 tasks.*; "),
         (
             {"my.table": "x" * 1_100_000},

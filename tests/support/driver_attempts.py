@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from check_history.reading import values_in
 
 from homeport.appmaster.allocation.protocol.events import (
     HostReport,
@@ -187,7 +188,7 @@ class Am:
         self.history_folder = history
         self.fenced, self.not_fenced = list[Incarnation](), list[Incarnation]()
         self.fence_fault: UnavailableError | None = None
-        writer = HistoryWriter(history, "driver", "nm1")
+        writer = HistoryWriter(history, "driver", "nm1", 64)
         found = Inheritance(boot_ms(), dict.fromkeys(inherited, ISOLATION_MS))
         self.job_models = JobModelStore(history.parent)
         model = calculate_job_model(CONFIG, COUNTS, NOTHING)
@@ -292,11 +293,7 @@ class Am:
 
     def history(self) -> list[dict[str, Any]]:
         """The driver's history."""
-        return [
-            json.loads(line)
-            for path in self.history_folder.glob("*.jsonl")
-            for line in path.read_text().splitlines()
-        ]
+        return [line for path in self.history_folder.glob("*.jsonl") for line in values_in(path)]
 
     def events(self) -> list[str]:
         """Names of the driver's history, decisions left out."""

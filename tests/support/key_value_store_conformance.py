@@ -33,6 +33,7 @@ def _ordered(entries: dict[str, int]) -> Pairs:
 class KeyValueStoreConformance(RuleBasedStateMachine):
     """A store of texts to numbers. ``_model``: what is read; ``_committed``: what outlives a drop.
 
+    ``_sent``: what was read when the transaction that is on its way was ended; None: none is.
     ``_scans``: iterators that are open, each with the pairs it must still give.
     """
 
@@ -43,6 +44,7 @@ class KeyValueStoreConformance(RuleBasedStateMachine):
         self._folder = tempfile.TemporaryDirectory()
         self._model: dict[str, int] = {}
         self._committed: dict[str, int] = {}
+        self._sent: dict[str, int] | None = None
         self._scans: list[tuple[TypedPairs, Pairs]] = []
         self._offset = 0
         self._open()
@@ -140,18 +142,35 @@ class KeyValueStoreConformance(RuleBasedStateMachine):
                 assert next(same, None) == (left[0] if left else None)
         assert next(scan, None) is None
 
+    @precondition(lambda self: self._sent is None)
     @rule()
     def commit(self) -> None:
         """The transaction's writes are in the engine."""
-        self._engine.write(self._overlay.entries(), self._offset)
-        self._overlay.clear()
-        self._committed = dict(self._model)
+        self.send()
+        self.arrive()
+
+    @precondition(lambda self: self._sent is None)
+    @rule()
+    def send(self) -> None:
+        """The transaction is on its way; what is written from now on lies over it."""
+        self._overlay.seal()
+        self._sent = dict(self._model)
+
+    @precondition(lambda self: self._sent is not None)
+    @rule()
+    def arrive(self) -> None:
+        """What was sent is in the engine."""
+        assert self._sent is not None
+        self._engine.write(self._overlay.sealed(), self._offset)
+        self._overlay.release()
+        self._committed, self._sent = self._sent, None
         self._offset += 1
 
     @rule()
     def drop(self) -> None:
         """The transaction's writes are gone."""
         self._overlay.clear()
+        self._sent = None
         self._model = dict(self._committed)
 
     @rule()
@@ -166,6 +185,7 @@ class KeyValueStoreConformance(RuleBasedStateMachine):
         self._scans.clear()
         if isinstance(self._engine, InMemoryStore):
             self._committed = {}
+        self._sent = None
         self._model = dict(self._committed)
         self._open()
 

@@ -7,7 +7,6 @@ job's processes write.
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import threading
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accepted_writes import accepted_batches, writers_of
+from check_history.reading import values_in
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -56,7 +56,7 @@ def stated(job: Job, event: str, incarnation: Incarnation) -> list[Fact]:
     for node in job.cluster.nodes:
         folder = job.cluster.state_dir(node) / f"{job.name}-1" / ".history"
         for path in folder.glob("*.jsonl"):
-            facts = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+            facts = values_in(path)
             found += [f for f in facts if (f["event"], f["processor_id"], f["epoch"]) == wanted]
     return sorted(found, key=lambda fact: int(fact["ts_ms"]))
 

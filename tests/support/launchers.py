@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import os
 import re
 import subprocess
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
+from check_history.reading import values_in
 
 from homeport.appmaster.lease.lease_server import LeaseServer
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
@@ -238,7 +238,7 @@ class Running:
     def events(self) -> list[str]:
         """The names of the launcher's history, in order."""
         files = sorted((self.folder / "state" / "job-1" / ".history").glob("launcher-*.jsonl"))
-        return [json.loads(line)["event"] for f in files for line in f.read_text().splitlines()]
+        return [line["event"] for file in files for line in values_in(file)]
 
 
 def wait_for(condition: Callable[[], bool], launcher: Running) -> None:

@@ -12,12 +12,13 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from check_history.reading import values_in
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
@@ -40,6 +41,7 @@ TOKEN = "secret"  # noqa: S105 - of a server that lives as long as a test
 DEADLINE_S = 60.0
 _SUPPORT = Path(__file__).parent
 _NEVER_MS = 1 << 60
+_NOTHING_MORE: Mapping[str, str] = {}
 COUNTER = """
 from homeport.container.api import BatchTask
 
@@ -263,12 +265,14 @@ class Job:
         self.until(lambda: len(self.served.backend.reports) >= count, container)
         return self.served.backend.reports[count - 1]
 
-    def produce(self, records: Sequence[tuple[int, bytes | None, bytes | None]]) -> None:
-        """(partition, key, value) of the input."""
+    def produce(
+        self, records: Sequence[tuple[int, bytes | None, bytes | None]], name: str = "in"
+    ) -> None:
+        """(partition, key, value) of the input of that name."""
         # Each record once, also where its leader changes meanwhile.
         producer = Producer({"bootstrap.servers": self.servers, "enable.idempotence": True})
         for partition, key, value in records:
-            producer.produce(self.topic("in"), value, key, partition=partition)
+            producer.produce(self.topic(name), value, key, partition=partition)
         assert producer.flush(DEADLINE_S) == 0
 
     def read(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:
@@ -327,8 +331,8 @@ class Job:
 
     def history(self, event: str) -> list[dict[str, Any]]:
         """The lines of one event, in the order of time."""
-        files = self.folder.glob("stores*/*/.history/*")
-        lines = [json.loads(line) for f in files for line in f.read_text().splitlines()]
+        files = self.folder.glob("stores*/*/.history/*.jsonl")
+        lines = [line for file in files for line in values_in(file)]
         found = [line for line in lines if line["event"] == event]
         return sorted(found, key=lambda line: line["ts_ms"])
 
@@ -352,7 +356,7 @@ class Job:
         again = NewTopic(topic, partitions, 1, config={"cleanup.policy": "compact"})
         admin.create_topics([again])[topic].result(DEADLINE_S)
         for partition in range(partitions):
-            _until_led(admin, TopicPartition(topic, partition))
+            until_led(admin, TopicPartition(topic, partition))
         producer = Producer({"bootstrap.servers": self.servers})
         for partition, key, value in entries:
             producer.produce(topic, value, key, partition=partition)
@@ -366,7 +370,7 @@ class Job:
         self.served.close()
 
 
-def _create_topics(servers: str, config: Config, job: str) -> None:
+def _create_topics(servers: str, config: Config, job: str, also: Mapping[str, int]) -> None:
     compact = {"cleanup.policy": "compact"}
     topics = [
         # Kept as often as the brokers keep a topic that says nothing.
@@ -375,6 +379,7 @@ def _create_topics(servers: str, config: Config, job: str) -> None:
         NewTopic(f"{job}-changelog", 2, config=compact),
         NewTopic(f"{job}-in", 2),
         NewTopic(f"{job}-out", 2),
+        *(NewTopic(f"{job}-{name}", count, config=compact) for name, count in also.items()),
     ]
     admin = AdminClient({"bootstrap.servers": servers})
     for future in admin.create_topics(topics).values():
@@ -382,10 +387,11 @@ def _create_topics(servers: str, config: Config, job: str) -> None:
     # Usable when its leader answers, which is a little after it was created.
     for topic in topics:
         for partition in range(topic.num_partitions):
-            _until_led(admin, TopicPartition(topic.topic, partition))
+            until_led(admin, TopicPartition(topic.topic, partition))
 
 
-def _until_led(admin: AdminClient, place: TopicPartition) -> None:
+def until_led(admin: AdminClient, place: TopicPartition) -> None:
+    """The partition's leader answers."""
     latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped there
     deadline = time.monotonic() + DEADLINE_S
     while True:
@@ -398,8 +404,20 @@ def _until_led(admin: AdminClient, place: TopicPartition) -> None:
             return
 
 
-def make_job(servers: str, folder: Path, code: str, more: Mapping[str, str]) -> Job:
-    """A job of two tasks in one container, from the code of its task and further keys."""
+def make_job(
+    servers: str,
+    folder: Path,
+    code: str,
+    more: Mapping[str, str],
+    also: Mapping[str, int] | None = None,
+) -> Job:
+    """A job of two tasks in one container, from the code of its task and further keys.
+
+    In keys and values of these ``<job>`` stands for its name.
+
+    Shapes: ``also`` {compacted topic that is an input by ``more``: its partitions}.
+    """
+    also = also or {}
     name = f"job{uuid.uuid4().hex[:10]}"
     config = Config(
         {
@@ -415,16 +433,45 @@ def make_job(servers: str, folder: Path, code: str, more: Mapping[str, str]) -> 
             "stores.counts.changelog": f"kafka.{name}-changelog",
             "stores.counts.key.serde": "string",
             "stores.counts.msg.serde": "long",
-            **more,
+            **{k.replace("<job>", name): v.replace("<job>", name) for k, v in more.items()},
         }
     )
-    _create_topics(servers, config, name)
+    _create_topics(servers, config, name, also)
     (folder / "package").mkdir()
     code = code.replace('"out"', f'"{name}-out"')
     (folder / "package" / "user_job.py").write_text(code, encoding="utf-8")
     (folder / "token").write_text(TOKEN, encoding="utf-8")
-    model = calculate_job_model(config, {SystemStream("kafka", f"{name}-in"): 2}, NOTHING)
+    counts = {SystemStream("kafka", f"{name}-{topic}"): n for topic, n in {"in": 2, **also}.items()}
+    model = calculate_job_model(config, counts, NOTHING)
     return Job(servers, folder, config, model, Served(model))
+
+
+@contextlib.contextmanager
+def jobs(
+    servers: str,
+    folder: Path,
+    code: str = COUNTER,
+    common: Mapping[str, str] = _NOTHING_MORE,
+    environment: Mapping[str, str] = _NOTHING_MORE,
+) -> Iterator[Callable[..., Job]]:
+    """Makes a job from the code of its task and further keys, dots written as underscores.
+
+    ``common``: keys of every job; ``environment``: variables of its containers. At the end of the
+    block no process is left.
+    """
+    made: list[Job] = []
+
+    def make(code: str = code, **more: str) -> Job:
+        keys = {key.replace("_", "."): value for key, value in more.items()}
+        made.append(make_job(servers, folder, code, {**common, **keys}))
+        made[-1].environment |= environment
+        return made[-1]
+
+    try:
+        yield make
+    finally:
+        for job in made:
+            job.close()
 
 
 def living(group: int) -> list[str]:

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from check_history.reading import values_in
 from clusters_under_test import ClusterUnderTest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from topic_records import committed
 
+from homeport.appmaster.attempt.heartbeat import SPARE_NAME
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
 from homeport.appmaster.yarn.submission import token_path
 from homeport.config.config import Config
@@ -311,8 +313,7 @@ class Job:
         for node in self.cluster.nodes:
             folder = self.cluster.state_dir(node) / f"{self.name}-1" / ".history"
             for path in folder.glob("*.jsonl"):
-                lines = path.read_text(encoding="utf-8").splitlines()
-                found += [x for x in map(json.loads, lines) if x["event"] in names]
+                found += [line for line in values_in(path) if line["event"] in names]
         return sorted(found, key=lambda line: int(line["boot_ms"]))
 
     def am_host(self) -> str:
@@ -355,12 +356,16 @@ def parent_of(pid: int) -> int:
 
 
 def pids_of(application_id: str) -> dict[int, str]:
-    """{pid: command line} of the application's processes, by the environment YARN gave them."""
+    """{pid: command line} of the application's processes, by the environment YARN gave them.
+
+    Without spares, which wait for their turn.
+    """
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             environment = (folder / "environ").read_bytes()
-            if f"SKEIN_APPLICATION_ID={application_id}\0".encode() in environment:
+            is_ours = f"SKEIN_APPLICATION_ID={application_id}\0".encode() in environment
+            if is_ours and (folder / "comm").read_text().strip() != SPARE_NAME:
                 line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
                 found[int(folder.name)] = line
         except OSError:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.transcripts.replay import replayed
 from tests.transcripts.script import played
 
 TRANSCRIPTS = sorted(Path(__file__).parent.glob("*.txt"))
@@ -20,12 +21,8 @@ def test_the_allocator_answers_as_the_transcript_says(
     transcript: Path, request: pytest.FixtureRequest
 ) -> None:
     """Line for line; with ``--rewrite`` the file is what the allocator answers."""
-    text = transcript.read_text(encoding="utf-8")
-    answered = played(text)
-    if request.config.getoption("--rewrite"):
-        transcript.write_text(answered, encoding="utf-8")
-    else:
-        assert text == answered
+    text, answered = replayed(transcript, played, request)
+    assert text == answered
 
 
 def test_a_difference_is_seen() -> None:

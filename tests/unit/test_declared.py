@@ -17,9 +17,19 @@ from local_setup.environment import pins
 
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = ("appmaster", "config", "container", "job_coordinator")
-EXTRA_OF = {"container/serde/avro_serde.py": "avro"}
-"""The modules that need an extra. They import it inside a function and say what to install."""
+EXTRA_OF = {
+    "container/serde/avro_serde.py": "avro",
+    "container/serde/protobuf_serde.py": "protobuf",
+    "container/serde/registry_serde.py": "schema-registry",
+    "container/testing/fixture.py": "testing",
+}
+"""The modules that need an extra. All of them can be imported without it."""
 TOOLS = ("scripts", "tests", "examples")
+COMPARED = frozenset({"quixstreams"})
+"""What benchmarks compare with, in an environment of its own, with pins of its own (``quix.txt``).
+
+It holds confluent-kafka below the version that is pinned here.
+"""
 BUILDERS = {"pip", "setuptools", "wheel"}
 PYSPARK_ASKS_FOR = {"pandas"}
 """pyspark names it in its extra ``sql`` only, and refuses Arrow tables where it is missing."""
@@ -58,7 +68,8 @@ def _imported(file: Path, ours: Collection[str] = ("homeport",)) -> set[str]:
 @functools.cache
 def _distributions() -> dict[str, list[str]]:
     """{module: the installed distributions that have it}; each installed file is looked at once."""
-    return dict(packages_distributions())
+    # ``google`` is a namespace of several distributions; what is imported of it is Protobuf.
+    return {**packages_distributions(), "google": ["protobuf"]}
 
 
 def _imported_by_product() -> dict[str | None, set[str]]:
@@ -88,17 +99,29 @@ def test_an_extra_has_what_its_modules_import_and_no_more() -> None:
     imported = _imported_by_product()
     plain = imported.pop(None)
     for extra, names in imported.items():
-        assert _names(declared(str(extra))) == names - plain
+        asked = [Requirement(line) for line in declared(str(extra))]
+        # An extra of what is there anyway brings packages that are not imported here.
+        assert {r.name for r in asked if r.extras} <= names
+        assert _names(str(r) for r in asked if not r.extras) == names - plain
     assert set(imported) == set(EXTRA_OF.values())
 
 
 def test_the_tools_have_what_they_import() -> None:
     """Scripts, tests and examples import nothing that neither setup.cfg nor an extra declares."""
-    everything = _names(declared()).union(*(_names(declared(extra)) for extra in EXTRAS))
+    everything = COMPARED.union(_names(declared()), *(_names(declared(e)) for e in EXTRAS))
     files = [file for folder in TOOLS for file in (ROOT / folder).rglob("*.py")]
     ours = {"homeport", "tests"}.union(*({file.stem, file.parent.name} for file in files))
     wanted = set().union(*(_imported(file, ours) for file in files))
     assert wanted - everything == set()
+
+
+def test_what_benchmarks_compare_with_is_pinned() -> None:
+    """Each line of its pins has one version."""
+    folder = ROOT / "scripts" / "benchmarks" / "throughput"
+    lines = (folder / "quix.txt").read_text(encoding="utf-8").splitlines()
+    pinned = [line for line in lines if not line.startswith("#")]
+    assert all("==" in line for line in pinned)
+    assert _names(pinned) >= COMPARED
 
 
 def test_every_pin_is_needed() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
 from yarn_jobs import Job, alive, pids_of, wait_for
 
 APPLICATION_MASTER = "com.anaconda.skein.ApplicationMaster"
@@ -58,6 +59,7 @@ def test_without_its_am_nothing_of_a_job_lives_on(make_job: Callable[[str], Job]
     job.judge_history()
 
 
+@pytest.mark.long
 def test_an_attempt_that_is_cut_off_ends_by_itself(make_job: Callable[[str], Job]) -> None:
     """Its NodeManager is dead and its JVM stands still: only the next rank ends the attempt.
 
@@ -97,6 +99,7 @@ def is_jvm(line: str) -> bool:
     return APPLICATION_MASTER in line and line.startswith(("/", "java")) and "bash" not in line
 
 
+@pytest.mark.long
 def test_an_end_that_was_ordered_survives_its_driver(make_job: Callable[[str], Job]) -> None:
     """The driver dies while a container still stops: the next one goes on, and says the same."""
     job = make_job("ending")
@@ -117,6 +120,7 @@ def test_an_end_that_was_ordered_survives_its_driver(make_job: Callable[[str], J
     job.judge_history()
 
 
+@pytest.mark.long
 def test_a_driver_that_fails_at_every_start_gives_the_next_attempt_its_chance(
     make_job: Callable[[str], Job],
 ) -> None:

@@ -28,6 +28,7 @@ MakeJob = Callable[[str], Job]
 Announce = Callable[[str], None]
 
 
+@pytest.mark.long
 def test_the_host_of_an_active_and_of_anothers_standby_dies(
     make_job: MakeJob, announce: Announce
 ) -> None:

@@ -188,6 +188,7 @@ def test_paused_node_stands_still_and_wakes(cluster: LocalCluster) -> None:
         container.wait()
 
 
+@pytest.mark.long
 def test_paused_node_can_be_killed(cluster: LocalCluster) -> None:
     """kill_node ends a paused node; one that is down cannot be paused."""
     cluster.pause_node("nm3")
@@ -200,6 +201,7 @@ def test_paused_node_can_be_killed(cluster: LocalCluster) -> None:
         cluster.start_node("nm3")
 
 
+@pytest.mark.long
 def test_cluster_with_a_paused_node_goes_down(name: str) -> None:
     """`down` leaves no process of a paused node."""
     paused = LocalCluster(name, nodes=1)
@@ -210,7 +212,11 @@ def test_cluster_with_a_paused_node_goes_down(name: str) -> None:
     assert processes.of_cluster(cluster_id) == {}
 
 
-@pytest.mark.parametrize("orderly", [False, True], ids=["SIGKILL", "SIGTERM"])
+@pytest.mark.parametrize(
+    "orderly",
+    [False, pytest.param(True, marks=pytest.mark.long)],
+    ids=["SIGKILL", "SIGTERM"],
+)
 def test_broker_returns_with_its_data(cluster: LocalCluster, *, orderly: bool) -> None:
     """Stopped either way it is back on its address with its topics, and the cluster was up."""
     topic = f"kept-{orderly}"
@@ -236,6 +242,7 @@ def test_broker_returns_with_its_data(cluster: LocalCluster, *, orderly: bool) -
         cluster.start_kafka()
 
 
+@pytest.mark.long
 def test_three_brokers_are_stopped_paused_and_started_one_by_one(brokers: LocalCluster) -> None:
     """Each by its number; clients know all three; what one leads is led by another without it."""
     name = ("--name", brokers.name)
@@ -275,6 +282,7 @@ def test_three_brokers_are_stopped_paused_and_started_one_by_one(brokers: LocalC
     assert {Path(path).name for path in listed} == {"kafka.log", "kafka2.log", "kafka3.log"}
 
 
+@pytest.mark.long
 def test_three_brokers_that_die_at_once_return_with_their_data(brokers: LocalCluster) -> None:
     """One alone waits for a second; ``down`` ends a cluster whose brokers are stopped or paused."""
     admin = AdminClient({"bootstrap.servers": brokers.bootstrap_servers})
@@ -289,6 +297,7 @@ def test_three_brokers_that_die_at_once_return_with_their_data(brokers: LocalClu
     assert "survives" in admin.list_topics(timeout=30).topics
 
 
+@pytest.mark.long
 def test_resource_manager_is_restarted_with_a_node_down(cluster: LocalCluster) -> None:
     """The new one answers on the same address and knows the nodes that are there."""
     url = cluster.rm_url
@@ -305,6 +314,7 @@ def test_resource_manager_is_restarted_with_a_node_down(cluster: LocalCluster) -
     assert [node["state"] for node in cluster.status()["nodes"]] == ["RUNNING"] * 3
 
 
+@pytest.mark.long
 def test_two_clusters_at_once(cluster: LocalCluster, name: str) -> None:
     """A second cluster has its own addresses; its end leaves none of its processes, all others."""
     with LocalCluster(name, nodes=1) as second:
@@ -321,6 +331,7 @@ def test_two_clusters_at_once(cluster: LocalCluster, name: str) -> None:
     assert cluster.status()["state"] == "up"
 
 
+@pytest.mark.long
 def test_crashed_cluster_is_cleaned_by_the_next_up(name: str) -> None:
     """What a SIGKILLed `up` left is removed by the next, which then outlives its command."""
     starter, old_id = start_and_wait_for_daemons(name)

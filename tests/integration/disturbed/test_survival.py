@@ -6,11 +6,11 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import pytest
 from yarn_jobs import Job, alive, parent_of, wait_for
 
-KILLS = 10
 LEASE_S = 6.0
 STANDSTILL_S = 3 * LEASE_S
 """How long that fault lasts."""
@@ -18,9 +18,30 @@ NOBODY_EXPIRES_S = 2 * LEASE_S
 """Within this time a lease without renewals runs out: if none does, all were renewed."""
 
 
-def test_ten_killed_drivers_disturb_no_container(make_job: Callable[[str], Job]) -> None:
-    """Same port, same model, same containers in the same epochs; not one record twice."""
+def _hit_driver(job: Job, fault: signal.Signals) -> None:
+    """The driver gets the signal, and has ended by it or by its supervisor."""
+    victim = job.program("application_master")
+    assert victim is not None
+    os.kill(victim, fault)
+    wait_for(lambda: not alive(victim), job)
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        pytest.param((signal.SIGKILL, signal.SIGSTOP), id="killed-hung"),
+        pytest.param((signal.SIGKILL,) * 10, id="ten-killed", marks=pytest.mark.long),
+    ],
+)
+def test_a_driver_that_dies_or_hangs_disturbs_no_container(
+    make_job: Callable[[str], Job], faults: Sequence[signal.Signals]
+) -> None:
+    """Same port, same model, same containers in the same epochs; not one record twice.
+
+    SIGSTOP: there is no beat for the limit, so the supervisor kills it.
+    """
     job = make_job("undriven")
+    job.values["job.container.count"] = "2"
     job.produce(500)
     job.run()
     job.wait_until_running()
@@ -29,14 +50,11 @@ def test_ten_killed_drivers_disturb_no_container(make_job: Callable[[str], Job])
     was = job.get("v1/status")["job"]
     restored = {p: c["restored"] for p, c in job.containers().items()}
     assert all(restored.values())
-    for kill in range(1, KILLS + 1):
-        victim = job.program("application_master")
-        assert victim is not None
-        os.kill(victim, signal.SIGKILL)
-        job.produce(100, first=400 + 100 * kill)
+    for number, fault in enumerate(faults):
+        _hit_driver(job, fault)
+        job.produce(100, first=500 + 100 * number)
         wait_for(lambda: job.pids() == before, job)
-        assert job.program("application_master") != victim
-    job.expects(500 + 100 * KILLS)
+    job.expects(500 + 100 * len(faults))
     assert {p: c["epoch"] for p, c in job.containers().items()} == epochs
     assert {p: c["restored"] for p, c in job.containers().items()} == restored
     status = job.get("v1/status")
@@ -48,23 +66,6 @@ def test_ten_killed_drivers_disturb_no_container(make_job: Callable[[str], Job])
     assert job.kill() == f"stopped {job.application_id} in order"
 
 
-def test_a_driver_that_hangs_is_replaced(make_job: Callable[[str], Job]) -> None:
-    """SIGSTOP: no beat for the limit, so the supervisor kills it; the containers run on."""
-    job = make_job("hung")
-    job.produce(100)
-    job.run()
-    job.wait_until_running()
-    job.settled()
-    before, victim = job.pids(), job.program("application_master")
-    assert victim is not None
-    os.kill(victim, signal.SIGSTOP)
-    wait_for(lambda: not alive(victim), job)
-    wait_for(lambda: job.pids() == before, job)
-    job.produce(100, first=100)
-    job.expects(200)
-    job.kill()
-
-
 def test_no_container_is_lost_without_keeper_or_launcher_for_a_while(
     make_job: Callable[[str], Job],
 ) -> None:
@@ -74,6 +75,8 @@ def test_no_container_is_lost_without_keeper_or_launcher_for_a_while(
     launcher stops for three leases: its child ends by itself before a successor runs.
     """
     job = make_job("leased")
+    job.values["job.container.count"] = "2"
+    job.values["yarn.am.container.memory.mb"] = "1024"  # with less the keeper has no spare
     job.produce(100)
     job.run()
     job.wait_until_running()

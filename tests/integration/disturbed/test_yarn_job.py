@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from yarn_jobs import PARTITIONS, Job, alive, wait_for
 
@@ -106,6 +107,7 @@ def test_a_fault_that_only_the_am_sees_is_reported_at_once(make_job: Callable[[s
     assert "_01_000001" in line  # where the log of the first attempt is
 
 
+@pytest.mark.long
 def test_a_container_that_is_killed_comes_back_on_its_host(make_job: Callable[[str], Job]) -> None:
     """SIGKILL of a stream container: the same launcher runs the next incarnation."""
     job = make_job("victim")
@@ -209,6 +211,7 @@ def test_a_dead_host_is_left_and_nothing_else_is_disturbed(make_job: Callable[[s
 def test_a_kill_without_a_token_is_yarns(make_job: Callable[[str], Job], tmp_path: Path) -> None:
     """Without the job's token the tool cannot stop it: YARN kills it, and the tool says so."""
     job = make_job("tokenless")
+    job.values["job.container.count"] = "1"
     job.produce(1)
     job.run()
     job.wait_until_running()

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from accepted_writes import accepted_batches, accepted_trespasses, writers_of
 from confluent_kafka.admin import AdminClient, NewTopic
 from yarn_jobs import PARTITIONS, Job, alive, wait_for
@@ -115,6 +116,7 @@ def test_a_process_that_wakes_up_late_writes_nothing(make_job: Callable[[str], J
     has_a_sound_history(job)
 
 
+@pytest.mark.long
 def test_another_number_of_containers_fences_all_former_owners(
     make_job: Callable[[str], Job],
 ) -> None:

@@ -122,6 +122,8 @@ def test_only_the_tail_is_no_store_in_full(kinds: list[str], *, is_right: bool) 
         (["--fail-host", "--kill-loop", "1"], "--fail-host is the only fault of its run"),
         (["--fail-host", "--kill-container"], "--fail-host is the only fault of its run"),
         (["--prewarm"], "--prewarm goes with --fail-host only"),
+        (["--fail-host", "--prewarm", "--form", "stream-task"], "has no pipeline to prewarm"),
+        (["--fail-host", "--prewarm", "--form", "batch-task"], "has no pipeline to prewarm"),
     ],
 )
 def test_options_that_do_not_combine_are_refused(
@@ -139,3 +141,4 @@ def test_a_host_that_dies_has_standbys() -> None:
     options = parse_arguments(["--fail-host", "--prewarm", "--keep", "--rate", "5000"])
     assert options.standbys
     assert not parse_arguments(["--keep"]).standbys
+    assert parse_arguments(["--fail-host", "--prewarm", "--form", "sql-and-task"]).prewarm

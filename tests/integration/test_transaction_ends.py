@@ -1,0 +1,136 @@
+"""When the transaction of a stream container ends, against a real broker."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from stream_containers import COUNTER, DEADLINE_S, Job, jobs
+
+from homeport.config.settings.sections import SystemConfig
+from homeport.container.kafka.input_consumer import InputConsumer
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import SystemStreamPartition
+
+Make = Callable[..., Job]
+
+
+@pytest.fixture
+def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
+    """Makes a job from the code of its task and further keys, dots written as underscores."""
+    with jobs(kafka, tmp_path) as made:
+        yield made
+
+
+def _words(count: int, first: int = 0) -> list[tuple[int, bytes | None, bytes | None]]:
+    """Words that are each of one partition only."""
+    return [(i % 2, b"p%d-w%d" % (i % 2, i % 7), b"") for i in range(first, first + count)]
+
+
+def _counts(count: int) -> dict[str, int]:
+    """The counts of the first ``count`` words."""
+    return dict(Counter((key or b"").decode() for _, key, _ in _words(count)))
+
+
+def _is_exact(job: Job, count: int) -> None:
+    """Output and state hold exactly the first ``count`` words."""
+    expected = _counts(count)
+    assert job.table("out") == {word: str(n).encode() for word, n in expected.items()}
+    assert job.table("changelog") == {w: n.to_bytes(8, "big") for w, n in expected.items()}
+
+
+def _has_a_sound_history(job: Job) -> None:
+    judge = Path(__file__).resolve().parents[2] / "scripts" / "check-history"
+    argv = [sys.executable, str(judge), str(job.folder / "stores")]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_first_batch_of_a_start_is_not_held_back(make: Make) -> None:
+    """Its transaction ends with it, however long others may take."""
+    job = make(task_transaction_ms="600000", task_transaction_idle_ms="-1")
+    job.produce(_words(100))
+    container = job.start(1)
+    job.until(lambda: job.processed() > 0, container)
+    first = job.processed()
+    container.stop(signal.SIGKILL)
+    job.produce(_words(50, 100))
+    again = job.start(2, [1])
+    job.until(lambda: job.processed() > first, again)
+    assert again.stop() == 143
+
+
+def test_what_an_idle_input_brought_is_visible_long_before_the_transactions_time(
+    make: Make,
+) -> None:
+    """Each record by itself, though its transaction may take longer than the test waits."""
+    job = make(task_transaction_ms="600000", task_transaction_idle_ms="10")
+    container = job.start(1)
+    for count in (1, 2, 3):
+        job.produce(_words(1, count - 1))
+        job.until(lambda count=count: job.processed() == count, container)  # type: ignore[misc]  # lambda
+        _is_exact(job, count)
+    assert container.stop() == 143
+    assert len(job.history("transaction-committed")) == 3
+    _has_a_sound_history(job)
+
+
+def test_without_early_ends_a_transaction_stays_open_until_its_time(make: Make) -> None:
+    """The record is processed, and the input idle for many polls; at the stop it is dropped."""
+    job = make(
+        COUNTER.replace(".add(word)", ".add(word); print('counted', word, flush=True)"),
+        task_transaction_ms="600000",
+        task_transaction_idle_ms="-1",
+    )
+    container = job.start(1)
+    job.produce(_words(1))
+    job.until(lambda: job.processed() == 1, container)
+    job.produce([(0, b"kept open", b"")])
+    job.until(lambda: "counted kept open" in container.log.read_text(encoding="utf-8"), container)
+    assert container.stop() == 143
+    assert job.processed() == 1
+    _is_exact(job, 1)
+
+
+def _read(source: InputConsumer, count: int) -> None:
+    """Takes exactly ``count`` records, one by one."""
+    for _ in range(count):
+        batch = None
+        while batch is None:
+            batch = source.poll(1, DEADLINE_S)
+        assert batch.table.num_rows == 1
+
+
+def test_the_end_of_an_input_is_known_also_behind_a_marker(make: Make) -> None:
+    """Records that wait are seen; the end of a transaction, which is an offset too, is none."""
+    job = make()
+    topic = job.topic("in")
+    systems = {"kafka": SystemConfig.of(job.config, "kafka")}
+    start = {TaskName("Partition 0"): {SystemStreamPartition("kafka", topic, 0): 0}}
+    job.produce([(0, b"plain", b"")] * 5)
+    source = InputConsumer(systems, start)
+    try:
+        assert not source.is_at_end(), "no partition has answered"
+        _read(source, 2)
+        assert not source.is_at_end()
+        _read(source, 3)
+        assert source.is_at_end()
+        writer = Producer({"bootstrap.servers": job.servers, "transactional.id": topic})
+        writer.init_transactions(DEADLINE_S)
+        writer.begin_transaction()
+        for _ in range(3):
+            writer.produce(topic, b"", b"of a transaction", partition=0)
+        writer.commit_transaction(DEADLINE_S)
+        _read(source, 1)
+        assert not source.is_at_end()
+        _read(source, 2)
+        assert source.lag() == 1
+        assert source.is_at_end()
+    finally:
+        source.close()
