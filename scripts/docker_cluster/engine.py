@@ -20,7 +20,6 @@ from pathlib import Path
 
 from docker_cluster import packet_rules
 from docker_cluster.errors import DockerError
-from local_cluster import processes
 
 Progress = Callable[[str], None]
 
@@ -147,9 +146,11 @@ def ensure(cache: Path, progress: Progress) -> Engine:
 def _start(cache: Path, progress: Progress) -> Engine:
     own, socket = folder(cache) / "engine", _socket(cache)
     own.mkdir(parents=True, exist_ok=True)
+    # One that no longer answers would remove the files of its successor when it ends.
+    _end(own, progress)
     progress("starting a Docker engine of our own")
     pid_file, log = own / "dockerd.pid", own / "dockerd.log"
-    pid_file.unlink(missing_ok=True)  # of an engine that was killed; ours does not answer
+    pid_file.unlink(missing_ok=True)
     packet_rules.clear_dead()
     if not (own / "network.json").exists():
         packet_rules.note(own / "network.json")
@@ -187,8 +188,8 @@ def stop_own(cache: Path, progress: Progress) -> None:
 
     One that is ``in_use`` stays; its last user stops it.
     """
-    socket = _socket(cache)
-    if not socket.exists():
+    socket, own = _socket(cache), folder(cache) / "engine"
+    if not socket.exists() and not _daemons(own):
         return
     with _exclusive(cache), (folder(cache) / _USERS).open("w") as users:
         try:
@@ -198,14 +199,10 @@ def stop_own(cache: Path, progress: Progress) -> None:
         engine = Engine(f"unix://{socket}")
         listed = engine.call("ps", "-aq", limit_s=60)
         if listed.returncode == 0 and listed.stdout.strip():
+            progress("our Docker engine stays: it has containers")
             return
-        own = folder(cache) / "engine"
-        pid = _pid(own / "dockerd.pid")
-        if pid is not None:
-            progress("stopping our Docker engine")
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
-            _await_end(pid)
+        progress("stopping our Docker engine")
+        _end(own, progress)
         socket.unlink(missing_ok=True)
         packet_rules.restore(own / "network.json")
 
@@ -219,22 +216,40 @@ def in_use(cache: Path) -> Iterator[None]:
         yield
 
 
-def _pid(path: Path) -> int | None:
-    """The engine's process, if it lives and is one."""
-    try:
-        pid = int(path.read_text())
-        is_engine = b"dockerd" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except (OSError, ValueError):
-        return None
-    return pid if is_engine else None
-
-
-def _await_end(pid: int) -> None:
-    deadline = time.monotonic() + _STOP_LIMIT_S
-    while time.monotonic() < deadline and processes.info(pid) is not None:
+def _end(own: Path, progress: Progress, limit_s: float = _STOP_LIMIT_S) -> None:
+    """No engine of the folder ``own`` runs. One that does not end in time is killed."""
+    mine = [process for process in _started if process.pid in _daemons(own)]
+    deadline, asked, is_late = time.monotonic() + limit_s, set[int](), False
+    while pids := _daemons(own):
+        if not is_late and time.monotonic() > deadline:
+            is_late = True
+            progress(f"our Docker engine did not end within {limit_s:g} s: killing it")
+        for pid in pids if is_late else set(pids) - asked:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL if is_late else signal.SIGTERM)
+        asked.update(pids)
         time.sleep(0.05)
-    for process in _started:
-        process.poll()
+    for process in mine:
+        process.wait()
+        _started.remove(process)
+
+
+def _daemons(own: Path) -> list[int]:
+    """Dockerd of the folder ``own``, or its containerd where dockerd has gone without it.
+
+    By their arguments: a pid file may be that of another engine, or missing.
+    """
+    found: dict[str, list[int]] = {"dockerd": [], "containerd": []}
+    for folder_of_one in Path("/proc").glob("[0-9]*"):
+        try:
+            raw = (folder_of_one / "cmdline").read_bytes()
+        except OSError:
+            continue  # it has ended
+        program, *arguments = os.fsdecode(raw).split("\0")
+        pids = found.get(Path(program).name)
+        if pids is not None and any(x.startswith(f"{own}/") for x in arguments):
+            pids.append(int(folder_of_one.name))
+    return found["dockerd"] or found["containerd"]
 
 
 def _socket(cache: Path) -> Path:
