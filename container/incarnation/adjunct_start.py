@@ -12,9 +12,8 @@ from homeport.container.adjunct.store_plan import plan_stores
 from homeport.container.classes import load_extractor_factory
 from homeport.container.container_job import ContainerJob
 from homeport.container.processing.adjunct_feed import AdjunctFeed, RefusedRecords
-from homeport.container.processing.records import InputMessages
-from homeport.container.processing.task_factory import bad_records, stream_serdes
-from homeport.container.processing.task_instance import Outputs
+from homeport.container.processing.records import BadRecords, InputMessages
+from homeport.container.processing.task_factory import stream_serdes
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage
 from homeport.job_coordinator.model.ids import ProcessorId
 
@@ -26,7 +25,7 @@ def adjunct_storage(
 
     Args:
         job: the container's view.
-        owner: the container.
+        owner: the container; for a standby the active one.
         roots: where stores are that a start may find again, and where others are.
         now_ms: this host's clock.
     """
@@ -37,9 +36,11 @@ def adjunct_storage(
 
 
 def adjunct_feed(
-    job: ContainerJob, storage: AdjunctStorage | None, outputs: Outputs
+    job: ContainerJob, storage: AdjunctStorage | None, bad: BadRecords
 ) -> AdjunctFeed | None:
     """What fills the stores, which are open; None: the job has none.
+
+    ``bad``: what becomes of records that cannot be stored.
 
     Raises:
         ConfigError: an extractor or a serde cannot be had.
@@ -58,7 +59,7 @@ def adjunct_feed(
             storage.of_task(name),
             writes_container_stores=storage.plan.writes_container_stores(name),
         )
-    return AdjunctFeed(storage, managers, refused, bad_records(job, outputs))
+    return AdjunctFeed(storage, managers, refused, bad)
 
 
 def _maker(

@@ -33,6 +33,7 @@ from homeport.container.kafka.partition_counts import partition_count
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.topic_watch import TopicWatch
 from homeport.container.kafka.transactional_producer import TransactionalProducer
+from homeport.container.processing.adjunct_feed import AdjunctFeed
 from homeport.container.processing.call_watch import (
     CallWatch,
     WatchedCalls,
@@ -52,6 +53,7 @@ from homeport.container.processing.loop_parts import (
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.stream_task_instance import Requests
 from homeport.container.processing.task_factory import (
+    bad_records,
     make_tasks,
     outputs_of,
     task_class_of,
@@ -195,9 +197,12 @@ class StreamContainer:
             timers=made.timers,
             calls=made.calls,
             drain=Drain(InputEnds(self._job.systems, self._stop.pause)),
-            adjuncts=adjunct_feed(self._job, self._storage.adjuncts, made.outputs),
+            adjuncts=self._feed(made.outputs),
         )
         return self._work(parts, is_stream_task=issubclass(task_class, StreamTask))
+
+    def _feed(self, outputs: Outputs) -> AdjunctFeed | None:
+        return adjunct_feed(self._job, self._storage.adjuncts, bad_records(self._job, outputs))
 
     def _made(self, task_class: type[BatchTask | StreamTask]) -> _Made:
         """Every task, initialised, and what they work with."""

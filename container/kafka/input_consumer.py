@@ -189,6 +189,11 @@ class InputConsumer:
         for (topic, partition), group in by_place.items():
             grouped[SystemStreamPartition(system, topic or "", partition or 0)] = group
 
+    @property
+    def following(self) -> Mapping[SystemStreamPartition, int]:
+        """{partition: the offset that is read next}; behind what is no record, where it shows."""
+        return self._next
+
     def lag(self) -> int:
         """Records that are known to be there and were not handed out yet."""
         total = 0
