@@ -19,6 +19,7 @@ from homeport.config.settings.sections import SystemConfig
 from homeport.container.adjunct.following import FollowedPartition
 from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.container_job import ContainerJob
+from homeport.container.incarnation.adjunct_report import told
 from homeport.container.incarnation.adjunct_start import adjunct_feed
 from homeport.container.kafka.clients import follow_properties
 from homeport.container.kafka.head_watch import HeadWatch, Looks
@@ -32,7 +33,7 @@ from homeport.container.progress.input_position import InputPosition
 from homeport.container.progress.refusal import Refusal
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage
 from homeport.container.storage.task_store import passed
-from homeport.job_coordinator.http.container_report import StoreLag
+from homeport.job_coordinator.http.container_report import AdjunctState, StoreLag
 from homeport.job_coordinator.kafka.clients import consumer
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
@@ -120,6 +121,14 @@ class AdjunctFollower:
         seconds = max((followed.lag_s for followed in own), default=0.0)
         records = sum(followed.lag for followed in own)
         return StoreLag(planned.store.name, planned.writer, records, seconds)
+
+    def states(self) -> list[AdjunctState]:
+        """Each store as it stands, at the last look."""
+        now_ms = self._storage.now_ms()
+        return [
+            told(planned, facts, now_ms, self._lag(planned).records)
+            for planned, facts in self._storage.facts()
+        ]
 
     def close(self) -> None:
         """Nothing is read any more."""

@@ -164,7 +164,8 @@ class StandbyContainer:
                     follower.look()
                     if adjuncts is not None:
                         adjuncts.look()
-                    self._send(ContainerReport.following(self._lags(follower)))
+                    states = () if adjuncts is None else adjuncts.states()
+                    self._send(ContainerReport.following(self._lags(follower), states))
                 came = 0 if adjuncts is None else adjuncts.step(0)
                 # While reference data comes, nothing waits for changelogs.
                 progress.add(came + follower.step(0 if came else min(_POLL_S, look_s)))

@@ -18,6 +18,7 @@ from homeport.container.host.lease_memory import LeaseMemory, NoLauncher
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation import start_up
+from homeport.container.incarnation.adjunct_report import adjunct_states
 from homeport.container.incarnation.adjunct_start import adjunct_feed
 from homeport.container.incarnation.coordinators import Coordinator
 from homeport.container.incarnation.environment import Environment
@@ -310,7 +311,7 @@ class StreamContainer:
             start_up.commit_starts(self._job, producer, positions, self._stop.pause)
 
     def _source(self, positions: start_up.Positions) -> InputConsumer:
-        return InputConsumer(
+        source = InputConsumer(
             self._job.systems,
             positions.starts,
             ends=positions.ends,
@@ -319,6 +320,9 @@ class StreamContainer:
             shared=self._storage.shared,
             holds_back=self._storage.holds_back,
         )
+        told = functools.partial(adjunct_states, self._storage.adjuncts, source)
+        self._report.tell_of(told)
+        return source
 
     def _lost(self, ssp: SystemStreamPartition, position: InputPosition) -> None:
         """Log, history and report say what of the input is never read."""

@@ -277,6 +277,27 @@ def _is_kept(job: Job, expected: dict[str, dict[str, str]]) -> bool:
         return False  # a store that is about to be made
 
 
+_ALL_TOLD = {
+    ("airlines", "broadcast", _AIRLINES, (_AIRLINES,), 0, None),
+    ("planes", "partitioned", _PLANES, (_PLANES,), 0, None),
+}
+
+
+def _told(job: Job, container: Running) -> set[tuple[object, ...]]:
+    """What the container reports: store, kind, records, positions, lag, and what others wait for.
+
+    Each plane and each airline was written so often that the two parts of planes are equal.
+    """
+    found: set[tuple[object, ...]] = set()
+    for state in (container.memory.last_report() or ContainerReport()).adjuncts:
+        assert state.input == f"kafka.{job.topic(state.store)}"
+        assert state.bytes
+        assert state.age_seconds is not None
+        at = tuple(state.positions.values())
+        found.add((state.store, state.kind, state.records, at, state.lag, state.remaining))
+    return found
+
+
 def test_a_failover_needs_no_bootstrap(kafka: str, tmp_path: Path) -> None:
     """A standby fills the stores too: its successor begins with what they hold, and reads on."""
     job = make_job(
@@ -295,6 +316,7 @@ def test_a_failover_needs_no_bootstrap(kafka: str, tmp_path: Path) -> None:
         job.until(lambda: _is_kept(job, _expected("A320", "United")), standby)
         lags = (standby.memory.last_report() or ContainerReport()).lags
         assert {lag.store for lag in lags} == {"counts", "planes", "airlines"}
+        job.until(lambda: _told(job, active) == _told(job, standby) == _ALL_TOLD, standby)
         active.stop(signal.SIGKILL)
         assert standby.stop() == 143
 

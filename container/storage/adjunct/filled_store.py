@@ -27,7 +27,9 @@ from homeport.container.engine.storage_engine import DamagedStoreError, StorageE
 from homeport.container.host.disk_space import DiskError
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.storage.adjunct.read_only_entries import ReadOnlyEntries
+from homeport.container.storage.adjunct.store_facts import StoreFacts
 from homeport.container.storage.directory import StoreDirectory
+from homeport.container.storage.host_survey import extent_of
 from homeport.container.storage.storage_engines import StorageEngines, persistent_engine
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
@@ -59,6 +61,7 @@ class FilledStore:
         self._parts: Parts = {}
         self._intake = Intake({})
         self._has_moved = self._has_begun = False
+        self._newest_ms: int | None = None
         self.was_reset = False
         store = planned.store
         self.entries = ReadOnlyEntries(InMemoryStore(), store.name, str(store.stream))
@@ -146,6 +149,7 @@ class FilledStore:
     def take(self, run: Run, keys: Bytes, values: Bytes) -> None:
         """As ``AdjunctSink``; tasks see it once the layer is written."""
         self._intake.take(run, keys, values)
+        self._newest_ms = max(self._newest_ms or 0, *run.timestamps)
 
     def sealed(self) -> Layer | tuple[Handed, ...] | None:
         """All that it was handed since the last call; None where that is nothing."""
@@ -186,6 +190,15 @@ class FilledStore:
                 self._directory.set_written(META_FILE, now_ms)
             reached(step)
         return has_moved
+
+    def facts(self) -> StoreFacts:
+        """What is told of the store."""
+        # A record without a time of its own has -1.
+        return StoreFacts.of_parts(self._parts, self._size_bytes(), self._newest_ms or None)
+
+    def _size_bytes(self) -> int | None:
+        is_on_disk = self._config.is_persistent
+        return extent_of(self._directory.path).size_bytes if is_on_disk else None
 
     @property
     def partitions(self) -> Collection[SystemStreamPartition]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -27,7 +28,7 @@ from homeport.container.storage.task_store import passed
 from homeport.container.testing.broker import Broker
 from homeport.container.testing.clients import MemoryConsumer
 from homeport.job_coordinator.grouper.standby_models import with_standbys
-from homeport.job_coordinator.http.container_report import StoreLag
+from homeport.job_coordinator.http.container_report import AdjunctState, StoreLag
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
     ContainerModel,
@@ -238,6 +239,29 @@ def test_a_standby_says_how_far_it_is_behind(case: _Case) -> None:
 
 def _id(case: _Case) -> int:
     return case.broker.take_over("w")
+
+
+def test_a_standby_says_what_its_stores_hold(case: _Case) -> None:
+    """Records, bytes on the disk and positions; age is that of the newest record."""
+    follower, _ = case.standby()
+    case.now_ms = 3_000
+    case.broker.append("planes", b"N0", b"A320", partition=0, timestamp_ms=1_000)
+    _follow(follower)
+    follower.look()
+    follower.step(0)
+    airlines, planes, _ = follower.states()
+    assert planes.bytes
+    assert replace(planes, bytes=None) == AdjunctState(
+        "planes",
+        TaskName("Standby-Partition 0-0"),
+        "kafka.planes",
+        "partitioned",
+        records=2,
+        positions={"0": 2},
+        lag=0,
+        age_seconds=2.0,
+    )
+    assert (airlines.kind, airlines.records, airlines.positions) == ("broadcast", 1, {"0": 1})
 
 
 def test_a_stream_that_was_recreated_ends_the_standby(case: _Case) -> None:
