@@ -62,6 +62,14 @@ def adjunct_feed(
     return AdjunctFeed(storage, managers, refused, bad)
 
 
+def extraction_of(job: ContainerJob, store: AdjunctStore, refused: RefusedRecords) -> Extraction:
+    """How entries of the store are made; ConfigError where an extractor or a serde is not there.
+
+    ``refused``: gets the records that cannot be stored.
+    """
+    return _maker(job, store, refused)()
+
+
 def _maker(
     job: ContainerJob, store: AdjunctStore, refused: RefusedRecords
 ) -> Callable[[], Extraction]:

@@ -335,7 +335,7 @@ class InputConsumer:
                     if self._shared.get(ssp, task_name) == task_name:
                         parts.setdefault(task_name, []).append((ssp, own))
                         size += sum(map(len, own))
-        tables = [_table(t, ssp, own) for t in sorted(parts) for ssp, own in parts[t]]
+        tables = [table_of(t, ssp, own) for t in sorted(parts) for ssp, own in parts[t]]
         if not tables:
             return None
         table = pa.concat_tables(tables).combine_chunks()
@@ -350,9 +350,10 @@ def within(max_bytes: int, messages: Sequence[Message]) -> int:
     return bisect.bisect_left(sizes, max_bytes) + 1
 
 
-def _table(
+def table_of(
     task_name: TaskName, ssp: SystemStreamPartition, messages: Sequence[Message]
 ) -> pa.Table:
+    """The rows of ``BATCH_SCHEMA`` of ``messages``, which are of one partition."""
     count = len(messages)
     headers = [m.headers() for m in messages]
     columns = [

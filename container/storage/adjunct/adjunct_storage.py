@@ -134,7 +134,7 @@ class AdjunctStorage:
         )
 
     def facts(self) -> list[tuple[PlannedStore, StoreFacts]]:
-        """Each store, and what is told of it."""
+        """Each store, and the facts that a report has of it."""
         return [(item.planned, item.facts()) for item in self._opened]
 
     def sealed(self) -> Layers:

@@ -192,7 +192,7 @@ class FilledStore:
         return has_moved
 
     def facts(self) -> StoreFacts:
-        """What is told of the store."""
+        """What a report has of the store."""
         # A record without a time of its own has -1.
         return StoreFacts.of_parts(self._parts, self._size_bytes(), self._newest_ms or None)
 

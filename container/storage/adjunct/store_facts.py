@@ -1,4 +1,4 @@
-"""What is told of one adjunct store: how much it holds, where it stands and how old it is."""
+"""The facts that a report has of one adjunct store: its size, its position and its age."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class VersionedStore(FilledStore):
         return self._versions.catalogue.served
 
     def facts(self) -> StoreFacts:
-        """What is told of the version that tasks see, and where all of them stand."""
+        """As ``FilledStore``, of the version that tasks see, and where all of them stand."""
         served, size_bytes = self.served, self._size_bytes()
         positions = {p: self._versions.cursor(p).next for p in self.planned.partitions}
         if served is None:

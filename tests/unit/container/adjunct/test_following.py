@@ -31,7 +31,7 @@ def test_a_lag_is_that_of_the_last_look() -> None:
 
 
 def test_a_stream_that_always_grows_is_reached_where_a_look_saw_its_end() -> None:
-    """The store held all that there was when that look was asked for."""
+    """The store held all that there was at the time of that look."""
     partition = _partition()
     partition.looked(_look(30, 5_000), 10)
     partition.looked(_look(50, 6_000), 20)

@@ -75,7 +75,7 @@ def _model(more: dict[str, str]) -> JobModel:
 
 
 class _Watch:
-    """Sees the ends of the broker's partitions when it is asked. ``topic_id``: of each topic."""
+    """Sees the ends of the broker's partitions at each request. ``topic_id``: of each topic."""
 
     def __init__(self, case: _Case) -> None:
         self._case = case
