@@ -14,10 +14,10 @@ from pathlib import Path
 
 from homeport.appmaster.environment.job_python import JobPython
 from homeport.appmaster.job_model.input_acceptance import InputAcceptance
+from homeport.appmaster.yarn.client_files import token_folder
 from homeport.appmaster.yarn.private_files import private_folder
 from homeport.appmaster.yarn.resource_manager_rest import Application, Node, ResourceManagerRest
 from homeport.appmaster.yarn.scheduler import Partition
-from homeport.appmaster.yarn.submission import token_folder
 from homeport.config.config import LONG_MAX, Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError
