@@ -36,9 +36,14 @@ def import_skein(environment: Mapping[str, str]) -> Any:  # noqa: ANN401 - skein
         warnings.simplefilter("ignore", DeprecationWarning)  # it compares versions with distutils
         import skein  # noqa: PLC0415 - it reads the environment when it is imported
 
-    # Its destructor reads this of a client whose start has failed, too.
-    skein.Client._proc = None  # noqa: SLF001 - there is no other way
+    skein.Client.__del__ = _close
     return skein
+
+
+def _close(client: Any) -> None:  # noqa: ANN401 - skein has no types
+    """A client's destructor. Skein's own fails, with a traceback, where the start has failed."""
+    with contextlib.suppress(AttributeError):
+        client.close()
 
 
 def driver_java_options(environment: Mapping[str, str]) -> str:
