@@ -60,6 +60,7 @@ from homeport.config.settings.validation import validate
 from homeport.job_coordinator.cli.usage import run_app, usage_error
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.output_topics import create_outputs
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec, topics_of
 from homeport.job_coordinator.metadata import epochs
 from homeport.job_coordinator.metadata.configuration import ConfigManager
@@ -212,6 +213,8 @@ def submit_once(
                 ConfigManager(store).replace(config, SOURCE)
             else:
                 reset_state_of(config, reset, number, store)
+            if created := create_outputs(config):
+                say(f"created: {', '.join(created)}")
             submission = Submission(
                 config=config,
                 file=job.file,
