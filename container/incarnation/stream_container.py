@@ -25,6 +25,7 @@ from homeport.container.incarnation.hanging_transactions import ending_what_hang
 from homeport.container.incarnation.live_tuning import LiveTuning
 from homeport.container.incarnation.predecessors import open_stores
 from homeport.container.incarnation.restore_report import RestoreReport
+from homeport.container.incarnation.told_starts import report_change, report_lost, report_reset
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.input_ends import InputEnds
@@ -296,8 +297,10 @@ class StreamContainer:
     def _begin(self, producer: TransactionalProducer, positions: start_up.Positions) -> None:
         """Every task's place in its input is committed; stores stand at their changelogs' heads."""
         # Before it is so: a container that dies in between leaves a line too many, not too few.
+        for task_name, change in positions.changes:
+            report_change(self._history, task_name, change)
         for reset in positions.resets:
-            start_up.report_reset(self._history, reset)
+            report_reset(self._history, reset)
         for ssp, position in positions.lost.items():
             self._lost(ssp, position)
         producer.expect_beyond(self._storage.positions())
@@ -317,7 +320,7 @@ class StreamContainer:
 
     def _lost(self, ssp: SystemStreamPartition, position: InputPosition) -> None:
         """Log, history and report say what of the input is never read."""
-        start_up.report_lost(self._history, ssp, position)
+        report_lost(self._history, ssp, position)
         self._report.lost(position.lost)
 
     def _plain(self) -> PlainOutputs | None:
