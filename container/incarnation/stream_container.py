@@ -63,6 +63,7 @@ from homeport.container.processing.timers import Timers, partitions_of, timers_o
 from homeport.container.processing.work_report import WorkReport
 from homeport.container.progress.input_position import InputPosition
 from homeport.container.spark.faults import Named
+from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.prepared import MAX_ROWS_SPARK, PipelineSettings, start_pipeline
 from homeport.container.spark.session import LocalSpark
 from homeport.container.spark.table_order import use_arrow_once
@@ -171,14 +172,14 @@ class StreamContainer:
             source = self._source(positions)
             pipeline = self._pipeline()
             made = self._made(task_class)
-            typed = typed_input(self._job, task_class, made.outputs)
+            typed = typed_input(self._job, task_class, made.outputs, pipeline)
             self._stop.check()
             self._write_locality(stream)
         self._report_started()
         self._want_spare(self._job.spare, self._job.task.memory.warm_spare_mb)
         parts = LoopParts(
             source,
-            pipeline,
+            self._watched(pipeline),
             made.tasks,
             made.requests,
             made.outputs,
@@ -251,11 +252,15 @@ class StreamContainer:
             self._spark = self._ready.take(settings) or start_pipeline(settings)
         self._ready.stop()
 
-    def _pipeline(self) -> WatchedPipeline | None:
+    def _pipeline(self) -> SparkPipeline | None:
         if self._spark is None:
             return None
         with self._phases.phase("spark"):
-            pipeline = self._spark.pipeline(self._stop.check)
+            return self._spark.pipeline(self._stop.check)
+
+    def _watched(self, pipeline: SparkPipeline | None) -> WatchedPipeline | None:
+        if pipeline is None:
+            return None
         return WatchedPipeline(pipeline, self._pipeline_name, self._calls)
 
     def _next_message(self) -> None:
