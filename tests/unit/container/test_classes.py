@@ -175,10 +175,7 @@ def test_an_extractor_is_made_by_a_factory(capsys: pytest.CaptureFixture[str]) -
 
 
 OF = "systems.kafka.streams"
-SCHEMAS = [
-    [f"{OF}.frame.samza.msg.serde", "kafka", "frame", SchemaSerde("json", "s", schema="n INT")],
-    [f"{OF}.more.samza.msg.serde", "kafka", "more", SchemaSerde("json", "t", schema="m INT")],
-]
+SCHEMAS = {"frame": SchemaSerde("json", "s", "n INT"), "more": SchemaSerde("json", "t", "m INT")}
 
 
 @pytest.mark.parametrize(
@@ -200,7 +197,10 @@ def test_inputs_of_two_schemas_need_frames_of_their_own(
         "has-pipeline": has_pipeline,
         "serdes": [],
         "extractors": [],
-        "inputs": [[*place, entry.packed()] for *place, entry in SCHEMAS],
+        "inputs": [
+            [f"{OF}.{stream}.samza.msg.serde", "kafka", stream, entry.packed()]
+            for stream, entry in SCHEMAS.items()
+        ],
     }
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(sys, "stdin", io.StringIO(json.dumps(asked)))

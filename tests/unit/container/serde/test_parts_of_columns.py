@@ -47,7 +47,7 @@ def _same(columns: Columns, values: list[bytes | None], only: frozenset[str]) ->
 def test_bad_records_and_values_are_the_same_whatever_is_read(
     values: list[bytes | None], only: set[str]
 ) -> None:
-    """A value that does not fit a field that nobody reads is bad as before."""
+    """A value that does not fit a field that is not read is bad as before."""
     _same(json_columns(KIND), values, frozenset(only))
 
 
