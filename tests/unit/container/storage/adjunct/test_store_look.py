@@ -116,7 +116,7 @@ def test_the_version_that_tasks_see_is_read(tmp_path: Path) -> None:
 
 
 def test_what_is_no_store_has_its_reason(tmp_path: Path) -> None:
-    """Nothing there, a damaged file, and a folder that another engine or nobody made."""
+    """Nothing there, a damaged file, and a folder that no container made."""
     case = _Case(tmp_path, is_bounded=False)
     case.storage.close()
     (case.path / META_FILE).write_bytes(b"damage")
