@@ -74,7 +74,7 @@ def explanation(
     """The account, line by line, out of ``/v1/status`` and ``/v1/events`` of the processor."""
     yield _head(container)
     yield f"  {_where(container)}"
-    yield from (f"  waits: {wait}" for wait in _waits(status, container))
+    yield from (f"  waits: {wait}" for wait in waits(status, container))
     if container.get("failures"):
         yield f"  failures that count against its retries: {container['failures']}"
     if container.get("last_failure"):
@@ -126,7 +126,8 @@ def _recovery(said: Mapping[str, Any]) -> str:
     return f"{state}: {kind}{way}, {said['cause']} at {since}, {total_s:.2f} s: {phases or 'none'}"
 
 
-def _waits(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[str]:
+def waits(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[str]:
+    """What the processor waits for, a sentence each, which begins after "waits"."""
     phase, wanted = container["phase"], container.get("requested_host")
     if phase == "requested":
         yield f"for a container on {wanted or 'any host'}"

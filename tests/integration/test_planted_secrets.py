@@ -93,6 +93,8 @@ OPERATORS = (
     ("locality",),
     ("explain", "0"),
     ("explain", "0", "--json"),
+    ("status",),
+    ("status", "--json"),
     ("what-if", "--host=nm1"),
 )
 
