@@ -25,7 +25,7 @@ from homeport.container.incarnation.hanging_transactions import ending_what_hang
 from homeport.container.incarnation.live_tuning import LiveTuning
 from homeport.container.incarnation.predecessors import open_stores
 from homeport.container.incarnation.restore_report import RestoreReport
-from homeport.container.incarnation.told_starts import report_change, report_lost, report_reset
+from homeport.container.incarnation.start_events import report_change, report_lost, report_reset
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.input_ends import InputEnds
