@@ -19,6 +19,7 @@ from homeport.container.api import BatchTask
 from homeport.container.classes import (
     load_columns,
     load_extractor_factory,
+    load_manager_factory,
     load_serde,
     load_task_class,
     require_single_calls,
@@ -63,8 +64,8 @@ def _check(asked: Mapping[str, Any], *, gets_columns: bool) -> None:
     """Raises HomeportError for the first fault.
 
     ``asked``: ``java-options`` of the job's Spark; ``serdes``, each (key, name, stream, which is
-    empty for a store's); ``extractors``, each (key, name); ``inputs``, each as ``InputSerde``;
-    ``has-pipeline``.
+    empty for a store's); ``extractors``, each (key, name); ``manager`` of adjunct stores, or None;
+    ``inputs``, each as ``InputSerde``; ``has-pipeline``.
     """
     if asked["java-options"]:
         require_taken(asked["java-options"])
@@ -72,6 +73,8 @@ def _check(asked: Mapping[str, Any], *, gets_columns: bool) -> None:
         load_serde(key, name, stream)
     for key, name in asked["extractors"]:
         load_extractor_factory(key, name)
+    if asked["manager"] is not None:
+        load_manager_factory(asked["manager"])
     if gets_columns or asked["has-pipeline"]:
         found = serde_of_columns([InputSerde(*item) for item in asked["inputs"]])
         if found is not None:

@@ -370,7 +370,7 @@ def report_reset(history: History, reset: Reset) -> None:
     history(
         "input-reset",
         task=reset.task_name,
-        input=_partition_name(reset.ssp),
+        input=reset.ssp.name,
         first=reset.checkpoint,
         next=reset.next_offset,
     )
@@ -381,15 +381,11 @@ def report_lost(history: History, ssp: SystemStreamPartition, position: InputPos
     _LOG.error("%s", lost_story(ssp, position))
     history(
         "input-lost",
-        input=_partition_name(ssp),
+        input=ssp.name,
         first=position.offset - position.lost,
         next=position.offset,
         lost=position.lost,
     )
-
-
-def _partition_name(ssp: SystemStreamPartition) -> str:
-    return f"{ssp.system}.{ssp.stream}.{ssp.partition}"
 
 
 def commit_starts(
@@ -463,8 +459,9 @@ def _topic_ids(job: ContainerJob, readers: Mapping[str, LogReader]) -> dict[Syst
     found: dict[SystemStream, str] = {}
     for system, reader in readers.items():
         names = sorted(s.stream for s in job.adjunct_streams if s.system == system)
-        topics = reader.changelog_topics(names) if names else {}
-        found |= {SystemStream(system, name): topic.topic_id for name, topic in topics.items()}
+        found |= {
+            SystemStream(system, n): found_id for n, found_id in reader.topic_ids(names).items()
+        }
     return found
 
 

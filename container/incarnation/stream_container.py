@@ -175,6 +175,7 @@ class StreamContainer:
             self._write_locality(stream)
         self._report_started()
         self._want_spare(self._job.spare, self._job.task.memory.warm_spare_mb)
+        processed = positions.processed()
         parts = LoopParts(
             source,
             pipeline,
@@ -183,7 +184,7 @@ class StreamContainer:
             made.outputs,
             self._storage,
             producer,
-            positions.processed(),
+            processed,
             self._history,
             functools.partial(record_limit, self._job.transaction_system),
             topics,
@@ -195,7 +196,7 @@ class StreamContainer:
             timers=made.timers,
             calls=made.calls,
             drain=Drain(InputEnds(self._job.systems, self._stop.pause)),
-            adjuncts=adjunct_feed(self._job, self._storage.adjuncts, made.outputs),
+            adjuncts=adjunct_feed(self._job, self._storage.adjuncts, made.outputs, processed),
         )
         return self._work(parts, is_stream_task=issubclass(task_class, StreamTask))
 
