@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from homeport.container.adjunct.own_manager import (
 from homeport.container.adjunct.store_plan import plan_stores
 from homeport.container.classes import load_extractor_factory, load_manager_factory
 from homeport.container.container_job import ContainerJob
+from homeport.container.kafka.log_reader import LogReader
 from homeport.container.processing.adjunct_feed import AdjunctFeed, RefusedRecords
 from homeport.container.processing.records import InputMessages
 from homeport.container.processing.task_factory import bad_records, stream_serdes
@@ -26,6 +28,8 @@ from homeport.container.processing.task_instance import Outputs
 from homeport.container.storage.adjunct.adjunct_storage import NO_STORES, AdjunctStorage, OpenStores
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
+
+_LOG = logging.getLogger(__name__)
 
 
 def adjunct_storage(
@@ -68,6 +72,23 @@ def adjunct_feed(
     else:
         managers = _own(job, storage, refused, manager, processed)
     return AdjunctFeed(storage, managers, refused, bad_records(job, outputs))
+
+
+def warn_of_compacted(job: ContainerJob, readers: Mapping[str, LogReader]) -> None:
+    """The log says which streams of data sets in versions the broker compacts."""
+    for system, reader in readers.items():
+        stores = {
+            store.stream.stream: store
+            for store in job.adjuncts.values()
+            if store.is_bounded and store.stream.system == system
+        }
+        for name in reader.compacted(sorted(stores)) if stores else ():
+            _LOG.warning(
+                "adjunct store %s: its stream %s is compacted, and a newer version takes entries "
+                "out of an older one: set cleanup.policy=delete for the topic",
+                stores[name].name,
+                stores[name].stream,
+            )
 
 
 def _storages(storage: AdjunctStorage, task: TaskName) -> list[OpenStores]:

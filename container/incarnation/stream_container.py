@@ -18,7 +18,7 @@ from homeport.container.host.lease_memory import LeaseMemory, NoLauncher
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation import start_up
-from homeport.container.incarnation.adjunct_start import adjunct_feed
+from homeport.container.incarnation.adjunct_start import adjunct_feed, warn_of_compacted
 from homeport.container.incarnation.coordinators import Coordinator
 from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.hanging_transactions import ending_what_hangs
@@ -289,6 +289,7 @@ class StreamContainer:
                     start_up.restore_workers(self._job, self._stop.pause),
                 )
             with self._phases.phase("checkpoint"):
+                warn_of_compacted(self._job, readers)
                 return start_up.read_positions(self._job, readers, stream, self._storage.adjuncts)
         finally:
             for reader in readers.values():

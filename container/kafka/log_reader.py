@@ -199,6 +199,15 @@ class LogReader:
             raise PartitionError(f"system {self._system.name!r}: there is no topic {name!r}")
         return ids
 
+    def compacted(self, names: Sequence[str]) -> list[str]:
+        """Those of the topics whose newer records take older ones of the same key away.
+
+        Raises:
+            UnavailableError: Kafka does not answer.
+        """
+        admin = TopicAdmin(self._system)
+        return [name for name in names if "compact" in admin.topic_config(name)["cleanup.policy"]]
+
     def read(self, topic: str, partition: int, start: int, head: int) -> Iterator[list[Message]]:
         """The committed records of [start, head), in order, in lists that are not empty.
 

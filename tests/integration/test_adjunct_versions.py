@@ -13,6 +13,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 from stopped_container import PLAN_VARIABLE, write_plan
 from stream_containers import DEADLINE_S, Job, Running, make_job
 from suites import long
@@ -84,7 +91,7 @@ def _start(job: Job, epoch: int) -> Running:
 
 
 def _mark(job: Job, text: str) -> None:
-    job.produce([(0, None, None)], "airlines", [(_HEADER, text.encode())])
+    job.produce([(0, b"", b"")], "airlines", [(_HEADER, text.encode())])
 
 
 def _name(job: Job, name: str, keys: Sequence[int] = _ALL) -> None:
@@ -137,6 +144,13 @@ def _newest(job: Job, container: Running) -> set[tuple[str, str]]:
 
 def _until_seen(job: Job, container: Running, airline: str, code: str) -> None:
     job.until(lambda: _newest(job, container) == {(airline, code)}, container)
+
+
+def _compact(job: Job, name: str) -> None:
+    entry = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, job.topic(name), incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    admin.incremental_alter_configs([resource])[resource].result(DEADLINE_S)
 
 
 def _is_exact(job: Job) -> None:
@@ -248,6 +262,8 @@ def test_a_container_that_dies_in_a_switch_goes_on(job: Job, after: AdjunctActio
     _name(job, "2", range(40))
     assert _newest(job, first) == {("1", "17")}
     first.stop(signal.SIGKILL)
+    assert "is compacted" not in _log(first)
+    _compact(job, "airlines")
 
     second = _start(job, 2)
     assert _newest(job, second) == {("1", "17")}
@@ -262,6 +278,7 @@ def test_a_container_that_dies_in_a_switch_goes_on(job: Job, after: AdjunctActio
     third = _start(job, 3)
     _until_seen(job, third, "2", "17")
     assert third.stop() == 143
+    assert _log(second).count("adjunct store airlines: its stream") == 1
     for container in (second, third):
         assert _log(container).count("is kept: its stream") == 2
         assert "is filled again" not in _log(container)
