@@ -60,8 +60,11 @@ class ReadOnlyEntries:
 
     def get(self, key: bytes) -> bytes | None:
         """The value of ``key``; None where there is none."""
-        value = self._kept.get(key, _UNKNOWN)
-        return self._read([key])[0] if value is _UNKNOWN else value
+        value: bytes | None = self._kept.get(key, _UNKNOWN)
+        if value is _UNKNOWN:
+            value = None if key.startswith(RESERVED_PREFIX) else self._engine.get(key)
+            self._keep({key: value})
+        return value
 
     def get_all(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values of ``keys``, in their order."""

@@ -23,6 +23,10 @@ class _Engine(InMemoryStore):
         self.write(entries, None)
         self.asked: list[list[bytes]] = []
 
+    def get(self, key: bytes) -> bytes | None:
+        self.asked.append([key])
+        return super().get(key)
+
     def get_all(self, keys: Sequence[bytes]) -> list[bytes | None]:
         self.asked.append(list(keys))
         return super().get_all(keys)
