@@ -439,8 +439,9 @@ def _topic_ids(job: ContainerJob, readers: Mapping[str, LogReader]) -> dict[Syst
     found: dict[SystemStream, str] = {}
     for system, reader in readers.items():
         names = sorted(s.stream for s in job.adjunct_streams if s.system == system)
-        topics = reader.changelog_topics(names) if names else {}
-        found |= {SystemStream(system, name): topic.topic_id for name, topic in topics.items()}
+        found |= {
+            SystemStream(system, n): found_id for n, found_id in reader.topic_ids(names).items()
+        }
     return found
 
 

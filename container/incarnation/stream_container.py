@@ -18,7 +18,7 @@ from homeport.container.host.lease_memory import LeaseMemory, NoLauncher
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation import start_up
-from homeport.container.incarnation.adjunct_start import adjunct_feed
+from homeport.container.incarnation.adjunct_start import adjunct_feed, warn_of_compacted
 from homeport.container.incarnation.coordinators import Coordinator
 from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.hanging_transactions import ending_what_hangs
@@ -177,6 +177,7 @@ class StreamContainer:
             self._write_locality(stream)
         self._report_started()
         self._want_spare(self._job.spare, self._job.task.memory.warm_spare_mb)
+        processed = positions.processed()
         parts = LoopParts(
             source,
             self._watched(pipeline),
@@ -185,7 +186,7 @@ class StreamContainer:
             made.outputs,
             self._storage,
             producer,
-            positions.processed(),
+            processed,
             self._history,
             functools.partial(record_limit, self._job.transaction_system),
             topics,
@@ -197,7 +198,7 @@ class StreamContainer:
             timers=made.timers,
             calls=made.calls,
             drain=Drain(InputEnds(self._job.systems, self._stop.pause)),
-            adjuncts=adjunct_feed(self._job, self._storage.adjuncts, made.outputs),
+            adjuncts=adjunct_feed(self._job, self._storage.adjuncts, made.outputs, processed),
         )
         return self._work(parts, is_stream_task=issubclass(task_class, StreamTask))
 
@@ -294,6 +295,7 @@ class StreamContainer:
                     start_up.restore_workers(self._job, self._stop.pause),
                 )
             with self._phases.phase("checkpoint"):
+                warn_of_compacted(self._job, readers)
                 return start_up.read_positions(self._job, readers, stream, self._storage.adjuncts)
         finally:
             for reader in readers.values():

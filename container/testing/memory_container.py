@@ -209,7 +209,7 @@ class MemoryContainer:
             timers={name: context.timers for name, context in self.contexts.items()},
             calls=calls,
             drain=Drain(ends),
-            adjuncts=adjunct_feed(job, storage.adjuncts, outputs),
+            adjuncts=adjunct_feed(job, storage.adjuncts, outputs, positions.processed()),
         )
 
     def _restored(self, producer: MemoryProducer) -> Positions:
