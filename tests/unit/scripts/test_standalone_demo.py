@@ -9,7 +9,7 @@ from flights_demo.options import parse_arguments
 from flights_demo.processors import Done, first_commits
 
 
-def _line(event: str, ts_ms: int, epoch: int = 1, **fields: Any) -> dict[str, Any]:  # noqa: ANN401
+def _line(event: str, ts_ms: int, epoch: int = 1, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
     return {"event": event, "ts_ms": ts_ms, "processor_id": "p1", "epoch": epoch, **fields}
 
 
