@@ -29,6 +29,8 @@ def test_a_processor_has_an_id_a_place_and_a_folder(tmp_path: Path) -> None:
     assert named.work_dir == tmp_path / "processor-a%2Fb"
     assert named.phase is ProcessorPhase.NEW
     assert not named.join(0)
+    tls = Config({**config, "cluster-manager.jobcoordinator.tls.enabled": "true"})
+    assert "processors serve http" in StreamProcessor(tls, "p", tmp_path).warnings[-1]
     assert StreamProcessor(Config({**config, "processor.id": "p"})).processor_id == "p"
     made = {StreamProcessor(config, None, tmp_path).processor_id for _ in range(2)}
     assert len(made) == 2
