@@ -40,20 +40,20 @@ class InputWatch:
         cache = StreamMetadataCache(config)
         self._counts = counts or (lambda: cache.partition_counts(input_streams(config)))
         self._pause_s = keys.JOB_MONITOR_PARTITION_CHANGE_MS.read(config) / 1000
-        self._told: Counts = {}
+        self._reported: Counts = {}
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="input-watch", daemon=True)
 
     def start(self) -> None:
-        """From now on Kafka is asked, as often as the configuration says."""
+        """From now on it reads the counts from Kafka, as often as the configuration says."""
         self._thread.start()
 
     def close(self) -> None:
-        """Nothing is told any more; a request under way ends by itself."""
+        """Nothing is reported any more; a request under way ends by itself."""
         self._closed.set()
 
     def look(self) -> None:
-        """One look; what is told once is not told again, as each time puts the computation off.
+        """One look; a growth is reported once, as each report puts the computation off.
 
         Raises:
             UnavailableError: Kafka did not answer.
@@ -63,8 +63,8 @@ class InputWatch:
             return
         known, now = model.partition_counts(), self._counts()
         grown = {s: count for s, count in now.items() if 0 < known.get(s, 0) < count}
-        if grown and grown != self._told:
-            self._told = grown
+        if grown and grown != self._reported:
+            self._reported = grown
             names = ", ".join(f"{stream} has {count}" for stream, count in sorted(grown.items()))
             _LOG.info("inputs have got more partitions: %s", names)
             self._changed()

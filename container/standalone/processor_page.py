@@ -2,7 +2,7 @@
 
 The coordination's thread notes what it decides; the server's thread reads. The leader knows from
 ZooKeeper which processors there are and what the newest version gives them; what they do, it asks
-each of them when somebody requests the status.
+each of them when a request for the status comes.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class ProcessorPage:
             self._state = decision.state
             if said:
                 self._number += 1
-                self._events.append(_told(self._number, self._served, event, decision))
+                self._events.append(_shown(self._number, self._served, event, decision))
 
     # --- the job
 
@@ -328,7 +328,7 @@ def _waits(state: ProcessorState) -> Iterator[str]:
 
 
 def _change(state: ProcessorState) -> dict[str, Any] | None:
-    """The barrier of the newest version, while it is open; ``missing``: who has not joined it."""
+    """The open barrier of the newest version. ``missing``: the members that have not joined it."""
     if state.plan is None or state.barrier_phase is not BarrierPhase.NEW:
         return None
     joined = set() if state.barrier is None else set(state.barrier.joined)
@@ -340,7 +340,7 @@ def _change(state: ProcessorState) -> dict[str, Any] | None:
     return {"version": state.version, "barrier": BarrierPhase.NEW.value, "missing": missing}
 
 
-def _told(number: int, served: Served, event: Event, decision: Decision) -> dict[str, Any]:
+def _shown(number: int, served: Served, event: Event, decision: Decision) -> dict[str, Any]:
     return {
         "number": number,
         "at_ms": wall_ms(),

@@ -1,4 +1,4 @@
-"""When the leader is told of inputs that have grown."""
+"""When an input that has grown is reported to the leader."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _model(partitions: int) -> JobModel:
     return JobModel(Config({}), {one: ContainerModel(one, tasks)})
 
 
-def test_each_growth_is_told_once_and_to_the_leader_alone() -> None:
+def test_each_growth_is_reported_once_and_to_the_leader_alone() -> None:
     """One that follows does not even ask; what the version reads by now is no growth."""
     model: list[JobModel | None] = [None]
     counts = {INPUT: 2}

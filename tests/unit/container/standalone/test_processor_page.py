@@ -57,7 +57,7 @@ class Tree:
 
 
 class Told:
-    """A page, and the machine whose steps it is told."""
+    """A page, and the machine whose steps it gets."""
 
     def __init__(self, own: Registration) -> None:
         served = Served(CONFIG, "zookeeper", own.processor_id, own.location)
@@ -66,7 +66,7 @@ class Told:
         self._state = ProcessorState(own.processor_id, own.location)
 
     def feed(self, *events: Event) -> None:
-        """The machine decides, and the page is told."""
+        """The machine decides, and the page gets it."""
         for event in events:
             decision = step(self._state, event)
             self._state = decision.state
@@ -86,7 +86,7 @@ def _planned(own: Registration) -> Told:
 
 
 def test_the_first_registration_answers_for_the_job() -> None:
-    """The others know where; nobody knows while there is no connection."""
+    """The others know where; without a connection it is not known."""
     leader, follower = _planned(FIRST), _planned(SECOND)
     assert leader.page.leader_url() == ""
     assert follower.page.leader_url() == "http://h1:1/"
@@ -129,7 +129,7 @@ def test_a_processor_says_what_it_waits_for() -> None:
     assert waits(told) == ["for tasks: version 1 has none for it"]
 
 
-def test_the_decisions_are_told_with_their_reasons() -> None:
+def test_the_decisions_are_shown_with_their_reasons() -> None:
     """The newest, or those after a number."""
     page = _planned(FIRST).page
     told = json.loads(page.events(EventsAsked()))
