@@ -130,7 +130,13 @@ def test_the_leader_answers_for_the_job_and_tools_find_it_in_zookeeper(
     for command in (("what-if", "--host=here"), ("move", "one", "any"), ("restart", "one")):
         assert "has no meaning for a standalone job" in refusal(job, *command)
     assert "read their own files" in refusal(job, "config", "set", "task.commit.ms", "77")
-    setting = ("checkpoint", "set", "--task=Partition 0", "--earliest")
+    setting = (
+        "checkpoint",
+        "set",
+        "--task=Partition 0",
+        f"--ssp=kafka.{job.name}-in.0",
+        "--latest",
+    )
     assert "the job runs (standalone)" in refusal(job, *setting)
 
     one.kill()  # the next one leads, and a tool finds it
