@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import astuple
 from pathlib import Path
 
 from homeport.appmaster.environment.job_python import JobPython
@@ -226,7 +227,7 @@ def check_classes(config: Config, python: JobPython, import_path: Path) -> None:
             for store in AdjunctsConfig.of(config).stores.values()
             if store.extractor is not None
         ],
-        "inputs": [(item.key, item.stream, item.serde) for item in input_serdes(config)],
+        "inputs": [astuple(item) for item in input_serdes(config)],
     }
     command.append("--more")
     _check_with_package(python, command, import_path, json.dumps(asked).encode())
