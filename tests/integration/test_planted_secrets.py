@@ -139,6 +139,7 @@ class Seen:
             "locality",
             "config",
             "metrics",
+            "health",
             "v1/status",
             "v1/events",
             "v1/what-if?host=nm1",
