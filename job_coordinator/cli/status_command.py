@@ -25,7 +25,8 @@ from homeport.job_coordinator.model.json_values import compact_json
 
 app = new_app()
 
-_SETTLED = frozenset({"running", "finished"})
+_SETTLED = frozenset({"running", "finished", "waiting"})
+"""A standalone processor without tasks is waiting."""
 _CLEAR = "\x1b[H\x1b[2J"
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 _HEAD = ("PROCESSOR", "ROLE", "PHASE", "HOST", "FOR", "EPOCH", "LAG", "PROCESSED", "FAILURES")
@@ -95,10 +96,10 @@ def lines(status: Mapping[str, Any], now_ms: int) -> Iterator[str]:
     containers: Sequence[Mapping[str, Any]] = status.get("containers", ())
     late = [c for c in containers if c["phase"] not in _SETTLED]
     settled = len(containers) - len(late)
-    yield f"{settled} of {len(containers)} containers run" if containers else "no containers yet"
+    yield f"{settled} of {len(containers)} containers are in order" if containers else "none yet"
     for container in late:
-        since = _span(now_ms - container["since_ms"])
-        yield f"  {container['processor_id']}: {container['phase']} for {since}"
+        since = _since(container, now_ms)
+        yield f"  {container['processor_id']}: {container['phase']}, for {since}"
         yield from (f"      waits {wait}" for wait in waits(status, container))
         if container.get("last_failure"):
             yield f"      last failure: {container['last_failure']}"
@@ -128,12 +129,18 @@ def _row(container: Mapping[str, Any], now_ms: int) -> tuple[str, ...]:
         role,
         container["phase"],
         container.get("host") or "-",
-        _span(now_ms - container["since_ms"]),
+        _since(container, now_ms),
         str(container.get("epoch", "-")),
         "-" if lag is None else str(lag),
         _number(report.get("processed")),
         str(container.get("failures") or 0),
     )
+
+
+def _since(container: Mapping[str, Any], now_ms: int) -> str:
+    """How long it has been in its phase; "-" where that is not known."""
+    since_ms = container.get("since_ms")
+    return _span(now_ms - since_ms) if since_ms else "-"
 
 
 def _number(value: int | None) -> str:
