@@ -18,7 +18,7 @@ fields that the schema names.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -41,6 +41,9 @@ BATCH_SCHEMA = pa.schema(
 
 ``timestamp`` is in ms since 1970.
 """
+
+Partition = tuple[str, str, int]
+"""System, stream and number of one partition."""
 
 
 class RecordTooLargeError(ValueError):
@@ -241,7 +244,7 @@ class TaskContext(Protocol):
         """The job's configuration."""
 
     @property
-    def partitions(self) -> tuple[tuple[str, str, int], ...]:
+    def partitions(self) -> tuple[Partition, ...]:
         """What the task reads: (system, stream, partition) of each, sorted."""
 
     @property
@@ -308,6 +311,70 @@ class KeyValueExtractorFactory(ABC):
     @abstractmethod
     def get_key_value_extractor(self, config: Mapping[str, str]) -> KeyValueExtractor:
         """An extractor for one store of one task; ``config``: the job's configuration."""
+
+
+class AdjunctEntries(Protocol):
+    """One adjunct store, as a manager of a job's own fills it."""
+
+    def put(self, key: Any, value: Any) -> None:  # noqa: ANN401 - the type is the serde's
+        """The record that is processed gives ``key`` the value; None: it has none any more.
+
+        Both are objects of the store's serdes. Tasks see it with all that its batch brings.
+        """
+
+
+class BaseStorageManager(Protocol):
+    """The stores of one task, or those that the container's tasks share, for a manager."""
+
+    def adjunct(self, store: str) -> AdjunctEntries | None:
+        """The store of that name; None: this task does not fill it, or it is not of this kind."""
+
+    def reset_partitions(self) -> Collection[Partition]:
+        """The partitions whose stores were not found, or not valid, at the start."""
+
+
+class OffsetManager(Protocol):
+    """Where the container's tasks stood in their input at the start."""
+
+    def last_processed(self, task_name: str, partition: Partition) -> int | None:
+        """The offset before the first that the task is handed; None: there is none."""
+
+
+class AdjunctDataStoreManager(ABC):
+    """What each record of a stream that fills a store passes, instead of an extractor.
+
+    One instance per task; never called concurrently.
+    """
+
+    @abstractmethod
+    def process(self, message: IncomingMessage) -> bool:
+        """Puts the record's entries, none or several, into the store of its stream.
+
+        True: it is stored, as a record of such a stream must be; else the container ends, as the
+        store's position moves past it, and a task might never see it. The same record may come
+        again after a crash.
+        """
+
+
+class AdjunctDataStoreManagerFactory(ABC):
+    """Named by ``adstore.manager.factory``; made without arguments."""
+
+    @abstractmethod
+    def get_adjunct_data_store_manager(
+        self,
+        task_name: str,
+        config: Mapping[str, str],
+        ssps: Collection[Partition],
+        container_storage_manager: BaseStorageManager,
+        task_storage_manager: BaseStorageManager,
+        should_write_to_container_stores: bool,  # noqa: FBT001 - the document's argument
+        offset_manager: OffsetManager,
+    ) -> AdjunctDataStoreManager:
+        """A manager for one task, once stores and offsets are as the container's start finds them.
+
+        ``ssps``: all partitions of the task. ``should_write_to_container_stores``: whether records
+        of broadcast streams come to this task's manager; one task's in each container gets them.
+        """
 
 
 class TaskCoordinator(Protocol):

@@ -14,7 +14,12 @@ from typing import Any
 from homeport.config.errors import ConfigError, WireError, in_one_line
 from homeport.config.settings.input_serdes import InputSerde
 from homeport.config.settings.serde_names import SchemaSerde
-from homeport.container.api import BatchTask, KeyValueExtractorFactory, StreamTask
+from homeport.container.api import (
+    AdjunctDataStoreManagerFactory,
+    BatchTask,
+    KeyValueExtractorFactory,
+    StreamTask,
+)
 from homeport.container.serde.columns import Columns
 from homeport.container.serde.registry_serde import Place
 from homeport.container.serde.schema_serde import schema_serde
@@ -23,6 +28,7 @@ from homeport.container.serde.serdes import Serde, SerdeFailedError, serde
 TASK_CLASS = "task.class"
 PIPELINE_CLASS = "task.pipeline.class"
 MAX_CONCURRENCY = "task.max.concurrency"
+MANAGER_FACTORY = "adstore.manager.factory"
 _HOOKS = ("init", "window", "on_timer", "end_of_stream", "close")
 
 
@@ -111,16 +117,33 @@ def load_extractor_factory(key: str, name: str) -> Callable[[], KeyValueExtracto
     Raises:
         ConfigError: it cannot be imported, or is no concrete KeyValueExtractorFactory.
     """
+    found: Callable[[], KeyValueExtractorFactory]
+    found = _load_factory(key, name, KeyValueExtractorFactory)
+    return found
+
+
+def load_manager_factory(name: str) -> Callable[[], AdjunctDataStoreManagerFactory]:
+    """What makes the factory of managers that ``module:Name`` names.
+
+    Raises:
+        ConfigError: it cannot be imported, or is no concrete AdjunctDataStoreManagerFactory.
+    """
+    found: Callable[[], AdjunctDataStoreManagerFactory]
+    found = _load_factory(MANAGER_FACTORY, name, AdjunctDataStoreManagerFactory)
+    return found
+
+
+def _load_factory(key: str, name: str, base: type) -> Any:  # noqa: ANN401 - a class below ``base``
     found = _load(key, name)
-    if not (isinstance(found, type) and issubclass(found, KeyValueExtractorFactory)):
+    if not (isinstance(found, type) and issubclass(found, base)):
         raise ConfigError(
             key,
             name,
-            "it must name a subclass of KeyValueExtractorFactory of homeport.container.api",
+            f"it must name a subclass of {base.__name__} of homeport.container.api",
             f"this is {_described(found)}",
         )
     if inspect.isabstract(found):
-        missing = ", ".join(sorted(found.__abstractmethods__))
+        missing = ", ".join(sorted(getattr(found, "__abstractmethods__", ())))
         raise ConfigError(key, name, "the class must define every method", f"define {missing}")
     return found
 

@@ -217,6 +217,7 @@ def check_classes(config: Config, python: JobPython, import_path: Path) -> None:
             for stream in streams_of_tasks(config):
                 command += ["--input", str(stream)]
         java_options = task.spark_conf.get(_JAVA_OPTIONS, "")
+    adjuncts = AdjunctsConfig.of(config)
     # They may hold secrets, which no command line shows.
     asked = {
         "java-options": java_options,
@@ -224,9 +225,10 @@ def check_classes(config: Config, python: JobPython, import_path: Path) -> None:
         "serdes": list(dict.fromkeys(_serdes(config))),
         "extractors": [
             (extractor_key(config, store.name), store.extractor)
-            for store in AdjunctsConfig.of(config).stores.values()
+            for store in adjuncts.stores.values()
             if store.extractor is not None
         ],
+        "manager": adjuncts.manager if adjuncts.stores else None,
         "inputs": [astuple(item) for item in input_serdes(config)],
     }
     command.append("--more")

@@ -86,7 +86,7 @@ def _shown(container: ContainerModel | None) -> dict[str, list[Any]] | None:
     return {
         name: [
             task.changelog_partition,
-            [f"{s.system}.{s.stream}.{s.partition}" for s in task.system_stream_partitions],
+            [ssp.name for ssp in task.system_stream_partitions],
         ]
         for name, task in container.tasks.items()
     }

@@ -20,8 +20,8 @@ _PERCENT = 100
 ADSTORE_MANAGER_FACTORY = TextKey(
     name="adstore.manager.factory",
     meaning=(
-        "class, module:Name, whose get_adjunct_data_store_manager makes what fills adjunct stores; "
-        "default the built-in one; refused for now: containers have no other"
+        "class, module:Name, whose get_adjunct_data_store_manager makes what fills adjunct stores, "
+        "one for each task; default the built-in one, with extractors"
     ),
     source=ADJUNCT,
     liveness=Liveness.NEEDS_REDEPLOY,
@@ -61,17 +61,14 @@ STORE_ADSTORE_MARKER_HEADER = TextKey(
     name="stores.<store>.adstore.version.marker.header",
     meaning=(
         "header of the records that begin or end a version of a bounded data set in their "
-        "partition: its value is begin or end; refused for now: containers know no versions"
+        "partition: its value is begin or end, with a number where partitions are several"
     ),
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
 )
 STORE_ADSTORE_MARKER_KEY = TextKey(
     name="stores.<store>.adstore.version.marker.key",
-    meaning=(
-        "instead of that header: key, as UTF-8, of the records that do so by their value, which is "
-        "begin or end; refused for now, too"
-    ),
+    meaning=("instead of that header: key, as UTF-8, of the records that do so by their value"),
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
 )

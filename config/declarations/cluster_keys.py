@@ -132,7 +132,7 @@ CLUSTER_MANAGER_HOSTS = ListKey(
 )
 JOB_COORDINATOR_URL_HOST = TextKey(
     name="cluster-manager.jobcoordinator.url.host",
-    meaning="host name or address in the job coordinator's URL; default the AM's host",
+    meaning="host name or address in the job coordinator's URL; default the AM's, or processor's",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
 )

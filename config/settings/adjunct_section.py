@@ -28,6 +28,7 @@ _OPTIONS: tuple[Key, ...] = (
     keys.STORE_ADSTORE_LATE_MS,
     keys.STORE_SIDE_INPUTS_PROCESSOR_FACTORY,
 )
+_EXTRACTORS = (keys.STORE_ADSTORE_EXTRACTOR_FACTORY, keys.STORE_SIDE_INPUTS_PROCESSOR_FACTORY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class AdjunctStore:
     before others. ``is_kept``: whether a start uses what it finds of it. ``extractor``:
     ``module:Name`` of its factory; None: the record's own key and value. ``validity_ms``: None:
     files are good at any age. ``markers``: None: the data set has no end, and no versions.
+    ``manager``: as of ``AdjunctsConfig``.
     """
 
     name: str
@@ -63,6 +65,12 @@ class AdjunctStore:
     markers: VersionMarkers | None
     minimum_share_percent: int
     late_ms: int
+    manager: str | None = None
+
+    @property
+    def made_by(self) -> str | None:
+        """The class that makes its entries of records; None: the default one."""
+        return self.manager or self.extractor
 
     @property
     def is_bounded(self) -> bool:
@@ -144,6 +152,7 @@ def _store(
         markers=_markers(config, name),
         minimum_share_percent=keys.STORE_ADSTORE_MINIMUM_SHARE.read(config, name),
         late_ms=keys.STORE_ADSTORE_LATE_MS.read(config, name),
+        manager=_class(config, keys.ADSTORE_MANAGER_FACTORY),
     )
 
 
@@ -311,6 +320,9 @@ def adjunct_warnings(config: Config, adjuncts: AdjunctsConfig) -> Iterator[str]:
             elif key in (keys.STORE_ADSTORE_MINIMUM_SHARE, keys.STORE_ADSTORE_LATE_MS):
                 if not store.is_bounded:
                     yield f"{key.named(name)} has no effect: the store has no version marker"
+            elif store.manager is not None and key in _EXTRACTORS:
+                made_by = keys.ADSTORE_MANAGER_FACTORY.name
+                yield f"{key.named(name)} has no effect: the manager of {made_by} makes the entries"
             elif key is keys.STORE_ADSTORE_VALIDITY_MS and not store.is_kept:
                 yield f"{key.named(name)} has no effect: no start uses what it finds of the store"
     if adjuncts.manager is not None and not adjuncts.stores:

@@ -78,7 +78,6 @@ def validate(config: Config) -> tuple[str, ...]:
     _check_prewarmed_containers(config, task)
     _check_sizes(config)
     _check_labels(YarnConfig.of(config))
-    _refuse_what_does_not_fill_stores(config, adjuncts)
     return (
         *unknown,
         *(
@@ -92,26 +91,6 @@ def validate(config: Config) -> tuple[str, ...]:
         *_prewarm_warnings(config, task),
         *_memory_warnings(config, task),
     )
-
-
-def _refuse_what_does_not_fill_stores(config: Config, adjuncts: AdjunctsConfig) -> None:
-    """What adjunct stores are to do and containers of this version do not."""
-    for store in adjuncts.stores.values():
-        for key in (keys.STORE_ADSTORE_MARKER_HEADER, keys.STORE_ADSTORE_MARKER_KEY):
-            if key.is_set(config, store.name):
-                raise ConfigError(
-                    key.named(store.name),
-                    key.read(config, store.name),
-                    "containers of this version do not know versions of a data set yet",
-                    "remove it: the store then has the newest record of each key",
-                )
-    if adjuncts.manager is not None:
-        raise ConfigError(
-            keys.ADSTORE_MANAGER_FACTORY.name,
-            adjuncts.manager,
-            "containers of this version have the built-in manager alone",
-            f"remove it; {keys.STORE_ADSTORE_EXTRACTOR_FACTORY.named('<store>')} says what is kept",
-        )
 
 
 def _standby_warnings(config: Config, adjuncts: AdjunctsConfig) -> Iterator[str]:

@@ -50,9 +50,6 @@ class Extraction(Protocol):
         A key that is None is not stored; a value that is None deletes its key.
         """
 
-    def of_message(self, message: IncomingMessage) -> tuple[bytes | None, bytes | None]:
-        """The bytes of key and value of one record."""
-
 
 class OwnKeyAndValue:
     """The default: the record's own key and value.
@@ -74,7 +71,6 @@ class OwnKeyAndValue:
         self._refuse = refuse
         self._key = _recoder(stream.key, kept.key)
         self._msg = _recoder(stream.msg, kept.msg)
-        self._kept = kept
 
     def of(self, rows: pa.Table) -> tuple[Bytes, Bytes]:
         """As ``Extraction``.
@@ -88,7 +84,7 @@ class OwnKeyAndValue:
         values: Bytes = rows["value"].to_pylist()
         try:
             found = _recoded(keys, self._key)
-            if self._refuse is None or not (None in found or _has_reserved(found)):
+            if self._refuse is None or not (None in found or has_reserved(found)):
                 return found, _recoded(values, self._msg)
         except TypeError as error:
             raise _failed(self._store, error) from error
@@ -109,7 +105,7 @@ class OwnKeyAndValue:
                 key = _one_recoded(pair[0], self._key)
                 if key is None:
                     reason = f"it has no key, under which store {self._store} would keep it"
-                elif _has_reserved([key]):
+                elif has_reserved([key]):
                     reason = f"store {self._store} cannot keep it: its key is a reserved one"
                 else:
                     entry = key, _one_recoded(pair[1], self._msg)
@@ -123,10 +119,6 @@ class OwnKeyAndValue:
                 refuse(rows.slice(index, 1).to_pylist()[0], reason)
             found.append(entry)
         return [key for key, _ in found], [value for _, value in found]
-
-    def of_message(self, message: IncomingMessage) -> tuple[bytes | None, bytes | None]:
-        """As ``of``, of a record whose key and value are objects of the stream's serdes."""
-        return _encoded(self._store, self._kept, message.key, message.value)
 
 
 class ByExtractor:
@@ -156,10 +148,10 @@ class ByExtractor:
         if columns is not None:
             keys, values = self._of_columns(rows.num_rows, *columns)
         else:
-            found = {m.offset: self.of_message(m) for m in self._messages_of(rows)}
+            found = {m.offset: self._of_message(m) for m in self._messages_of(rows)}
             pairs = [found.get(offset, _NOTHING) for offset in rows["offset"].to_pylist()]
             keys, values = [key for key, _ in pairs], [value for _, value in pairs]
-        if _has_reserved(keys):
+        if has_reserved(keys):
             raise ExtractorFailedError(f"store {self._store}: its extractor made a reserved key")
         return keys, values
 
@@ -174,17 +166,17 @@ class ByExtractor:
         except TypeError as error:
             raise _failed(self._store, error) from error
 
-    def of_message(self, message: IncomingMessage) -> tuple[bytes | None, bytes | None]:
-        """As ``of``, of one record."""
+    def _of_message(self, message: IncomingMessage) -> tuple[bytes | None, bytes | None]:
         try:
             key = self._extractor.get_key(message)
             value = None if key is None else self._extractor.get_value(message)
         except Exception as error:  # the job's own code may raise anything
             raise _failed(self._store, error) from error
-        return _encoded(self._store, self._kept, key, value)
+        return encoded(self._store, self._kept, key, value)
 
 
-def _has_reserved(keys: Bytes) -> bool:
+def has_reserved(keys: Bytes) -> bool:
+    """Whether one of ``keys`` is one of this project's own."""
     return any(key is not None and key.startswith(RESERVED_PREFIX) for key in keys)
 
 
@@ -216,9 +208,10 @@ def _column(serde: Serde | None, column: pa.Array | pa.ChunkedArray) -> Bytes:
     return form.to_bytes(column)
 
 
-def _encoded(
+def encoded(
     store: str, kept: Serdes, key: object, value: object
 ) -> tuple[bytes | None, bytes | None]:
+    """The bytes of both; ExtractorFailedError where the store's serdes cannot carry them."""
     try:
         return _one(kept.key, key), _one(kept.msg, value)
     except TypeError as error:

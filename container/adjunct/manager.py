@@ -1,26 +1,26 @@
-"""AdjunctDataStoreManager: which records fill which adjunct store, and which are left for tasks.
+"""What fills adjunct stores: which records are for which store, and which are left for tasks.
 
-PURE. Source: ADJUNCT, "Key classes". The factory has the document's arguments under their names in
-Python. The loop hands over tables; a manager of a job's own that has ``process`` alone is called
-for each record.
+PURE. Source: ADJUNCT, "Key classes", ``AdjunctDataStoreManager``. The loop hands over tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from homeport.config.settings.adjunct_section import AdjunctStore
-from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.extractor import Bytes, Extraction
-from homeport.container.adjunct.markers import marker_of, markers_in
+from homeport.container.adjunct.markers import markers_in
 from homeport.container.adjunct.versions import Marker, Run
-from homeport.container.api import IncomingMessage
-from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
+
+Filling = tuple[Run, Bytes, Bytes]
+"""What an ``AdjunctSink`` takes."""
 
 
 class AdjunctSink(Protocol):
@@ -44,66 +44,20 @@ class BaseStorageManager(Protocol):
         """The partitions whose stores were not found, or not valid, when it was opened."""
 
 
-class OffsetManager(Protocol):
-    """Where the tasks of a container stand in their input."""
-
-    def last_processed(self, task: TaskName, partition: SystemStreamPartition) -> int | None:
-        """The offset that the task's checkpoint names; None: it has none."""
-
-
-class AdjunctDataStoreManager(Protocol):
-    """What one task's records pass before the task sees them."""
-
-    def process(self, message: IncomingMessage) -> bool:
-        """Whether the message is for a store, and so not for the task."""
-
-
-class TableManager(AdjunctDataStoreManager, Protocol):
-    """One that takes tables, as the built-in one does."""
-
-    def process_table(self, rows: pa.Table) -> pa.Table:
-        """The rows that are for the task; all others are where they belong."""
-
-
-class AdjunctDataStoreManagerFactory(Protocol):
-    """Named by ``adstore.manager.factory``; made without arguments."""
-
-    def get_adjunct_data_store_manager(
-        self,
-        task_name: TaskName,
-        config: Mapping[str, str],
-        ssps: Collection[SystemStreamPartition],
-        container_storage_manager: BaseStorageManager,
-        task_storage_manager: BaseStorageManager,
-        should_write_to_container_stores: bool,  # noqa: FBT001 - the document's argument
-        offset_manager: OffsetManager,
-    ) -> AdjunctDataStoreManager:
-        """The manager of one task."""
-
-
-class BuiltInManager:
-    """Implements ``TableManager``.
+class TableManager(ABC):
+    """What one task's records pass before the task sees them.
 
     Args:
         stores: all adjunct stores of the job.
-        extractions: {store: how its entries are made}.
-        container_storage, task_storage: hold the stores.
-        writes_container_stores: whether this task is the one that fills those of the container.
+        storages: hold the stores that this task fills; without that of the container where another
+            task does.
     """
 
     def __init__(
-        self,
-        stores: Mapping[str, AdjunctStore],
-        extractions: Mapping[str, Extraction],
-        container_storage: BaseStorageManager,
-        task_storage: BaseStorageManager,
-        *,
-        writes_container_stores: bool,
+        self, stores: Mapping[str, AdjunctStore], storages: Collection[BaseStorageManager]
     ) -> None:
-        self._stores = {store.stream: store for store in stores.values()}
-        self._extractions = extractions
-        self._storages = (container_storage, task_storage)
-        self._writes_container_stores = writes_container_stores
+        self._of_stream = {store.stream: store for store in stores.values()}
+        self._storages = storages
 
     def process_table(self, rows: pa.Table) -> pa.Table:
         """The rows that are for the task; rows are of one task, in the order of their offsets.
@@ -111,7 +65,7 @@ class BuiltInManager:
         What another task of the container stores is for no task either.
         """
         left = rows
-        for stream, store in self._stores.items():
+        for stream, store in self._of_stream.items():
             is_own = pc.and_(
                 pc.equal(left["system"], stream.system), pc.equal(left["stream"], stream.stream)
             )
@@ -122,45 +76,64 @@ class BuiltInManager:
             self._store(store, own)
         return left
 
-    def process(self, message: IncomingMessage) -> bool:
-        """As ``process_table``, of one record."""
-        store = self._stores.get(SystemStream(message.system, message.stream))
-        if store is None:
-            return False
-        sink = self._sink(store)
-        if sink is not None:
-            place = SystemStreamPartition(message.system, message.stream, message.partition)
-            markers = marker_of(message, store.markers)
-            key = value = None
-            if not markers:
-                key, value = self._extractions[store.name].of_message(message)
-            sink.take(Run(place, [message.offset], [message.timestamp], markers), [key], [value])
-        return True
-
-    @property
-    def partitions_to_reset(self) -> frozenset[SystemStreamPartition]:
-        """Those whose offset is not continued: their stores begin without what they held."""
-        return frozenset(ssp for storage in self._storages for ssp in storage.reset_partitions())
-
-    def _sink(self, store: AdjunctStore) -> AdjunctSink | None:
-        """Where its records go; None: another task of the container stores them."""
-        container_storage, task_storage = self._storages
-        if not store.is_broadcast:
-            return task_storage.adjunct(store.name)
-        return container_storage.adjunct(store.name) if self._writes_container_stores else None
-
     def _store(self, store: AdjunctStore, rows: pa.Table) -> None:
-        sink = self._sink(store)
+        found = (storage.adjunct(store.name) for storage in self._storages)
+        sink = next((sink for sink in found if sink is not None), None)
         if sink is None:
             return
-        stream, extraction = store.stream, self._extractions[store.name]
-        for number in pc.unique(rows["partition"]).to_pylist():
-            own = rows.filter(pc.equal(rows["partition"], number))
-            place = SystemStreamPartition(stream.system, stream.stream, number)
-            markers = markers_in(own, store.markers)
-            keys, values = _entries(own, markers, extraction)
-            offsets, timestamps = own["offset"].to_pylist(), own["timestamp"].to_pylist()
-            sink.take(Run(place, offsets, timestamps, markers), keys, values)
+        for number, own in _by_partition(rows):
+            place = SystemStreamPartition(store.stream.system, store.stream.stream, number)
+            sink.take(*self._filling(store, place, own))
+
+    @abstractmethod
+    def _filling(
+        self, store: AdjunctStore, place: SystemStreamPartition, rows: pa.Table
+    ) -> Filling:
+        """What the rows of one partition bring to the store of their stream."""
+
+
+class BuiltInManager(TableManager):
+    """Stores what an extractor makes of each record.
+
+    Args:
+        stores, storages: as of ``TableManager``.
+        extractions: {store: how its entries are made}.
+    """
+
+    def __init__(
+        self,
+        stores: Mapping[str, AdjunctStore],
+        storages: Collection[BaseStorageManager],
+        extractions: Mapping[str, Extraction],
+    ) -> None:
+        super().__init__(stores, storages)
+        self._extractions = extractions
+
+    def _filling(
+        self, store: AdjunctStore, place: SystemStreamPartition, rows: pa.Table
+    ) -> Filling:
+        markers = markers_in(rows, store.markers)
+        keys, values = _entries(rows, markers, self._extractions[store.name])
+        offsets, timestamps = rows["offset"].to_pylist(), rows["timestamp"].to_pylist()
+        return Run(place, offsets, timestamps, markers), keys, values
+
+
+def without(rows: pa.Table, markers: Mapping[int, Marker | None]) -> tuple[pa.Table, list[int]]:
+    """The rows that are no markers, and where each of them was."""
+    kept = [index for index in range(rows.num_rows) if index not in markers]
+    return rows.take(pa.array(kept, pa.int64())), kept
+
+
+def _by_partition(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    """(partition, its rows in their order), partition after partition."""
+    numbers = rows["partition"].to_numpy()
+    if (np.diff(numbers) < 0).any():
+        # It is a stable one: rows of one partition stay in their order.
+        rows = rows.take(pc.sort_indices(rows["partition"]))
+        numbers = rows["partition"].to_numpy()
+    starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist()]
+    for start, stop in zip(starts, [*starts[1:], rows.num_rows], strict=True):
+        yield int(numbers[start]), rows.slice(start, stop - start)
 
 
 def _entries(
@@ -169,8 +142,8 @@ def _entries(
     """The keys and values of all rows; of markers, which no extractor is handed, None."""
     if not markers:
         return extraction.of(rows)
-    kept = [index for index in range(rows.num_rows) if index not in markers]
-    keys, values = extraction.of(rows.take(pa.array(kept, pa.int64())))
+    plain, kept = without(rows, markers)
+    keys, values = extraction.of(plain)
     return _spread(keys, kept, rows.num_rows), _spread(values, kept, rows.num_rows)
 
 

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from homeport.config.settings.adjunct_section import VersionMarkers
 from homeport.container.adjunct.versions import Marker, parse_marker
-from homeport.container.api import IncomingMessage
 
 
 def markers_in(rows: pa.Table, known_by: VersionMarkers | None) -> dict[int, Marker | None]:
@@ -29,27 +28,6 @@ def markers_in(rows: pa.Table, known_by: VersionMarkers | None) -> dict[int, Mar
     places = pc.indices_nonzero(is_marker)
     values = rows["value"].take(places).to_pylist()
     return dict(zip(places.to_pylist(), map(parse_marker, values), strict=True))
-
-
-def marker_of(
-    message: IncomingMessage, known_by: VersionMarkers | None
-) -> dict[int, Marker | None]:
-    """{0: the marker that one record is}; empty where it is none."""
-    if known_by is None:
-        return {}
-    if known_by.header is not None:
-        value = message.headers.get(known_by.header)
-        return {} if value is None else {0: parse_marker(value)}
-    assert known_by.key is not None  # noqa: S101 - for the type checker: one of both is set
-    is_marker = _data(message.key) == known_by.key.encode()
-    return {0: parse_marker(_data(message.value))} if is_marker else {}
-
-
-def _data(part: object) -> bytes | None:
-    """The bytes of a key or value that is bytes or text; of others None."""
-    if isinstance(part, str):
-        return part.encode()
-    return part if isinstance(part, bytes) else None
 
 
 def _by_header(headers: pa.ChunkedArray, name: str) -> Iterator[tuple[int, Marker | None]]:

@@ -31,7 +31,8 @@ class AdjunctMeta:
     """Whose store a directory holds, as ``ADJUNCT-META`` says.
 
     ``stream`` is system and stream in words; ``topic_id`` the broker's id of the topic, which a
-    topic recreated does not get again; ``extractor`` the class of its factory, empty without one.
+    topic recreated does not get again; ``extractor`` the class that made its entries, empty for
+    the default one.
     """
 
     stream: str
@@ -79,20 +80,18 @@ class StoreAction(Enum):
 class Recovery:
     """How one store begins.
 
-    ``forces_bootstrap``: whether its stream is read from its oldest record because it is marked so.
     ``starts`` {partition: where reading goes on}. ``refusal``: why a store that was found is
     re-created.
     """
 
     action: StoreAction
-    forces_bootstrap: bool
     starts: Mapping[SystemStreamPartition, InputPosition]
     refusal: Refusal | None = None
 
 
 def expected_meta(store: AdjunctStore, topic_id: str) -> AdjunctMeta:
     """What a good directory's ``ADJUNCT-META`` says."""
-    return AdjunctMeta(str(store.stream), topic_id, store.extractor or "")
+    return AdjunctMeta(str(store.stream), topic_id, store.made_by or "")
 
 
 def recover(
@@ -127,8 +126,7 @@ def recover(
             starts[ssp] = InputPosition(available.oldest)
         else:
             starts[ssp] = last_position(ssp)
-    forces = store.is_bootstrap and action is not StoreAction.KEEP
-    return Recovery(action, forces, starts, refusal)
+    return Recovery(action, starts, refusal)
 
 
 def shared_checkpoint(

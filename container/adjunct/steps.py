@@ -14,8 +14,8 @@ class AdjunctAction(StrEnum):
 
     ``WRITE``: entries and position of a micro-batch are in the engine, before tasks see the batch.
     ``FLUSH``: all that was written is on the disk. ``TOUCH``: the time of ``ADJUNCT-META`` is that
-    of the flush, by which a start judges the store's age. The others are those of a switch from one
-    version of a bounded data set to the next.
+    of the flush, by which a start judges the store's age. The others carry out what is decided of a
+    version of a bounded data set.
     """
 
     WRITE = "write-adjunct"
@@ -29,10 +29,14 @@ class AdjunctAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AdjunctStep:
-    """One step of the store in the directory ``store``, below the job's folder."""
+    """One step of the store in the directory ``store``, below the job's folder.
+
+    ``version``: the one that it is about; None: it is about the store.
+    """
 
     action: AdjunctAction
     store: str
+    version: int | None = None
 
     def __str__(self) -> str:
         """The name of the step, such as ``flush-adjunct planes/Partition_0``."""

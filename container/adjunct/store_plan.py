@@ -47,16 +47,6 @@ class StorePlan:
         """{name: the store that the task sees under it}."""
         return {item.store.name: item for item in self.stores if task in item.readers}
 
-    def filled_by(self, task: TaskName, partition: SystemStreamPartition) -> PlannedStore | None:
-        """The store that a record of the partition goes to when it comes by the task's name.
-
-        None: the record is for tasks, or it is another task's to store.
-        """
-        return next(
-            (item for item in self.stores if item.writer == task and partition in item.partitions),
-            None,
-        )
-
     def writes_container_stores(self, task: TaskName) -> bool:
         """Whether the task is the one that fills the stores of the container."""
         return any(item.is_of_container and item.writer == task for item in self.stores)

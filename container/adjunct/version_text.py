@@ -26,7 +26,7 @@ _Parsed = TypeVar("_Parsed")
 
 def parts_text(parts: Parts) -> str:
     """The text of ``parts``."""
-    fields = {_name(ssp): _fields(part) for ssp, part in sorted(parts.items())}
+    fields = {ssp.name: _fields(part) for ssp, part in sorted(parts.items())}
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -45,7 +45,7 @@ def catalogue_text(catalogue: Catalogue) -> str:
         "settled": catalogue.settled,
         "served": catalogue.served,
         "records": catalogue.records,
-        "floors": {_name(ssp): floor for ssp, floor in sorted(catalogue.floors.items())},
+        "floors": {ssp.name: floor for ssp, floor in sorted(catalogue.floors.items())},
     }
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
@@ -94,10 +94,6 @@ def _part(found: Mapping[str, Any]) -> Part:
         began_ms=None if began_ms is None else _whole(began_ms),
         fault=None if fault is None else VersionFault[fault],
     )
-
-
-def _name(ssp: SystemStreamPartition) -> str:
-    return f"{ssp.system}.{ssp.stream}.{ssp.partition}"
 
 
 def _ssp(name: str) -> SystemStreamPartition:

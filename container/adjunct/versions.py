@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from homeport.container.adjunct.steps import AdjunctAction, AdjunctStep
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 _PERCENT = 100
@@ -386,29 +387,8 @@ class _Taking:
         self._changed.add(number)
 
 
-class VersionAction(StrEnum):
-    """What one step of carrying out a verdict does."""
-
-    FLUSH = "flush"
-    WRITE_CATALOGUE = "write-CATALOGUE"
-    SWITCH = "switch"
-    DROP = "drop"
-
-
-@dataclass(frozen=True, slots=True)
-class VersionStep:
-    """One step; ``number``: the version that it is about."""
-
-    action: VersionAction
-    number: int
-
-    def __str__(self) -> str:
-        """The name of the step, such as ``flush v3``."""
-        return f"{self.action} v{self.number}"
-
-
-def verdict_plan(versions: Versions, verdict: Verdict) -> tuple[VersionStep, ...]:
-    """The steps, between any two of which the container may die.
+def verdict_plan(store: str, versions: Versions, verdict: Verdict) -> tuple[AdjunctStep, ...]:
+    """The steps of ``store``, between any two of which the container may die.
 
     The catalogue is replaced in one step. Until then the version is judged again after a crash,
     with the same result; from then on what it does not name is removed.
@@ -418,11 +398,14 @@ def verdict_plan(versions: Versions, verdict: Verdict) -> tuple[VersionStep, ...
     if verdict.fault is None:
         gone = [*([] if served is None else [served]), *gone[:-1]]
     is_served = verdict.fault is None
+    before = (AdjunctAction.FLUSH_VERSION,) if is_served else ()
+    after = (AdjunctAction.SWITCH_VERSION,) if is_served else ()
     return (
-        *([VersionStep(VersionAction.FLUSH, verdict.number)] if is_served else []),
-        VersionStep(VersionAction.WRITE_CATALOGUE, verdict.number),
-        *([VersionStep(VersionAction.SWITCH, verdict.number)] if is_served else []),
-        *(VersionStep(VersionAction.DROP, number) for number in gone),
+        *(
+            AdjunctStep(action, store, verdict.number)
+            for action in (*before, AdjunctAction.WRITE_CATALOGUE, *after)
+        ),
+        *(AdjunctStep(AdjunctAction.DROP_VERSION, store, number) for number in gone),
     )
 
 

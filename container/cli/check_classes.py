@@ -19,6 +19,7 @@ from homeport.container.api import BatchTask
 from homeport.container.classes import (
     load_columns,
     load_extractor_factory,
+    load_manager_factory,
     load_serde,
     load_task_class,
     require_single_calls,
@@ -65,9 +66,9 @@ def _check(asked: Mapping[str, Any], takes: Takes | None, *, gets_batches: bool)
     """Raises HomeportError for the first fault.
 
     ``asked``: ``java-options`` of the job's Spark; ``serdes``, each (key, name, stream, which is
-    empty for a store's); ``extractors``, each (key, name); ``inputs``, each as ``InputSerde``;
-    ``has-pipeline``. ``takes``: the frames of a pipeline that is a function. ``gets_batches``: of
-    the task.
+    empty for a store's); ``extractors``, each (key, name); ``manager`` of adjunct stores, or None;
+    ``inputs``, each as ``InputSerde``; ``has-pipeline``. ``takes``: the frames of a pipeline that
+    is a function. ``gets_batches``: of the task.
     """
     if asked["java-options"]:
         require_taken(asked["java-options"])
@@ -75,10 +76,18 @@ def _check(asked: Mapping[str, Any], takes: Takes | None, *, gets_batches: bool)
         load_serde(key, name, stream)
     for key, name in asked["extractors"]:
         load_extractor_factory(key, name)
+    if asked["manager"] is not None:
+        load_manager_factory(asked["manager"])
     inputs = [InputSerde(*item) for item in asked["inputs"]]
+    _check_columns(inputs, takes, has_pipeline=asked["has-pipeline"], gets_batches=gets_batches)
+
+
+def _check_columns(
+    inputs: Sequence[InputSerde], takes: Takes | None, *, has_pipeline: bool, gets_batches: bool
+) -> None:
     if takes is not None:
         value_columns(inputs, takes)
-    elif asked["has-pipeline"]:  # of SQL: its frames are known when its text is
+    elif has_pipeline:  # of SQL: its frames are known when its text is
         for item in inputs:
             if item.has_schema:
                 load_columns(item)

@@ -19,7 +19,7 @@ from homeport.container.kafka.checkpoints import Checkpoint, write_checkpoint
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.kafka.transactional_producer import fence
 from homeport.container.progress.checkpoint import Change, CheckpointKey
-from homeport.job_coordinator.cli.job_view import running_job
+from homeport.job_coordinator.cli.job_view import require_no_processor, running_job
 from homeport.job_coordinator.metadata.epochs import EpochManager, ProcessorEpoch, Submission
 from homeport.job_coordinator.metadata.lifecycle import StopManager
 from homeport.job_coordinator.metadata.state_reset import permitted_incarnations
@@ -66,8 +66,9 @@ def require_not_running(job: RecordedJob) -> None:
             "job.name",
             name,
             f"the job runs ({job.view.running.application}), and would go on from where it is",
-            "stop it by run-job --operation=kill",
+            "stop it: on YARN by run-job --operation=kill, standalone all its processors",
         )
+    require_no_processor(job.view)
     last = EpochManager(job.view.stream).read_submission()
     if last is not None and last.application is None:
         raise ConfigError(

@@ -52,7 +52,7 @@ class Position:
         """For a script; ``offset`` is the checkpoint's, the next to read is one more."""
         return {
             "task": self.task,
-            "ssp": short_name(self.ssp),
+            "ssp": self.ssp.name,
             "offset": self.processed,
             "oldest": self.ends.oldest,
             "head": self.ends.head,
@@ -63,18 +63,13 @@ class Position:
         """For people."""
         ends = f"oldest {self.ends.oldest}, head {self.ends.head}"
         if self.processed is None:
-            return f"{self.task}  {short_name(self.ssp)}: no checkpoint; {ends}"
+            return f"{self.task}  {self.ssp.name}: no checkpoint; {ends}"
         lost = self.ends.oldest - self.processed - 1
         gone = f", of which {lost} messages are no longer there" if lost > 0 else ""
         return (
-            f"{self.task}  {short_name(self.ssp)}: processed {self.processed}, next "
+            f"{self.task}  {self.ssp.name}: processed {self.processed}, next "
             f"{self.processed + 1}{gone}; {ends}, lag {self.lag}"
         )
-
-
-def short_name(ssp: SystemStreamPartition) -> str:
-    """``kafka.flights.3``, as an operator types it."""
-    return f"{ssp.system}.{ssp.stream}.{ssp.partition}"
 
 
 @app.command("show", short_help="print the checkpoint of every task")
@@ -190,7 +185,7 @@ def set_(
         checkpoint_change.write(job, model, wanted)
     was = before.offsets.get(partition)
     print(
-        f"{model.task_name}  {short_name(partition)}: next {next_offset}, "
+        f"{model.task_name}  {partition.name}: next {next_offset}, "
         f"before {'no checkpoint' if was is None else f'next {was + 1}'}"
     )
 
@@ -201,7 +196,7 @@ def chosen_partition(task: TaskModel, text: str) -> SystemStreamPartition:
     Raises:
         ConfigError: it has no such partition.
     """
-    named = {short_name(ssp): ssp for ssp in task.system_stream_partitions}
+    named = {ssp.name: ssp for ssp in task.system_stream_partitions}
     if text not in named:
         rule = f"the task reads {', '.join(named) or 'nothing'}"
         raise ConfigError("--ssp", text, rule, "name one of these")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import signal
 import sys
-import threading
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -24,8 +23,6 @@ WorkDir = Annotated[
         "default <job.name>-<job.id> in the working directory.",
     ),
 ]
-
-_STEP_S = 0.2
 
 app = new_app("Runs one processor of a job; processors of one job share its tasks by ZooKeeper.")
 
@@ -62,16 +59,13 @@ def run(processor: StreamProcessor) -> None:
     logging.getLogger("kazoo").setLevel(logging.ERROR)  # it says each second what is said once
     for warning in processor.warnings:
         note(f"warning: {warning}")
-    stopped = threading.Event()
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
-        stopped.set()
+        processor.stop()
 
     signal.signal(signal.SIGTERM, on_signal)
     signal.signal(signal.SIGINT, on_signal)
     processor.start()
     note(f"processor {processor.processor_id} at {processor.location}, logs {processor.work_dir}")
-    while not processor.join(_STEP_S):
-        if stopped.is_set():
-            processor.stop()
-            stopped.clear()
+    note(f"it answers at {processor.url}")
+    processor.join()

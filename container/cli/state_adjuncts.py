@@ -154,6 +154,8 @@ def _with_stream(
     answer = Answer(path, store.name, task, against)
     if store.is_bounded:
         return answer.but(fault="versions of a data set are not compared with their stream")
+    if store.manager is not None:
+        return answer.but(fault=f"{store.manager} alone says what the store holds")
     try:
         # The store before its stream: what it has was in the stream by then.
         factory = StorageConfig.of(job.config).stores[store.name].factory

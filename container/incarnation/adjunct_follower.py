@@ -28,6 +28,7 @@ from homeport.container.kafka.log_reader import LogReader, input_ranges, topic_i
 from homeport.container.processing.adjunct_feed import AdjunctFeed
 from homeport.container.processing.records import BadRecords
 from homeport.container.processing.task_instance import Outputs
+from homeport.container.progress.checkpoint import NOTHING
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.input_position import InputPosition
 from homeport.container.progress.refusal import Refusal
@@ -160,10 +161,7 @@ def adjunct_follower(
         DiskError, StoreError: a directory cannot be used.
         UnavailableError: Kafka does not answer.
     """
-    # The active container has the dead letters.
-    bad = BadRecords(Outputs((), (), None), None, drop=job.records.drop_undecodable)
-    feed = adjunct_feed(job, storage, bad)
-    if storage is None or feed is None:
+    if storage is None:
         return None
     plan = storage.plan
     ids = topic_ids(readers, job.adjunct_streams)
@@ -173,6 +171,15 @@ def adjunct_follower(
         task: {ssp: position.offset for ssp, position in own.items()}
         for task, own in starts.items()
     }
+    # The active container has the dead letters.
+    bad = BadRecords(Outputs((), (), None), None, drop=job.records.drop_undecodable)
+    processed = {
+        task: {ssp: NOTHING if offset == 0 else offset - 1 for ssp, offset in own.items()}
+        for task, own in offsets.items()
+    }
+    feed = adjunct_feed(job, storage, bad, processed)
+    if feed is None:
+        return None
     now = clocks()
     followed = {
         ssp: FollowedPartition(ids[ssp.system_stream], offset, now)

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from homeport.config.errors import in_one_line
 from homeport.config.settings.adjunct_section import AdjunctStore, extractor_key
 from homeport.container.adjunct.extractor import ByExtractor, Extraction, OwnKeyAndValue, Serdes
-from homeport.container.adjunct.manager import BuiltInManager
+from homeport.container.adjunct.manager import BuiltInManager, TableManager
+from homeport.container.adjunct.own_manager import (
+    ManagedStorage,
+    ManagedStore,
+    ManagerFailedError,
+    OwnManager,
+    StartOffsets,
+)
 from homeport.container.adjunct.store_plan import plan_stores
-from homeport.container.classes import load_extractor_factory
+from homeport.container.classes import load_extractor_factory, load_manager_factory
 from homeport.container.container_job import ContainerJob
+from homeport.container.kafka.log_reader import LogReader
 from homeport.container.processing.adjunct_feed import AdjunctFeed, RefusedRecords
 from homeport.container.processing.records import BadRecords, InputMessages
 from homeport.container.processing.task_factory import stream_serdes
-from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage
-from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.container.storage.adjunct.adjunct_storage import NO_STORES, AdjunctStorage, OpenStores
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import SystemStreamPartition
+
+_LOG = logging.getLogger(__name__)
 
 
 def adjunct_storage(
@@ -36,29 +49,28 @@ def adjunct_storage(
 
 
 def adjunct_feed(
-    job: ContainerJob, storage: AdjunctStorage | None, bad: BadRecords
+    job: ContainerJob,
+    storage: AdjunctStorage | None,
+    bad: BadRecords,
+    processed: Mapping[TaskName, Mapping[SystemStreamPartition, int]],
 ) -> AdjunctFeed | None:
     """What fills the stores, which are open; None: the job has none.
 
-    ``bad``: what becomes of records that cannot be stored.
+    ``bad``: what becomes of records that cannot be stored. ``processed``: the last offset before
+    those that each task is handed.
 
     Raises:
-        ConfigError: an extractor or a serde cannot be had.
+        ConfigError: a manager, an extractor or a serde cannot be had.
+        ManagerFailedError: the job's factory of managers failed.
     """
     if storage is None:
         return None
     refused = RefusedRecords()
-    makers = {n: _maker(job, store, refused) for n, store in job.adjuncts.items()}
-    managers = {}
-    for task in job.tasks:
-        name = task.task_name
-        managers[name] = BuiltInManager(
-            job.adjuncts,
-            {n: make() for n, make in makers.items()},
-            storage.of_container(),
-            storage.of_task(name),
-            writes_container_stores=storage.plan.writes_container_stores(name),
-        )
+    manager = next((store.manager for store in job.adjuncts.values() if store.manager), None)
+    if manager is None:
+        managers = _built_in(job, storage, refused)
+    else:
+        managers = _own(job, storage, refused, manager, processed)
     return AdjunctFeed(storage, managers, refused, bad)
 
 
@@ -70,18 +82,97 @@ def extraction_of(job: ContainerJob, store: AdjunctStore, refused: RefusedRecord
     return _maker(job, store, refused)()
 
 
+def warn_of_compacted(job: ContainerJob, readers: Mapping[str, LogReader]) -> None:
+    """The log says which streams of data sets in versions the broker compacts."""
+    for system, reader in readers.items():
+        stores = {
+            store.stream.stream: store
+            for store in job.adjuncts.values()
+            if store.is_bounded and store.stream.system == system
+        }
+        for name in reader.compacted(sorted(stores)) if stores else ():
+            _LOG.warning(
+                "adjunct store %s: its stream %s is compacted, and a newer version takes entries "
+                "out of an older one: set cleanup.policy=delete for the topic",
+                stores[name].name,
+                stores[name].stream,
+            )
+
+
+def _storages(storage: AdjunctStorage, task: TaskName) -> list[OpenStores]:
+    """Those that the task fills."""
+    own = [storage.of_task(task)]
+    is_writer = storage.plan.writes_container_stores(task)
+    return [storage.of_container(), *own] if is_writer else own
+
+
+def _built_in(
+    job: ContainerJob, storage: AdjunctStorage, refused: RefusedRecords
+) -> dict[TaskName, TableManager]:
+    makers = {n: _maker(job, store, refused) for n, store in job.adjuncts.items()}
+    return {
+        task.task_name: BuiltInManager(
+            job.adjuncts,
+            _storages(storage, task.task_name),
+            {n: make() for n, make in makers.items()},
+        )
+        for task in job.tasks
+    }
+
+
+def _own(
+    job: ContainerJob,
+    storage: AdjunctStorage,
+    refused: RefusedRecords,
+    name: str,
+    processed: Mapping[TaskName, Mapping[SystemStreamPartition, int]],
+) -> dict[TaskName, TableManager]:
+    """One manager of the job's own for each task."""
+    factory = load_manager_factory(name)
+    messages_of = {n: _messages(job, store, refused).of for n, store in job.adjuncts.items()}
+    offsets, found = StartOffsets(processed), {}
+    for task in job.tasks:
+        managed = {n: ManagedStore(store, _kept(job, store)) for n, store in job.adjuncts.items()}
+        is_writer = storage.plan.writes_container_stores(task.task_name)
+        of_container = ManagedStorage(storage.of_container() if is_writer else NO_STORES, managed)
+        try:
+            manager = factory().get_adjunct_data_store_manager(
+                task.task_name,
+                job.config,
+                [(p.system, p.stream, p.partition) for p in task.system_stream_partitions],
+                of_container,
+                ManagedStorage(storage.of_task(task.task_name), managed),
+                is_writer,
+                offsets,
+            )
+        except Exception as error:  # the job's own code may raise anything
+            raise ManagerFailedError(f"{name}: {in_one_line(error)}") from error
+        found[task.task_name] = OwnManager(
+            job.adjuncts, _storages(storage, task.task_name), managed, manager, name, messages_of
+        )
+    return dict(found)
+
+
+def _messages(job: ContainerJob, store: AdjunctStore, refused: RefusedRecords) -> InputMessages:
+    serdes = stream_serdes(job, store.stream.system, store.stream.stream)
+    return InputMessages(lambda _system, _stream: serdes, refused)
+
+
+def _kept(job: ContainerJob, store: AdjunctStore) -> Serdes:
+    return Serdes(*job.serdes(job.adjunct_configs[store.name]))
+
+
 def _maker(
     job: ContainerJob, store: AdjunctStore, refused: RefusedRecords
 ) -> Callable[[], Extraction]:
     """Makes one task's extraction. All tasks share the serdes; an extractor is each one's own."""
-    stream = store.stream
-    serdes = stream_serdes(job, stream.system, stream.stream)
-    kept = Serdes(*job.serdes(job.adjunct_configs[store.name]))
+    kept = _kept(job, store)
     if store.extractor is None:
+        serdes = stream_serdes(job, store.stream.system, store.stream.stream)
         own = OwnKeyAndValue(store.name, Serdes(*serdes), kept, refused.met)
         return lambda: own
     factory = load_extractor_factory(extractor_key(job.config, store.name), store.extractor)
-    messages = InputMessages(lambda _system, _stream: serdes, refused)
+    messages = _messages(job, store, refused)
 
     def make() -> Extraction:
         extractor = factory().get_key_value_extractor(job.config)

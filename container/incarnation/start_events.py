@@ -18,7 +18,7 @@ def report_change(history: History, task_name: TaskName, change: Change) -> None
     history(
         "checkpoint-set",
         task=task_name,
-        input=_partition_name(change.ssp),
+        input=change.ssp.name,
         first=change.first,
         next=change.next_offset,
     )
@@ -29,7 +29,7 @@ def report_reset(history: History, reset: Reset) -> None:
     history(
         "input-reset",
         task=reset.task_name,
-        input=_partition_name(reset.ssp),
+        input=reset.ssp.name,
         first=reset.checkpoint,
         next=reset.next_offset,
     )
@@ -40,12 +40,8 @@ def report_lost(history: History, ssp: SystemStreamPartition, position: InputPos
     _LOG.error("%s", lost_story(ssp, position))
     history(
         "input-lost",
-        input=_partition_name(ssp),
+        input=ssp.name,
         first=position.offset - position.lost,
         next=position.offset,
         lost=position.lost,
     )
-
-
-def _partition_name(ssp: SystemStreamPartition) -> str:
-    return f"{ssp.system}.{ssp.stream}.{ssp.partition}"

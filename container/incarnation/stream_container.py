@@ -19,7 +19,7 @@ from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation import start_up
 from homeport.container.incarnation.adjunct_report import adjunct_states
-from homeport.container.incarnation.adjunct_start import adjunct_feed
+from homeport.container.incarnation.adjunct_start import adjunct_feed, warn_of_compacted
 from homeport.container.incarnation.coordinators import Coordinator
 from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.hanging_transactions import ending_what_hangs
@@ -180,6 +180,7 @@ class StreamContainer:
             self._write_locality(stream)
         self._report_started()
         self._want_spare(self._job.spare, self._job.task.memory.warm_spare_mb)
+        processed = positions.processed()
         parts = LoopParts(
             source,
             self._watched(pipeline),
@@ -188,7 +189,7 @@ class StreamContainer:
             made.outputs,
             self._storage,
             producer,
-            positions.processed(),
+            processed,
             self._history,
             functools.partial(record_limit, self._job.transaction_system),
             topics,
@@ -200,12 +201,13 @@ class StreamContainer:
             timers=made.timers,
             calls=made.calls,
             drain=Drain(InputEnds(self._job.systems, self._stop.pause)),
-            adjuncts=self._feed(made.outputs),
+            adjuncts=self._feed(made.outputs, processed),
         )
         return self._work(parts, is_stream_task=issubclass(task_class, StreamTask))
 
-    def _feed(self, outputs: Outputs) -> AdjunctFeed | None:
-        return adjunct_feed(self._job, self._storage.adjuncts, bad_records(self._job, outputs))
+    def _feed(self, outputs: Outputs, processed: start_up.Offsets) -> AdjunctFeed | None:
+        bad = bad_records(self._job, outputs)
+        return adjunct_feed(self._job, self._storage.adjuncts, bad, processed)
 
     def _made(self, task_class: type[BatchTask | StreamTask]) -> _Made:
         """Every task, initialised, and what they work with."""
@@ -300,6 +302,7 @@ class StreamContainer:
                     start_up.restore_workers(self._job, self._stop.pause),
                 )
             with self._phases.phase("checkpoint"):
+                warn_of_compacted(self._job, readers)
                 return start_up.read_positions(self._job, readers, stream, self._storage.adjuncts)
         finally:
             for reader in readers.values():

@@ -181,14 +181,34 @@ class LogReader:
             UnavailableError: Kafka does not answer.
             PartitionError: one does not exist.
         """
-        admin = TopicAdmin(self._system)
-        for name in sorted(set(names).difference(admin.partition_counts(names))):
-            raise PartitionError(f"system {self._system.name!r}: there is no changelog {name!r}")
-        ids = admin.topic_ids(names)
+        admin, ids = TopicAdmin(self._system), self.topic_ids(names)
         return {
             name: ChangelogTopic(ids[name], int(admin.topic_config(name)[DELETE_RETENTION]))
             for name in names
         }
+
+    def topic_ids(self, names: Sequence[str]) -> dict[str, str]:
+        """{topic: the broker's id of it}.
+
+        Raises:
+            UnavailableError: Kafka does not answer.
+            PartitionError: one does not exist.
+        """
+        if not names:
+            return {}
+        ids = TopicAdmin(self._system).existing_ids(names)
+        for name in sorted(set(names).difference(ids)):
+            raise PartitionError(f"system {self._system.name!r}: there is no topic {name!r}")
+        return ids
+
+    def compacted(self, names: Sequence[str]) -> list[str]:
+        """Those of the topics whose newer records take older ones of the same key away.
+
+        Raises:
+            UnavailableError: Kafka does not answer.
+        """
+        admin = TopicAdmin(self._system)
+        return [name for name in names if "compact" in admin.topic_config(name)["cleanup.policy"]]
 
     def read(self, topic: str, partition: int, start: int, head: int) -> Iterator[list[Message]]:
         """The committed records of [start, head), in order, in lists that are not empty.
@@ -298,13 +318,13 @@ def input_ranges(
 def topic_ids(
     readers: Mapping[str, LogReader], streams: Iterable[SystemStream]
 ) -> dict[SystemStream, str]:
-    """{stream: the broker's id of its topic}; errors of ``LogReader.changelog_topics``."""
+    """{stream: the broker's id of its topic}; errors of ``LogReader.topic_ids``."""
     wanted = set(streams)
     found: dict[SystemStream, str] = {}
     for system, reader in readers.items():
         names = sorted(s.stream for s in wanted if s.system == system)
-        topics = reader.changelog_topics(names) if names else {}
-        found |= {SystemStream(system, name): topic.topic_id for name, topic in topics.items()}
+        ids = reader.topic_ids(names)
+        found |= {SystemStream(system, name): topic_id for name, topic_id in ids.items()}
     return found
 
 

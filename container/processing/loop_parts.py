@@ -148,7 +148,7 @@ class LoopSettings:
 
 def flat(offsets: Offsets) -> dict[str, dict[str, Any]]:
     """The offsets with partitions as text, ``system.stream.partition``, as the history has them."""
-    return {task: {_text(ssp): o for ssp, o in own.items()} for task, own in offsets.items()}
+    return {task: {ssp.name: o for ssp, o in own.items()} for task, own in offsets.items()}
 
 
 def spans(first: Offsets, last: Offsets) -> dict[str, dict[str, Any]]:
@@ -158,12 +158,8 @@ def spans(first: Offsets, last: Offsets) -> dict[str, dict[str, Any]]:
     """
     return {
         task: {
-            _text(ssp): [first[task][ssp], offset] if ssp in first.get(task, ()) else offset
+            ssp.name: [first[task][ssp], offset] if ssp in first.get(task, ()) else offset
             for ssp, offset in own.items()
         }
         for task, own in last.items()
     }
-
-
-def _text(ssp: SystemStreamPartition) -> str:
-    return f"{ssp.system}.{ssp.stream}.{ssp.partition}"

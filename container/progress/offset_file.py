@@ -15,6 +15,7 @@ from homeport.config.config import LONG_MAX
 from homeport.config.errors import WireError
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number
+from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 OFFSET_FILE = "OFFSET"
 OFFSET_V2_FILE = "OFFSET-v2"
@@ -82,7 +83,7 @@ def offset_text(offset: int) -> str:
 
 def offset_v2_text(system: str, stream: str, partition: int, offset: int) -> str:
     """The text of OFFSET-v2: a JSON map of the changelog partition's key to its offset."""
-    key = _key(system, stream, partition)
+    key = SystemStreamPartition(system, stream, partition).name
     return json.dumps({key: str(offset)}, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -114,15 +115,11 @@ def parse_offset_v2(text: str, changelog: SystemStream, partition: int) -> int:
         found = None
     if not isinstance(found, dict):
         return parse_offset(text)
-    key = _key(changelog.system, changelog.stream, partition)
+    key = SystemStreamPartition(changelog.system, changelog.stream, partition).name
     if list(found) != [key]:
         named = ", ".join(found) or "nothing"
         raise ForeignOffsetError(f"it is of {named[:200]}, not of {key}")
     return parse_offset(str(found[key]))
-
-
-def _key(system: str, stream: str, partition: int) -> str:
-    return f"{system}.{stream}.{partition}"
 
 
 def _pieces(text: str) -> list[str]:

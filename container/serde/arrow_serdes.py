@@ -32,15 +32,25 @@ class ArrowForm:
 
     def to_bytes(self, column: pa.Array | pa.ChunkedArray) -> list[bytes | None]:
         """The bytes of each element."""
+        elements: list[bytes | None] = self._encoded(column).to_pylist()
+        return elements
+
+    def distinct(self, column: pa.Array | pa.ChunkedArray) -> tuple[list[bytes], pa.Array]:
+        """The bytes of all different elements, and where among them those of each are.
+
+        ``column`` has no null.
+        """
+        found = self._encoded(column).dictionary_encode()
+        return found.dictionary.to_pylist(), found.indices
+
+    def _encoded(self, column: pa.Array | pa.ChunkedArray) -> pa.Array:
         array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         if not self.accepts(array.type):
             raise TypeError(f"the serde {self.name!r} carries {self.type}, not {array.type}")
         try:
-            data = self._encode(array.cast(self.type))
+            return self._encode(array.cast(self.type))
         except pa.ArrowInvalid as error:
             raise TypeError(f"a number does not fit the serde {self.name!r}: {error}") from None
-        elements: list[bytes | None] = data.to_pylist()
-        return elements
 
     def from_bytes(self, data: Sequence[bytes | None]) -> pa.Array:
         """The column that ``data`` are the bytes of."""

@@ -25,6 +25,7 @@ from homeport.container.launcher.child_end import EXITED, cause_of, last_lines
 from homeport.container.launcher.child_process import ChildProcess
 from homeport.container.launcher.lease import BeatWatch
 from homeport.job_coordinator.clocks import boot_ms
+from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.model.codec import encode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -37,6 +38,7 @@ from homeport.job_coordinator.zookeeper.session import SessionLease
 _LOG = logging.getLogger(__name__)
 
 _TAIL_BYTES = 32 * 1024
+_REPORT_MS = 1000
 _COMMAND = (sys.executable, "-m", "homeport.container.incarnation.container_runner")
 
 
@@ -85,6 +87,9 @@ class ChildWork:
         }
         self._command = tuple(command)
         self._child: _Child | None = None
+        self._reported_ms = 0
+        self.report: ContainerReport | None = None
+        """What the child has said last of its work, a second ago at most; None: there is none."""
 
     def start(self, order: StartWork, model: JobModel, lease: SessionLease) -> None:
         """It begins; it ends with its lease.
@@ -146,6 +151,8 @@ class ChildWork:
             return ()
         found: list[WorkReport] = []
         memory = child.process.memory
+        if boot_ms() - self._reported_ms >= _REPORT_MS:
+            self._reported_ms, self.report = boot_ms(), memory.last_report()
         if memory.is_fenced and not child.is_fenced:
             child.is_fenced = True
             found.append(WorkFenced(child.incarnation))
@@ -183,7 +190,7 @@ class ChildWork:
 
     def _bury(self, child: _Child) -> None:
         child.lease.hold(None)
-        self._child = None
+        self._child = self.report = None
         child.process.close()
 
 

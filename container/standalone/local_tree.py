@@ -61,6 +61,8 @@ class LocalTree:
     """
 
     session_timeout_ms = 1000
+    url = ""
+    """Where the processor answers HTTP; the folder does not say it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -81,6 +83,10 @@ class LocalTree:
         """What it is, for errors."""
         return str(self._folder)
 
+    def urls(self) -> Mapping[int, str]:
+        """There is no other processor to be found."""
+        return {}
+
     def acquire(self) -> None:
         """The folder is this process's, and what it holds is read.
 
@@ -96,10 +102,14 @@ class LocalTree:
             raise ConfigError(_OPTION, str(self._folder), rule, "name another one") from None
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        except OSError as error:
             os.close(fd)
-            rule = "another process runs this job there"
-            raise ConfigError(_OPTION, str(self._folder), rule, "stop that one") from None
+            if isinstance(error, BlockingIOError):
+                rule, remedy = "another process runs this job there", "stop that one"
+            else:
+                rule = f"its file {_LOCK} must be one that can be locked ({error.strerror})"
+                remedy = "name a folder on a local disk"
+            raise ConfigError(_OPTION, str(self._folder), rule, remedy) from None
         self._lock_fd = fd
         try:
             self._load()

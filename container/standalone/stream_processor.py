@@ -28,19 +28,22 @@ from homeport.config.settings.standalone_section import (
 )
 from homeport.config.settings.validation import validate
 from homeport.container.standalone.child_work import ChildWork, child_environment
+from homeport.container.standalone.input_watch import InputWatch
 from homeport.container.standalone.local_tree import LocalTree
 from homeport.container.standalone.planner import JobPlanner
+from homeport.container.standalone.processor_page import ProcessorPage, Served
+from homeport.container.standalone.server_thread import ServerThread
 from homeport.job_coordinator.model.ids import Host, ProcessorId
-from homeport.job_coordinator.standalone.nodes import escaped, root_of
+from homeport.job_coordinator.standalone.nodes import escaped
 from homeport.job_coordinator.standalone.protocol import EndCause
 from homeport.job_coordinator.standalone.state import Life, ProcessorState, WorkPhase
 from homeport.job_coordinator.zookeeper.coordination import Coordination, Times
+from homeport.job_coordinator.zookeeper.leader_address import job_root
 from homeport.job_coordinator.zookeeper.parts import Tree
 from homeport.job_coordinator.zookeeper.tree import ZooKeeperTree
 
 _LOG = logging.getLogger(__name__)
 
-_STAGE = "1"
 _STATE_VARIABLE = "LOGGED_STORE_BASE_DIR"
 _LOCAL_TIMES = Times(debounce=0, barrier=60_000, connection=60_000)
 
@@ -79,7 +82,7 @@ class StreamProcessor:
         *,
         is_local: bool = False,
     ) -> None:
-        self.warnings = validate(config)
+        self.warnings = [*validate(config), *_without_effect(config)]
         config = _with_defaults(config, LOCAL if is_local else ZOOKEEPER)
         self._config = config
         job = JobConfig.of(config)
@@ -94,15 +97,24 @@ class StreamProcessor:
             self._tree, times = LocalTree(base / "coordination"), _LOCAL_TIMES
         else:
             settings = StandaloneConfig.of(config)
-            names = job.name, job.id
-            root = root_of(settings.root, app=names, job=names, stage=_STAGE)
+            root = job_root(config, settings)
             self._tree, times = ZooKeeperTree(settings, root), Times.of(settings)
         environment = child_environment(_package(config))
         if job.logged_store_base_dir is None:
             environment.setdefault(_STATE_VARIABLE, str(base / "state"))
         work = ChildWork(self.processor_id, self.location, config, self.work_dir, environment)
+        coordinator = LOCAL if is_local else ZOOKEEPER
+        served = Served(config, coordinator, self.processor_id, self.location)
+        self._page = ProcessorPage(served, self._tree, lambda: work.report)
+        self._server: ServerThread | None = None
         self._coordination = Coordination(
-            self.processor_id, self.location, self._tree, work, times, self._note
+            self.processor_id,
+            self.location,
+            self._tree,
+            work,
+            times,
+            self._note,
+            self._page.decided,
         )
         self._lock = threading.Lock()
         self._state: ProcessorState | None = None
@@ -116,6 +128,7 @@ class StreamProcessor:
         A second call changes nothing.
 
         Raises:
+            CannotListenError: the port of ``cluster-manager.jobcoordinator.url.port`` is taken.
             ConfigError: its folder is in use, or cannot be used.
             StoreError: what a local job keeps in its folder is damaged.
         """
@@ -128,6 +141,12 @@ class StreamProcessor:
             raise ConfigError("--work-dir", str(self.work_dir), rule, "name another one") from None
         if isinstance(self._tree, LocalTree):
             self._tree.acquire()
+        self._server = ServerThread(self._page, self._config)
+        try:
+            self._tree.url = self._server.start()
+        except HomeportError:
+            self._tree.close()
+            raise
         name = f"processor-{self.processor_id}"
         self._thread = threading.Thread(target=self._run, name=name)
         self._thread.start()
@@ -153,6 +172,11 @@ class StreamProcessor:
         return True
 
     @property
+    def url(self) -> str:
+        """Where it answers HTTP, between ``start`` and its end; empty before."""
+        return self._tree.url
+
+    @property
     def phase(self) -> ProcessorPhase:
         """What it does now."""
         with self._lock:
@@ -174,6 +198,8 @@ class StreamProcessor:
 
     def _run(self) -> None:
         planner = JobPlanner(self._config, self._tree.readings, self._coordination)
+        inputs = InputWatch(self._config, self._page.led, self._coordination.inputs_changed)
+        inputs.start()
         try:
             end = self._coordination.run(planner)
         except Exception as error:  # noqa: BLE001 - the thread ends here, with the cause for join
@@ -182,6 +208,10 @@ class StreamProcessor:
         else:
             if end.cause is not EndCause.STOPPED:
                 self._error = end.text
+        finally:
+            inputs.close()
+            if self._server is not None:
+                self._server.stop()
 
     def _note(self, state: ProcessorState) -> None:
         with self._lock:
@@ -200,6 +230,11 @@ def _with_defaults(config: Config, coordinator: str) -> Config:
     }
     more = {name: text for name, text in defaults.items() if config.get_str(name) is None}
     return config.merged({**more, keys.JOB_COORDINATOR_FACTORY.name: coordinator})
+
+
+def _without_effect(config: Config) -> list[str]:
+    key = keys.JOB_COORDINATOR_TLS
+    return [f"{key.name}=true has no effect: processors serve http"] if key.read(config) else []
 
 
 def _processor_id(config: Config, given: str | None, *, is_local: bool) -> ProcessorId:

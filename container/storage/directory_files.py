@@ -83,12 +83,17 @@ class DirectoryFiles:
         return " ".join(text.split()) or "it was found damaged"
 
     def written_ms(self, name: str) -> int:
-        """When the file was last written, in ms since 1970; 0 where there is none."""
+        """When the file, which is there, was last written, in ms since 1970.
+
+        Raises:
+            DiskError: it may not be read.
+            WireError: it cannot be read.
+        """
         try:
             with room_on_disk_of(self.path):
                 return (self.path / name).stat().st_mtime_ns // 1_000_000
-        except OSError:
-            return 0
+        except OSError as error:
+            raise WireError(f"it cannot be read: {error.strerror}") from None
 
     def read_text(self, name: str) -> str | None:
         """The text of a file of the form of OFFSET; None where there is no such file.

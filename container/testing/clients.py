@@ -169,7 +169,12 @@ class MemoryLog(LogReader):
 
     def changelog_topics(self, names: Sequence[str]) -> dict[str, ChangelogTopic]:
         """The id of each topic, and how long it keeps deletions."""
-        return {name: ChangelogTopic(f"id of {name}", _DELETE_RETENTION_MS) for name in names}
+        ids = self.topic_ids(names)
+        return {name: ChangelogTopic(ids[name], _DELETE_RETENTION_MS) for name in names}
+
+    def topic_ids(self, names: Sequence[str]) -> dict[str, str]:
+        """The id of each topic."""
+        return {name: f"id of {name}" for name in names}
 
     def read(self, topic: str, partition: int, start: int, head: int) -> Iterator[list[Message]]:
         """The committed records of [start, head), in one list where there are any."""

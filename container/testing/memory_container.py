@@ -214,7 +214,9 @@ class MemoryContainer:
             timers={name: context.timers for name, context in self.contexts.items()},
             calls=calls,
             drain=Drain(ends),
-            adjuncts=adjunct_feed(job, storage.adjuncts, bad_records(job, outputs)),
+            adjuncts=adjunct_feed(
+                job, storage.adjuncts, bad_records(job, outputs), positions.processed()
+            ),
         )
 
     def _restored(self, producer: MemoryProducer) -> Positions:

@@ -411,7 +411,7 @@ class TestRunner:
             {},
         )
         offsets = found.get(model.task_name, {})
-        return {f"{s.system}.{s.stream}.{s.partition}": offset for s, offset in offsets.items()}
+        return {ssp.name: offset for ssp, offset in offsets.items()}
 
     @property
     def tasks(self) -> tuple[TaskName, ...]:

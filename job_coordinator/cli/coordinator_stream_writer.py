@@ -17,7 +17,12 @@ from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.loading.loader import load
 from homeport.config.secret_names import has_secret, shown_value, warnings_of_overrides
 from homeport.job_coordinator.cli.config_change import ConfigChange, check_key, checked_change
-from homeport.job_coordinator.cli.job_view import JobView, open_job
+from homeport.job_coordinator.cli.job_view import (
+    CONFIGURED_BY_FILE,
+    JobView,
+    open_job,
+    require_on_yarn,
+)
 from homeport.job_coordinator.cli.usage import run_app, usage_error
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
@@ -112,6 +117,7 @@ def write(config: Config, message: CoordinatorStreamMessage) -> Written:
 
 
 def _checked(job: JobView, message: CoordinatorStreamMessage) -> ConfigChange:
+    require_on_yarn(job.given, job.stream, "config set", CONFIGURED_BY_FILE)
     before = job.recorded_config()
     return checked_change(
         message.key,

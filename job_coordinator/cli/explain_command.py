@@ -74,7 +74,9 @@ def explanation(
     """The account, line by line, out of ``/v1/status`` and ``/v1/events`` of the processor."""
     yield _head(container)
     yield f"  {_where(container)}"
-    yield from (f"  waits: {wait}" for wait in _waits(status, container))
+    yield from (f"  waits: {wait}" for wait in waits(status, container))
+    if container.get("is_leader"):
+        yield "  it leads the job: it computes and publishes its versions"
     if container.get("failures"):
         yield f"  failures that count against its retries: {container['failures']}"
     if container.get("last_failure"):
@@ -126,8 +128,10 @@ def _recovery(said: Mapping[str, Any]) -> str:
     return f"{state}: {kind}{way}, {said['cause']} at {since}, {total_s:.2f} s: {phases or 'none'}"
 
 
-def _waits(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[str]:
+def waits(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[str]:
+    """What the processor waits for, a sentence each, which begins after "waits"."""
     phase, wanted = container["phase"], container.get("requested_host")
+    yield from container.get("waits") or ()
     if phase == "requested":
         yield f"for a container on {wanted or 'any host'}"
     elif phase == "allocated":

@@ -71,6 +71,9 @@ COMMANDS = {
     "state": Command(
         f"{_STATE_CLI}.state_commands", "list, read, check and rebuild a job's state on this host"
     ),
+    "status": Command(
+        f"{_CLI}.status_command", "show what of a running job is late, and what runs where"
+    ),
     "what-if": Command(
         f"{_CLI}.what_if_command", "show what would come of the loss of hosts, without any loss"
     ),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from homeport.config.config import Config, masked
 from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.standalone_keys import ZOOKEEPER
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
@@ -15,6 +16,7 @@ from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE, ConfigManager
+from homeport.job_coordinator.zookeeper.leader_address import registered_processors
 
 TIMEOUT_S = 15.0
 _AM_TIMEOUT_S = 5.0
@@ -24,7 +26,10 @@ _CERTIFICATE = keys.YARN_AM_CERTIFICATE.name
 
 @dataclass(frozen=True)
 class RunningJob:
-    """A job whose AM answers: ``application`` on YARN, ``model_version`` in force."""
+    """A job whose AM, or leading processor, answers. ``model_version``: in force.
+
+    ``application``: on YARN; of a standalone job a word that says so.
+    """
 
     client: CoordinatorClient
     application: str
@@ -113,16 +118,26 @@ def open_job(config: Config) -> Iterator[JobView]:
         yield JobView(config, topic, store, running_job(config, store))
 
 
-def require_running(config: Config) -> RunningJob:
-    """The job that ``config`` names, as its AM answers.
+def require_running(config: Config, on_yarn: str = "") -> RunningJob:
+    """The job that ``config`` names, as its AM, or leading processor, answers.
+
+    ``on_yarn``: the command, if it has a meaning for a job on YARN alone.
 
     Raises:
+        ConfigError: it is none on YARN, and has to be.
         UnavailableError: it does not answer; else errors as above.
     """
     with open_stream(config) as (_, store):
+        if on_yarn:
+            require_on_yarn(config, store, on_yarn, PLACED_BY_USER)
         running = running_job(config, store)
     if running is None:
         name = JobConfig.of(config).name
+        if is_standalone(config, store):
+            raise UnavailableError(
+                f"the job {name} does not run: no processor of it answers as its leader; homeport "
+                "job-model shows what the coordinator stream has"
+            )
         raise UnavailableError(
             f"the job {name} does not run: only what runs has an allocator to ask; homeport "
             "locality shows where its containers last ran"
@@ -131,9 +146,15 @@ def require_running(config: Config) -> RunningJob:
 
 
 def running_job(config: Config, stream: CoordinatorStream) -> RunningJob | None:
-    """The job, if its AM answers at its last address; another server at that port is not it."""
-    said_by_am = ConfigManager(stream).read()
-    url, certificate = said_by_am.get_str(_TRACKING_URL), said_by_am.get_str(_CERTIFICATE)
+    """The job, if its AM answers at its last address; another server at that port is not it.
+
+    Of a standalone job the leading processor answers, which ZooKeeper names.
+    """
+    recorded = ConfigManager(stream).read()
+    if is_standalone(config, stream):
+        url, certificate = _leader_url(recorded.merged(dict(config))), None
+    else:
+        url, certificate = recorded.get_str(_TRACKING_URL), recorded.get_str(_CERTIFICATE)
     if url is None:
         return None
     job = JobConfig.of(config)
@@ -145,3 +166,62 @@ def running_job(config: Config, stream: CoordinatorStream) -> RunningJob | None:
         return RunningJob(client, str(said["application"]), int(said["model_version"]))
     except (HomeportError, KeyError, TypeError, ValueError):  # no server, or another one
         return None
+
+
+def is_standalone(config: Config, stream: CoordinatorStream) -> bool:
+    """Whether processors under ZooKeeper run the job, as its stream says, else its file."""
+    key = keys.JOB_COORDINATOR_FACTORY
+    return (key.read(ConfigManager(stream).read()) or key.read(config)) == ZOOKEEPER
+
+
+PLACED_BY_USER = (
+    "has no meaning for a standalone job, whose user places its processors",
+    "start and stop processors instead; homeport explain shows where they are",
+)
+CONFIGURED_BY_FILE = (
+    "has no effect on a standalone job, whose processors read their own files",
+    "change the file of each processor, and restart them one after the other",
+)
+
+
+def require_on_yarn(
+    config: Config, stream: CoordinatorStream, command: str, rule: tuple[str, str]
+) -> None:
+    """The job is one that YARN runs. ``rule``: why ``command`` needs that, and the remedy.
+
+    Raises:
+        ConfigError: the user runs its processors.
+    """
+    if is_standalone(config, stream):
+        why, remedy = rule
+        key = keys.JOB_COORDINATOR_FACTORY.name
+        raise ConfigError(key, ZOOKEEPER, f"homeport {command} {why}", remedy)
+
+
+def require_no_processor(job: JobView) -> None:
+    """No processor of a standalone job is registered.
+
+    Raises:
+        ConfigError: one is.
+        UnavailableError: ZooKeeper does not answer, so that it is not known.
+    """
+    if not is_standalone(job.given, job.stream):
+        return
+    found = registered_processors(job.recorded_config().merged(dict(job.given)), TIMEOUT_S)
+    if found:
+        names = ", ".join(p.registration.processor_id for p in found)
+        raise ConfigError(
+            keys.JOB_NAME.name,
+            JobConfig.of(job.given).name,
+            f"the job runs: these processors are registered in ZooKeeper: {names}",
+            "stop them",
+        )
+
+
+def _leader_url(config: Config) -> str | None:
+    """Where the leader answers; None where there is none, or ZooKeeper does not say."""
+    try:
+        found = registered_processors(config, _AM_TIMEOUT_S)
+    except HomeportError:
+        return None
+    return found[0].url or None if found else None

@@ -17,7 +17,13 @@ import typer
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError
-from homeport.job_coordinator.cli.job_view import JobView, open_job, running_job
+from homeport.job_coordinator.cli.job_view import (
+    PLACED_BY_USER,
+    JobView,
+    open_job,
+    require_on_yarn,
+    running_job,
+)
 from homeport.job_coordinator.cli.options import note
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.placement import PlacementManager
@@ -56,6 +62,7 @@ def ask(
         UnavailableError: Kafka, or for long the AM, did not answer.
     """
     with open_job(config) as job:
+        require_on_yarn(config, job.stream, "move and restart", PLACED_BY_USER)
         if job.running is None:
             raise ConfigError(
                 keys.JOB_NAME.name,

@@ -41,7 +41,7 @@ def what_if(
 
     The running job's allocator answers, from its present state; nothing is changed.
     """
-    running = require_running(loaded(config_path, config))
+    running = require_running(loaded(config_path, config), "what-if")
     client = running.client.at(running.client.url, _TIMEOUT_S)
     hosts = [host_of(name) for name in host]
     try:

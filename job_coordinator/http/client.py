@@ -38,6 +38,9 @@ from homeport.job_coordinator.model.locality_model import LocalityModel, decode_
 
 _OK: Final = 200
 _SERVER_FAULT: Final = 500
+_REDIRECT: Final = 307
+_REDIRECTS: Final = 3
+"""A leader that changes meanwhile is found after a second one."""
 
 
 class CoordinatorClient:
@@ -155,8 +158,13 @@ class CoordinatorClient:
     def _post(self, route: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return parse_object(self._call("POST", route, compact_json(body)), f"the answer to {route}")
 
-    def _call(self, method: str, route: str, body: bytes | None = None) -> bytes:
-        """The body of a good answer to one request."""
+    def _call(
+        self, method: str, route: str, body: bytes | None = None, redirects: int = _REDIRECTS
+    ) -> bytes:
+        """The body of a good answer to one request, also where another processor gives it.
+
+        The token goes to the URL alone that it was given for.
+        """
         target = f"{method} {self._url}{route}"
         headers = {
             "Connection": "close",
@@ -173,15 +181,21 @@ class CoordinatorClient:
             answer = connection.getresponse()
             status, content = answer.status, answer.read()
             encoding = answer.headers.get("Content-Encoding")
+            location = answer.headers.get("Location")
         except (OSError, HTTPException) as error:
             reason = str(error) or type(error).__name__
-            raise UnavailableError(f"{target}: no answer from the AM: {reason}") from error
+            raise UnavailableError(f"{target}: no answer: {reason}") from error
         finally:
             connection.close()
         if encoding == "gzip":
             content = _unpacked(content, target)
         if status == _OK:
             return content
+        if status == _REDIRECT and location and self._token is None and redirects:
+            parts = urlsplit(location)
+            url = f"{parts.scheme}://{parts.netloc}/"
+            other = CoordinatorClient(url, None, self._timeout_s, self._certificate)
+            return other._call(method, location.removeprefix(url), body, redirects - 1)
         message = f"{target}: {status} {_error_text(content)}"
         raise UnavailableError(message) if status >= _SERVER_FAULT else WireError(message)
 

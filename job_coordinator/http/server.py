@@ -64,6 +64,10 @@ _IDLE_S: Final = 75.0
 _BODY_S: Final = 30.0
 """How long a request may take until its body has arrived."""
 
+_HEALTH, _METRICS, _PROCESSOR, _EVENTS = "/health", "/metrics", "/v1/processor", "/v1/events"
+_OF_EACH: Final = frozenset({_HEALTH, _METRICS, _PROCESSOR, ""})
+"""Routes that each processor answers of itself; "" is of none, which is an error."""
+
 _RESOURCE_ID = re.compile(r"container_(e\d+_)?\d+_\d+_\d+_\d+", re.ASCII)
 _VERSION = re.compile(r"\d{1,18}", re.ASCII)
 
@@ -120,6 +124,22 @@ class DecisionsTold(Protocol):
         """The allocator in numbers."""
 
 
+class Peers(Protocol):
+    """The other servers of a job that has one for each processor; called as a backend is."""
+
+    def leader_url(self) -> str | None:
+        """Where the job is answered for; empty: here; None: it is not known now."""
+
+    def url_of(self, processor_id: ProcessorId) -> str | None:
+        """Where that processor answers; empty: here; None: it does not say, or is not there."""
+
+    async def gather(self) -> None:
+        """What the status says of other processors is what they say now."""
+
+    def own_status(self) -> Mapping[str, Any]:
+        """As ``status``, of this processor alone."""
+
+
 class JobCoordinatorServer:
     """Serves one job on the running event loop, between ``start`` and ``stop``."""
 
@@ -131,6 +151,7 @@ class JobCoordinatorServer:
         port: int,
         decisions: DecisionsTold | None = None,
         tls: ssl.SSLContext | None = None,
+        peers: Peers | None = None,
     ) -> None:
         """Nothing is opened yet.
 
@@ -141,6 +162,7 @@ class JobCoordinatorServer:
             port: port to listen on; 0 for any free one.
             decisions: answers about decisions; None: none.
             tls: serves https; None: http.
+            peers: one of them answers for the job, and the others redirect to it; None: this one.
         """
         self._backend = backend
         self._token = token.strip().encode()
@@ -154,8 +176,10 @@ class JobCoordinatorServer:
         self._sender = DocumentSender()
         self._decisions = decisions
         self._tls = tls
+        self._peers = peers
+        self._own_status = backend.status if peers is None else peers.own_status
         self._metrics = JobCoordinatorMetrics(
-            backend.status, None if decisions is None else decisions.metrics
+            self._own_status, None if decisions is None else decisions.metrics
         )
 
     async def start(self) -> tuple[str, int]:
@@ -196,7 +220,7 @@ class JobCoordinatorServer:
     def _application(self) -> web.Application:
         app = web.Application(
             client_max_size=MAX_BODY_BYTES,
-            middlewares=[self._count, _errors_as_json, self._check_token],
+            middlewares=[self._count, _errors_as_json, self._check_token, self._redirect],
         )
         app.add_routes(
             [
@@ -204,9 +228,11 @@ class JobCoordinatorServer:
                 web.get("/locality", self._get_locality),
                 web.get("/containerHeartbeat", self._get_heartbeat),
                 web.get("/config", self._get_config),
-                web.get("/metrics", self._get_metrics),
+                web.get(_METRICS, self._get_metrics),
+                web.get(_HEALTH, self._get_health),
+                web.get(_PROCESSOR, self._get_processor),
                 web.get("/v1/status", self._get_status),
-                web.get("/v1/events", self._get_events),
+                web.get(_EVENTS, self._get_events),
                 web.get("/v1/what-if", self._get_what_if),
                 web.get("/v1/processors/{processor_id:[^/]+}/model", self._get_part),
                 web.post("/v1/check-in", self._post_check_in),
@@ -234,6 +260,27 @@ class JobCoordinatorServer:
         if offered is not None and not self._is_trusted(request):
             return _unauthorized("the bearer token is not this job's")
         return await handler(request)
+
+    @web.middleware
+    async def _redirect(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """What another processor has to answer is answered by its URL."""
+        resource = request.match_info.route.resource
+        route = "" if resource is None else resource.canonical
+        if self._peers is None or route in _OF_EACH:
+            return await handler(request)
+        url: str | None = ""
+        if route != _EVENTS:
+            url = self._peers.leader_url()
+        elif "processor" in request.query:
+            url = self._peers.url_of(ProcessorId(request.query["processor"]))
+        if url is None:
+            raise UnavailableError("the processor that would answer is not known now; ask again")
+        if not url:
+            return await handler(request)
+        location = url.rstrip("/") + request.path_qs
+        return error_answer(
+            HTTPStatus.TEMPORARY_REDIRECT, f"answered at {url}", {"Location": location}
+        )
 
     def _is_trusted(self, request: web.Request) -> bool:
         """Whether the request carries the job's token."""
@@ -285,6 +332,8 @@ class JobCoordinatorServer:
         return json_answer(compact_json({"alive": alive}))
 
     async def _get_status(self, request: web.Request) -> web.StreamResponse:
+        if self._peers is not None:
+            await self._peers.gather()
         status = self._backend.status()
         if not self._is_trusted(request):
             status = _without_log_lines(status)
@@ -303,6 +352,16 @@ class JobCoordinatorServer:
         if self._decisions is None:
             raise _NotFoundError("decisions are not served here")
         return self._decisions
+
+    async def _get_health(self, _request: web.Request) -> web.StreamResponse:
+        job = self._own_status().get("job", {})
+        health = {name: job.get(name) for name in ("state", "health")}
+        return json_answer(compact_json(health))
+
+    async def _get_processor(self, _request: web.Request) -> web.StreamResponse:
+        if self._peers is None:
+            raise _NotFoundError("no processor is served here")
+        return json_answer(compact_json(dict(self._peers.own_status())))
 
     async def _get_metrics(self, _request: web.Request) -> web.StreamResponse:
         return web.Response(body=self._metrics.text(), headers={"Content-Type": CONTENT_TYPE})

@@ -49,6 +49,11 @@ class SystemStreamPartition:
         """The stream this is a partition of."""
         return SystemStream(self.system, self.stream)
 
+    @property
+    def name(self) -> str:
+        """``system.stream.partition``, as files, the history and people name it."""
+        return f"{self.system}.{self.stream}.{self.partition}"
+
     def __str__(self) -> str:
         """Samza's form, part of checkpoint bytes: ``SystemStreamPartition [kafka, in, 0]``."""
         bucket = "" if self.key_bucket < 0 else f", {self.key_bucket}"

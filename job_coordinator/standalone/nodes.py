@@ -26,6 +26,7 @@ from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import (
     as_object,
     compact_json,
+    optional_field,
     parse_object,
     required_field,
     required_number,
@@ -112,10 +113,13 @@ def versions_to_delete(names: Iterable[str], newest: int) -> list[int]:
 # --- small values
 
 
-def encode_registration(registration: Registration) -> bytes:
-    """The value of a processor's node; its number is in the name."""
+def encode_registration(registration: Registration, url: str = "") -> bytes:
+    """The value of a processor's node; its number is in the name.
+
+    ``url``: where the processor answers HTTP; empty: nowhere.
+    """
     body = {"processor-id": registration.processor_id, "location-id": registration.location}
-    return compact_json(body)
+    return compact_json({**body, "url": url} if url else body)
 
 
 def decode_registration(name: str, data: bytes) -> Registration:
@@ -126,6 +130,11 @@ def decode_registration(name: str, data: bytes) -> Registration:
         ProcessorId(required_field(body, "processor-id", str)),
         Host(required_field(body, "location-id", str)),
     )
+
+
+def decode_url(name: str, data: bytes) -> str:
+    """Where the processor of that node answers HTTP, empty where nowhere; WireError as above."""
+    return optional_field(parse_object(data, f"{PROCESSORS}/{name}"), "url", str) or ""
 
 
 def encode_version(version: int) -> bytes:

@@ -26,6 +26,7 @@ from homeport.job_coordinator.standalone.protocol import (
     Disconnected,
     EndProcessor,
     Event,
+    InputsChanged,
     Instruction,
     Publish,
     Reconnected,
@@ -44,7 +45,7 @@ from homeport.job_coordinator.standalone.protocol import (
     WorkStarted,
     WorkStopped,
 )
-from homeport.job_coordinator.standalone.state import ProcessorState, WorkPhase
+from homeport.job_coordinator.standalone.state import Decision, ProcessorState, WorkPhase
 from homeport.job_coordinator.zookeeper.parts import (
     Planned,
     Planner,
@@ -100,7 +101,7 @@ class _Broken:
     cause: str
 
 
-_Item = _Seen | _Confirmed | _Broken | Planned | StopRequested
+_Item = _Seen | _Confirmed | _Broken | Planned | InputsChanged | StopRequested
 
 
 class Coordination:
@@ -110,6 +111,7 @@ class Coordination:
         processor_id: of the processor. location: where it runs.
         tree, work: its own. times: of timers.
         note: gets the state after each step.
+        decided: gets each event with what follows from it, before that is carried out.
     """
 
     def __init__(
@@ -120,6 +122,7 @@ class Coordination:
         work: Work,
         times: Times,
         note: Callable[[ProcessorState], object] = lambda _state: None,
+        decided: Callable[[Event, Decision], object] = lambda _event, _decision: None,
     ) -> None:
         self._items: queue.SimpleQueue[_Item] = queue.SimpleQueue()
         self._state = ProcessorState(processor_id, location)
@@ -127,7 +130,7 @@ class Coordination:
         self._work = work
         self._planner: Planner | None = None
         self._times = times
-        self._note = note
+        self._note, self._decided = note, decided
         self._connection = Connection()
         self._timers: dict[Timer, float] = {}
         self._model: JobModel | None = None
@@ -181,6 +184,10 @@ class Coordination:
     def planned(self, answer: Planned) -> None:
         """What a computation has come to."""
         self._items.put(answer)
+
+    def inputs_changed(self) -> None:
+        """The inputs have got more partitions: the leader computes the next version."""
+        self._items.put(InputsChanged())
 
     def stop(self) -> None:
         """The processor commits, closes its stores, and leaves."""
@@ -283,6 +290,7 @@ class Coordination:
         self._state = decision.state
         for reason in decision.reasons:
             _LOG.info("processor %s: %s", self._state.processor_id, reason)
+        self._decided(event, decision)
         for record in decision.records:
             self._tree.write(record, self._model if isinstance(record, Publish) else None)
         for instruction in decision.instructions:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,6 +25,12 @@ class Tree(Protocol):
     @property
     def session_timeout_ms(self) -> int:
         """How long a session that is silent is kept."""
+
+    url: str
+    """Where the processor answers HTTP, to be set before it registers; empty: nowhere."""
+
+    def urls(self) -> Mapping[int, str]:
+        """{number of a registration that was seen: where its processor answers HTTP}."""
 
     def begin(self, sink: Sink) -> None:
         """From now on ``sink`` gets what is seen."""

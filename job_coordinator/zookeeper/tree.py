@@ -11,21 +11,17 @@ import contextlib
 import logging
 import queue
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
 from kazoo.exceptions import (
-    BadVersionError,
     ConnectionClosedError,
     ConnectionLoss,
-    KazooException,
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
-    RolledBackError,
-    RuntimeInconsistency,
     SessionExpiredError,
     SessionMovedError,
 )
@@ -56,11 +52,11 @@ from homeport.job_coordinator.standalone.protocol import (
     WriteLocality,
 )
 from homeport.job_coordinator.zookeeper.session import Connection, Session
+from homeport.job_coordinator.zookeeper.transactions import is_done, is_there, put_value
 
 _LOG = logging.getLogger(__name__)
 
 _AWAY = (ConnectionLoss, SessionExpiredError, ConnectionClosedError, SessionMovedError)
-_REFUSED = (NoNodeError, NodeExistsError, BadVersionError, RolledBackError, RuntimeInconsistency)
 
 
 class Sink(Protocol):
@@ -96,16 +92,21 @@ class ZooKeeperTree:
     Args:
         settings: servers and times.
         root: the job's node; what is above it is made too.
+
+    ``url``: where the processor answers HTTP, to be set before it registers; empty: nowhere.
     """
 
     def __init__(self, settings: StandaloneConfig, root: str) -> None:
+        self.url = ""
         self._settings = settings
         self._root = root
         self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="zookeeper", daemon=True)
         self._lock = threading.Lock()
         self._plans: dict[int, tuple[Plan, JobModel]] = {}
-        self._members: dict[str, Registration] = {}
+        self._members: dict[str, tuple[Registration, str]] = {}
+        self._joined: dict[tuple[int, str], bytes] = {}
+        self._registered_in: int | None = None
         self._sink: Sink | None = None
         self._session: Session | None = None
 
@@ -136,6 +137,10 @@ class ZooKeeperTree:
         """The JobModel of a version that was seen; it has no configuration."""
         with self._lock:
             return self._plans[version][1]
+
+    def urls(self) -> Mapping[int, str]:
+        """{number of a registration that was seen: where its processor answers HTTP}."""
+        return {registration.sequence: url for registration, url in self._members.values() if url}
 
     @property
     def name(self) -> str:
@@ -277,11 +282,11 @@ class ZooKeeperTree:
             if known is None:
                 with contextlib.suppress(NoNodeError):
                     data, _ = client.get(self._path(nodes.PROCESSORS, name))
-                    known = nodes.decode_registration(name, data)
+                    known = nodes.decode_registration(name, data), nodes.decode_url(name, data)
             if known is not None:
                 found[name] = known
         self._members = found
-        return tuple(sorted(found.values()))
+        return tuple(sorted(registration for registration, _ in found.values()))
 
     def _newest(self, watch: Callable[..., None] | None = None) -> tuple[int, int]:
         """(the newest version, how often the node that says it was written)."""
@@ -317,10 +322,13 @@ class ZooKeeperTree:
             names = client.get_children(path, watch=self._look_at_plan)
         except NoNodeError:
             return None
-        found = self._data_of(path, names)
+        # One registration joins a version, so a value that was read stays: each is read once.
+        known = {n: self._joined[version, n] for n in names if (version, n) in self._joined}
+        known |= self._data_of(path, [name for name in names if name not in known])
+        self._joined = {(version, name): value for name, value in known.items()}
         joined = [
-            (ProcessorId(nodes.unescaped(name)), nodes.decode_number(path, name, data))
-            for name, data in found.items()
+            (ProcessorId(nodes.unescaped(name)), nodes.decode_number(path, name, value))
+            for name, value in known.items()
         ]
         return BarrierSeen(version, nodes.decode_barrier(version, data), tuple(sorted(joined)))
 
@@ -331,13 +339,19 @@ class ZooKeeperTree:
         return {nodes.unescaped(name): data for name, data in self._data_of(path, names).items()}
 
     def _data_of(self, path: str, names: Iterable[str]) -> dict[str, bytes]:
-        """{name: value}; all requests go out at once, and what is gone is left out."""
-        asked = {name: self._client.get_async(f"{path}/{name}") for name in sorted(names)}
-        found: dict[str, bytes] = {}
+        """{name: value}; what is gone is left out."""
+        answers = self._answers(self._client.get_async, path, names)
+        return {name: found[0] for name, found in answers}
+
+    @staticmethod
+    def _answers(
+        ask: Callable[[str], Any], path: str, names: Iterable[str]
+    ) -> Iterator[tuple[str, Any]]:
+        """(name, answer) of each node that is there, by name; all requests go out at once."""
+        asked = {name: ask(f"{path}/{name}") for name in sorted(names)}
         for name, answer in asked.items():
             with contextlib.suppress(NoNodeError):
-                found[name] = answer.get()[0]
-        return found
+                yield name, answer.get()
 
     # --- writing
 
@@ -370,12 +384,14 @@ class ZooKeeperTree:
         """One node for a session: the one that is there, where an answer was lost."""
         client, path = self._client, self._path(nodes.PROCESSORS)
         own = self._parts()[1].session_id
-        for name in sorted(client.get_children(path)):
-            stat = client.exists(f"{path}/{name}")
-            if stat is not None and stat.ephemeralOwner == own:
-                self._put(connection, Registered(nodes.registration_number(name)))
-                return
-        data = nodes.encode_registration(Registration(0, record.processor_id, record.location))
+        if self._registered_in == own:  # else it has none yet: nothing is to be looked for
+            for name, stat in self._answers(client.exists_async, path, client.get_children(path)):
+                if stat is not None and stat.ephemeralOwner == own:
+                    self._put(connection, Registered(nodes.registration_number(name)))
+                    return
+        self._registered_in = own
+        registration = Registration(0, record.processor_id, record.location)
+        data = nodes.encode_registration(registration, self.url)
         made = client.create(f"{path}/{nodes.PREFIX}", data, ephemeral=True, sequence=True)
         number = nodes.registration_number(made.rpartition("/")[2])
         self._put(connection, Registered(number))
@@ -394,13 +410,10 @@ class ZooKeeperTree:
         transaction.check(leader, 0)
         value = nodes.encode_version(plan.version)
         transaction.set_data(self._path(nodes.JOB_MODELS), value, version=written)
-        if client.exists(path) is None:
-            transaction.create(path, stored.value)
-        else:  # with segments; perhaps of a leader that came no further
-            transaction.set_data(path, stored.value)
+        put_value(client, transaction, path, stored.value)  # it is there where it has segments
         barrier = self._path(nodes.BARRIERS, str(plan.version))
         transaction.create(barrier, BarrierPhase.NEW.value.encode())
-        if not _is_done(transaction):
+        if not is_done(transaction):
             self._put(connection, PublishRefused(plan.version))
             return
         self._delete_old(plan.version)
@@ -429,11 +442,8 @@ class ZooKeeperTree:
         own = self._path(nodes.PROCESSORS, nodes.node_name(record.sequence))
         transaction = self._client.transaction()
         transaction.check(own, 0)
-        if self._client.exists(path) is None:
-            transaction.create(path, value)
-        else:
-            transaction.set_data(path, value)
-        _is_done(transaction)
+        put_value(self._client, transaction, path, value)
+        is_done(transaction)
 
     def _close_barrier(self, record: CloseBarrier) -> None:
         newest, written = self._newest()
@@ -445,13 +455,13 @@ class ZooKeeperTree:
         transaction = self._client.transaction()
         transaction.check(self._path(nodes.JOB_MODELS), written)
         transaction.set_data(path, record.phase.value.encode(), version=stat.version)
-        _is_done(transaction)
+        is_done(transaction)
 
     def _write_locality(self, record: WriteLocality) -> None:
         value = record.location.encode()
         paths = [self._path(nodes.LOCALITY, nodes.escaped(task)) for task in record.tasks]
         answers = {path: self._client.set_async(path, value) for path in paths}
-        missing = [path for path, answer in answers.items() if not _is_there(answer)]
+        missing = [path for path, answer in answers.items() if not is_there(answer)]
         for made in [self._client.create_async(path, value) for path in missing]:
             with contextlib.suppress(NodeExistsError):  # another processor's, a moment ago
                 made.get()
@@ -471,28 +481,7 @@ class ZooKeeperTree:
                 return
             transaction = self._client.transaction()
             transaction.check(self._path(nodes.JOB_MODELS), written)
-            if self._client.exists(path) is None:
-                transaction.create(path, value)
-            else:
-                transaction.set_data(path, value)
-            if _is_done(transaction):
+            put_value(self._client, transaction, path, value)
+            if is_done(transaction):
                 sink.confirmed(incarnation, is_newest=True)
                 return
-
-
-def _is_done(transaction: Any) -> bool:  # noqa: ANN401 - kazoo has no types
-    """Whether all of it was done; else nothing was, as something was not as it must be."""
-    results: Sequence[object] = transaction.commit()
-    faults = [result for result in results if isinstance(result, KazooException)]
-    others = [fault for fault in faults if not isinstance(fault, _REFUSED)]
-    if others:
-        raise others[0]
-    return not faults
-
-
-def _is_there(answer: Any) -> bool:  # noqa: ANN401 - kazoo has no types
-    try:
-        answer.get()
-    except NoNodeError:
-        return False
-    return True

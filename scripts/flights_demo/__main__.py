@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -15,22 +16,26 @@ from flights_demo import counting, fail_host, standbys
 from flights_demo.attached import AttachedCluster
 from flights_demo.chaos import OVERRIDES, Chaos
 from flights_demo.clusters import DemoCluster, FallibleCluster, bring_up
-from flights_demo.job import EXAMPLE, FIRST_LIMIT_S, ROOT, DemoJob
+from flights_demo.common import (
+    check_result,
+    create_topics,
+    end_producer,
+    judge_history,
+    run_producer,
+)
+from flights_demo.job import EXAMPLE, FIRST_LIMIT_S, DemoJob
 from flights_demo.options import ALONE, parse_arguments
 from flights_demo.rescale import COUNTS, SECONDS, Rescale
 from flights_demo.screen import DemoError, Screen
+from flights_demo.standalone import StandaloneDemo
 from flights_demo.verdict import (
     CHANGELOGS,
     PARTITIONS,
     AtHome,
     Reader,
     am_url,
-    changes_of,
-    compare,
     next_offsets,
-    skipped_flights,
     stores_at_home,
-    summaries_of,
 )
 from flights_demo.victim import Killed, Victim
 from homeport.config.errors import HomeportError
@@ -38,7 +43,7 @@ from local_cluster.cluster import LocalCluster
 from local_cluster.errors import ClusterError
 
 sys.path.insert(0, str(EXAMPLE))
-from data import FLIGHTS, WITHOUT_TAIL_NUMBER, added_up, expected_summaries
+from data import FLIGHTS
 
 CONSUME_LIMIT_S = 300.0
 RATE_WITH_KILL = 10_000
@@ -78,9 +83,7 @@ class Demo:
 
     def close(self) -> None:
         """The producer has ended and nothing of the demo itself is connected."""
-        if self._producer is not None and self._producer.poll() is None:
-            self._producer.terminate()
-            self._producer.wait(30)
+        end_producer(self._producer)
         self._reader.close()
 
     def run(self) -> None:
@@ -90,7 +93,7 @@ class Demo:
         if self._options.kill_container:
             # The kill must hit a container at work, so the input comes while it works.
             rate = self._options.rate or RATE_WITH_KILL
-            self._producer = self._run_producer(*self._rate(rate))
+            self._producer = self._run_producer(rate)
         if self._seed is not None:
             self._survive(self._seed)
         if self._options.fail_host:
@@ -114,13 +117,11 @@ class Demo:
         """The containers of the flights job, all of which take input."""
         screen = self._screen
         with screen.phase("topics"):
-            self._producer = self._run_producer("--topics-only")
-            if self._producer.wait(120) != 0:
-                raise DemoError("the topics could not be created; the producer's lines say why")
+            create_topics(self._cluster.bootstrap_servers, self._producing)
             if self._options.kill_loop is not None:
                 counting.create_output(self._cluster.bootstrap_servers)
         if not self._feeds_later:
-            self._producer = self._run_producer(*self._rate(self._options.rate))
+            self._producer = self._run_producer(self._options.rate)
         for job in self._jobs:
             with screen.phase(f"submit {job.name}: the AM answers"):
                 job.submit()
@@ -134,7 +135,7 @@ class Demo:
         """What the jobs have made of the input is what it should be."""
         screen = self._screen
         with screen.phase("every plane compared"):
-            self._check_result()
+            self.verdicts += check_result(self._reader, screen, self._options.form)
         for job in self._jobs[1:]:
             with screen.phase("every record counted"):
                 self.verdicts += counting.Counting(job, self._reader, screen).verdicts()
@@ -174,7 +175,7 @@ class Demo:
         rescale = Rescale(self._local, self._job, self._reader, screen)
         rate = self._options.rate or round(FLIGHTS / SECONDS)
         screen.say(f"producing {rate:,} records per second")
-        self._producer = self._run_producer(*self._rate(rate))
+        self._producer = self._run_producer(rate)
         for count in COUNTS:
             with screen.phase(f"{self._job.count} -> {count} containers"):
                 rescale.to(count)
@@ -191,7 +192,7 @@ class Demo:
         )
         rate = self._options.rate or round(FLIGHTS / fail_host.SECONDS)
         screen.say(f"producing {rate:,} records per second")
-        self._producer = self._run_producer(*self._rate(rate))
+        self._producer = self._run_producer(rate)
         with screen.phase("a host dies in mid-run, and comes back"):
             fault.run()
         fed = self._producer.poll() is None
@@ -213,7 +214,7 @@ class Demo:
         seconds = chaos.plan()
         rate = self._options.rate or round(FLIGHTS / seconds)
         screen.say(f"producing {rate:,} records per second")
-        self._producer = self._run_producer(*self._rate(rate))
+        self._producer = self._run_producer(rate)
         producer = self._producer
         try:
             with screen.phase("chaos"):
@@ -229,32 +230,16 @@ class Demo:
         )
 
     def _judge_history(self) -> None:
-        """By a program of its own, which shares no code with the job."""
-        folders = [str(self._cluster.state_dir(node)) for node in self._cluster.nodes]
-        judge = str(ROOT / "scripts" / "check-history")
-        argv = [sys.executable, judge, "--clock", "boot", *folders]
-        done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False)
-        print(done.stdout, end="")
-        self.verdicts.append(
-            ("the history of all nodes is sound (scripts/check-history)", done.returncode == 0)
-        )
+        folders = [self._cluster.state_dir(node) for node in self._cluster.nodes]
+        self.verdicts.append(judge_history(folders, "nodes"))
 
-    @staticmethod
-    def _rate(rate: int | None) -> list[str]:
-        return ["--rate", str(rate)] if rate else []
+    @property
+    def _producing(self) -> Path | None:
+        """The properties of the producer's client."""
+        return self._cluster.client_file("producer")
 
-    def _run_producer(self, *arguments: str) -> subprocess.Popen[bytes]:
-        argv = [
-            sys.executable,
-            "producer.py",
-            "--bootstrap-servers",
-            self._cluster.bootstrap_servers,
-            *arguments,
-        ]
-        properties = self._cluster.client_file("producer")
-        argv += [] if properties is None else ["--command-config", str(properties)]
-        # A group of its own: close() ends it, not the terminal's Ctrl-C in the midst of something.
-        return subprocess.Popen(argv, cwd=EXAMPLE, process_group=0)
+    def _run_producer(self, rate: int | None) -> subprocess.Popen[bytes]:
+        return run_producer(self._cluster.bootstrap_servers, self._producing, rate=rate)
 
     def _consume(self) -> None:
         """Until the checkpoints stand at the end of each input partition."""
@@ -307,29 +292,6 @@ class Demo:
             f" ({', '.join(sorted(set(kinds)))})"
         )
         self.verdicts.append((verdict, True))
-
-    def _check_result(self) -> None:
-        expected = expected_summaries()
-        is_alone = self._options.form == ALONE
-        found = added_up(changes_of(self._reader)) if is_alone else summaries_of(self._reader)
-        differences = compare(found, expected)
-        for line in differences[:5]:
-            self._screen.say(f"DIFFERENT {line}")
-        self.verdicts.append(
-            (
-                f"all {len(expected):,} planes are exactly right ({len(differences)} differ)",
-                not differences,
-            )
-        )
-        if is_alone:
-            return  # it counts none
-        skipped = skipped_flights(self._reader)
-        self.verdicts.append(
-            (
-                f"{skipped:,} flights without a tail number were skipped and counted",
-                skipped == WITHOUT_TAIL_NUMBER,
-            )
-        )
 
     def _come_home(self, before: dict[str, str]) -> None:
         """Stops the job in order, submits it again, and looks where it went and what it read."""
@@ -425,13 +387,18 @@ def main() -> int:
         signal.signal(number, _interrupted)
     screen = Screen()
     cluster: FallibleCluster | None = None
-    demo: Demo | None = None
+    demo: Demo | StandaloneDemo | None = None
     verdict = "FAILED"
     try:
-        if options.attached is None:
-            with screen.phase("local cluster: YARN with 3 nodes, Kafka"):
-                cluster = bring_up(screen.say)
-        demo = Demo(options, screen, cluster)
+        if options.standalone:
+            with screen.phase("local cluster: Kafka"):
+                cluster = bring_up(screen.say, nodes=0)
+            demo = StandaloneDemo(options, screen, cluster)
+        else:
+            if options.attached is None:
+                with screen.phase("local cluster: YARN with 3 nodes, Kafka"):
+                    cluster = bring_up(screen.say)
+            demo = Demo(options, screen, cluster)
         demo.run()
         if all(ok for _, ok in demo.verdicts):
             verdict = "PASSED"
@@ -451,12 +418,19 @@ def main() -> int:
     if demo is not None and demo.verdicts:
         screen.table("Verdict", [("held" if ok else "FAILED", text) for text, ok in demo.verdicts])
     if verdict.startswith("FAILED") and cluster is not None:
-        print(f"\nLogs\n  {cluster.log_dir}\n  {cluster.log_dir.parent / 'nodes'}/*/logs")
+        more = "processors" if options.standalone else "../nodes/*/logs"
+        print(f"\nLogs\n  {cluster.log_dir}\n  {cluster.log_dir}/{more}")
     print(f"\n{verdict}", flush=True)
     return {"PASSED": 0, "INTERRUPTED": 130}.get(verdict.partition(":")[0], 1)
 
 
-def _end(screen: Screen, cluster: LocalCluster | None, demo: Demo | None, *, keep: bool) -> None:
+def _end(
+    screen: Screen,
+    cluster: LocalCluster | None,
+    demo: Demo | StandaloneDemo | None,
+    *,
+    keep: bool,
+) -> None:
     """The demo's own connections are closed; its cluster is kept, or down."""
     if demo is not None:
         demo.close()
@@ -464,7 +438,7 @@ def _end(screen: Screen, cluster: LocalCluster | None, demo: Demo | None, *, kee
         return
     if keep:
         cluster.keep()
-        if demo is not None:
+        if isinstance(demo, Demo):
             demo.how_to_reach()
     else:
         screen.say("taking the cluster down")

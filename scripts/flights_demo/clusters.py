@@ -67,8 +67,8 @@ class FallibleCluster(LocalCluster):
         return f"SIGKILL of {node}: {len(self.kill_node(node))} processes"
 
 
-def bring_up(say: Callable[[str], None]) -> FallibleCluster:
-    """A fresh cluster of this run's own is up.
+def bring_up(say: Callable[[str], None], nodes: int = 3) -> FallibleCluster:
+    """A fresh cluster of this run's own is up; without nodes it is a broker alone.
 
     Two clones do not meet. Of this clone's other runs, one that goes on and one that was kept are
     left alone, and this run's cluster gets the next name; one that was killed is taken down first.
@@ -79,7 +79,7 @@ def bring_up(say: Callable[[str], None]) -> FallibleCluster:
     base = "demo-" + hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
     remove_abandoned(base, progress=say)
     for name in itertools.chain([base], (f"{base}-{number}" for number in itertools.count(2))):
-        cluster = FallibleCluster(name)
+        cluster = FallibleCluster(name, nodes)
         try:
             cluster.up(say)
         except ClusterRunningError:

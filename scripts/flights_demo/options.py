@@ -31,6 +31,7 @@ ${HOMEPORT_CACHE_DIR:-~/.cache/homeport}/clusters/demo-*/ until this clone's nex
   scripts/demo --fail-host         a node loses power in mid-run; its containers go on elsewhere
   scripts/demo --rescale           3 -> 5 -> 2 containers in mid-run
   scripts/demo --form sql-alone    the same job as one statement of SQL
+  scripts/demo --standalone        without YARN: processors under ZooKeeper, one dies, all restart
   scripts/demo --kill-loop 7       twenty SIGKILLs under two jobs, and each record counts once
 """
 
@@ -60,6 +61,7 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--attached", metavar="ARCHIVE", help=argparse.SUPPRESS)
     _add_what_befalls(parser)
     options = parser.parse_args(argv)
+    _refuse_beside_standalone(parser, options)
     _refuse_what_does_not_combine(parser, options)
     _refuse_forms(parser, options)
     options.standbys |= options.fail_host
@@ -108,6 +110,12 @@ def _add_what_befalls(parser: argparse.ArgumentParser) -> None:
         " the result is exact",
     )
     parser.add_argument(
+        "--standalone",
+        action="store_true",
+        help="no YARN: three processors share the job by ZooKeeper; one is killed, one stands still"
+        " beyond its session, one joins, all are restarted in turn, and the result is exact",
+    )
+    parser.add_argument(
         "--prewarm",
         action="store_true",
         help="with --fail-host: the host of a standby has a Spark JVM ready for its active",
@@ -138,6 +146,13 @@ def _refuse_what_does_not_combine(
         parser.error("in containers: only --fail-host, --standbys, --prewarm, --rate and --keep")
     if options.rate is not None and options.rate < 1:
         parser.error(f"--rate = {options.rate}: it must be at least 1; leave it out for full speed")
+
+
+def _refuse_beside_standalone(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Argparse ends the program where anything but ``--form`` is given beside ``--standalone``."""
+    others = {k: v for k, v in vars(options).items() if k not in {"standalone", "form"}}
+    if options.standalone and any(v is not None and v is not False for v in others.values()):
+        parser.error("--standalone goes alone, or with --form: leave out the others")
 
 
 def _refuse_forms(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:

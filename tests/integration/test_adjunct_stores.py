@@ -206,6 +206,66 @@ def test_a_store_of_a_topic_that_was_recreated_is_filled_again(job: Job) -> None
     assert _held(job) == _expected("A320", "United", 4)
 
 
+_MANAGERS = (
+    JOIN
+    + """
+from homeport.container.api import AdjunctDataStoreManager, AdjunctDataStoreManagerFactory
+
+class Managers(AdjunctDataStoreManagerFactory):
+    def get_adjunct_data_store_manager(
+        self, task_name, config, ssps, containers, tasks, should_write, offsets
+    ):
+        assert should_write == (task_name == "Partition 0")
+        return Manager(containers, tasks)
+
+class Manager(AdjunctDataStoreManager):
+    def __init__(self, containers, tasks):
+        self.planes, self.airlines = tasks.adjunct("planes"), containers.adjunct("airlines")
+
+    def process(self, message):
+        text = message.value.decode()
+        if message.stream.endswith("-airlines"):
+            self.airlines.put(message.key.decode(), text.upper())
+        else:
+            for tail in message.key.decode().split("+"):
+                self.planes.put(tail, text)
+        return True
+"""
+)
+
+
+def test_a_manager_of_the_jobs_own_fills_the_stores(kafka: str, tmp_path: Path) -> None:
+    """Several entries of one record, of what two tasks have and what they share; after a kill."""
+    keys = {**_KEYS, "adstore.manager.factory": "user_job:Managers"}
+    job = make_job(kafka, tmp_path, _MANAGERS, keys, {"planes": 2, "airlines": 1})
+    try:
+        fleets = [(p, b"+".join(b"N%d" % n for n in range(p, 50, 2)), b"737") for p in (0, 1)]
+        job.produce(fleets, "planes")
+        _airlines(job, "United")
+        _fly(job, 1)
+        first = job.start(1)
+        job.until(lambda: len(_seen(job)) == _AIRLINES, first)
+        assert {value.rpartition("/")[0] for value in _seen(job)} == {
+            f"737/UNITED {n}" for n in range(_AIRLINES)
+        }
+        job.until(lambda: bool(job.history("commit")), first)
+        first.stop(signal.SIGKILL)
+        job.produce([(0, b"N0+N2", b"A320")], "planes")
+        second = job.start(2, fence=[1])
+        _until_seen(job, second, "A320/UNITED 0")
+        assert _log(second).count("is kept: its stream") == 3
+        assert second.stop() == 143
+        held = _held(job)
+        assert held["airlines/container-0"] == {f"A{n}": f"UNITED {n}" for n in range(_AIRLINES)}
+        assert held["planes/Partition_0"] == {
+            f"N{n}": "A320" if n in (0, 2) else "737" for n in range(0, 50, 2)
+        }
+        _counts_exactly(job)
+        _has_a_sound_history(job)
+    finally:
+        job.close()
+
+
 _PIPELINE = """
 from homeport.container.api import BatchTask
 

@@ -50,6 +50,27 @@ def test_code_that_ends_the_process_is_refused(tmp_path: Path, end: str) -> None
         check_classes(_config(), PYTHON, tmp_path)
 
 
+def test_a_manager_of_adjunct_stores_that_is_none_is_refused(tmp_path: Path) -> None:
+    """Before the submission, in one line; where no input fills a store nothing loads it."""
+    (tmp_path / "own.py").write_text(TASK)
+    manager = {"adstore.manager.factory": "own:Task"}
+    check_classes(_config(**manager), PYTHON, tmp_path)
+    filled = {
+        "task.inputs": "kafka.in,kafka.planes",
+        "stores.planes.factory": "rocksdb",
+        "stores.planes.key.serde": "string",
+        "stores.planes.msg.serde": "string",
+        "stores.planes.adstore.input": "kafka.planes",
+    }
+    with pytest.raises(HomeportError) as caught:
+        check_classes(_config(**manager, **filled), PYTHON, tmp_path)
+    assert str(caught.value) == (
+        "adstore.manager.factory = 'own:Task': it must name a subclass of "
+        "AdjunctDataStoreManagerFactory of homeport.container.api; this is the class "
+        "Task(BatchTask)"
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

@@ -123,6 +123,7 @@ def neighbours(kafka: str, tmp_path: Path) -> Iterator[Neighbours]:
         (HOMEPORT, ("coordinator-stream", "show")),
         (HOMEPORT, ("coordinator-stream", "tail")),
         (HOMEPORT, ("explain", "0")),
+        (HOMEPORT, ("status",)),
         (HOMEPORT, ("what-if", "--host=nm1")),
     ],
 )

@@ -173,7 +173,7 @@ def test_a_job_that_does_not_run_is_read_from_its_stream(operator: Operator) -> 
     assert hosts == {"Partition 1": "nm2", "Partition 3": "nm2"}
     assert "version 3 alone" in operator.refusal("job-model", "--version=2")
     assert "the job has 0, 1" in operator.refusal("job-model", "--processor=7")
-    for command in (("explain", "0"), ("what-if", "--host=nm1")):
+    for command in (("explain", "0"), ("status",), ("what-if", "--host=nm1")):
         assert "does not run: only what runs has an allocator" in operator.refusal(*command)
 
 

@@ -93,6 +93,8 @@ OPERATORS = (
     ("locality",),
     ("explain", "0"),
     ("explain", "0", "--json"),
+    ("status",),
+    ("status", "--json"),
     ("what-if", "--host=nm1"),
 )
 
@@ -137,6 +139,7 @@ class Seen:
             "locality",
             "config",
             "metrics",
+            "health",
             "v1/status",
             "v1/events",
             "v1/what-if?host=nm1",

@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from check_history.reading import values_in
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from stream_containers import COUNTER, until_led
+from topic_records import committed
 
 DEADLINE_S = 120.0
 PARTITIONS = 4
@@ -77,26 +78,9 @@ class StandaloneJob:
 
     def counted(self) -> Counter[str]:
         """{key: its last committed count}."""
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.servers,
-                "group.id": "test",
-                "isolation.level": "read_committed",
-                "enable.partition.eof": True,
-                "enable.auto.commit": False,
-                "fetch.wait.max.ms": 10,
-            }
-        )
         found: Counter[str] = Counter()
-        for partition in range(PARTITIONS):
-            consumer.assign([TopicPartition(f"{self.name}-out", partition, 0)])
-            while (message := consumer.poll(DEADLINE_S)) is not None:
-                error = message.error()
-                if error is not None:
-                    assert error.code() == KafkaError._PARTITION_EOF
-                    break
-                found[(message.key() or b"").decode()] = int(message.value() or b"0")
-        consumer.close()
+        for record in committed(self.servers, f"{self.name}-out", PARTITIONS):
+            found[(record.key() or b"").decode()] = int(record.value() or b"0")
         return found
 
     def until_counted(self) -> None:

@@ -266,13 +266,18 @@ class Job:
         return self.served.backend.reports[count - 1]
 
     def produce(
-        self, records: Sequence[tuple[int, bytes | None, bytes | None]], name: str = "in"
+        self,
+        records: Sequence[tuple[int, bytes | None, bytes | None]],
+        name: str = "in",
+        headers: Sequence[tuple[str, bytes]] = (),
     ) -> None:
-        """(partition, key, value) of the input of that name."""
+        """(partition, key, value) of the input of that name, all with the same headers."""
         # Each record once, also where its leader changes meanwhile.
         producer = Producer({"bootstrap.servers": self.servers, "enable.idempotence": True})
         for partition, key, value in records:
-            producer.produce(self.topic(name), value, key, partition=partition)
+            producer.produce(
+                self.topic(name), value, key, partition=partition, headers=list(headers)
+            )
         assert producer.flush(DEADLINE_S) == 0
 
     def read(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:
@@ -370,8 +375,10 @@ class Job:
         self.served.close()
 
 
-def _create_topics(servers: str, config: Config, job: str, also: Mapping[str, int]) -> None:
-    compact = {"cleanup.policy": "compact"}
+def _create_topics(
+    servers: str, config: Config, job: str, also: Mapping[str, int], policy: str
+) -> None:
+    compact, given = {"cleanup.policy": "compact"}, {"cleanup.policy": policy}
     topics = [
         # Kept as often as the brokers keep a topic that says nothing.
         NewTopic(JobConfig.of(config).coordinator_topic, 1, config=compact),
@@ -379,7 +386,7 @@ def _create_topics(servers: str, config: Config, job: str, also: Mapping[str, in
         NewTopic(f"{job}-changelog", 2, config=compact),
         NewTopic(f"{job}-in", 2),
         NewTopic(f"{job}-out", 2),
-        *(NewTopic(f"{job}-{name}", count, config=compact) for name, count in also.items()),
+        *(NewTopic(f"{job}-{name}", count, config=given) for name, count in also.items()),
     ]
     admin = AdminClient({"bootstrap.servers": servers})
     for future in admin.create_topics(topics).values():
@@ -410,12 +417,14 @@ def make_job(
     code: str,
     more: Mapping[str, str],
     also: Mapping[str, int] | None = None,
+    policy: str = "compact",
 ) -> Job:
     """A job of two tasks in one container, from the code of its task and further keys.
 
     In keys and values of these ``<job>`` stands for its name.
 
-    Shapes: ``also`` {compacted topic that is an input by ``more``: its partitions}.
+    Shapes: ``also`` {topic that is an input by ``more``: its partitions}; ``policy`` is by what
+    these are cleaned.
     """
     also = also or {}
     name = f"job{uuid.uuid4().hex[:10]}"
@@ -436,7 +445,7 @@ def make_job(
             **{k.replace("<job>", name): v.replace("<job>", name) for k, v in more.items()},
         }
     )
-    _create_topics(servers, config, name, also)
+    _create_topics(servers, config, name, also, policy)
     (folder / "package").mkdir()
     code = code.replace('"out"', f'"{name}-out"')
     (folder / "package" / "user_job.py").write_text(code, encoding="utf-8")

@@ -16,6 +16,7 @@ def committed(servers: str, topic: str, partitions: int) -> list[Message]:
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": "read_committed",
+            "fetch.wait.max.ms": 10,
         }
     )
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])

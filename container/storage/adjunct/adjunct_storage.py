@@ -28,6 +28,7 @@ from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.storage.adjunct.filled_store import FilledStore, Reached
 from homeport.container.storage.adjunct.read_only_entries import ReadOnlyEntries
 from homeport.container.storage.adjunct.store_facts import StoreFacts
+from homeport.container.storage.adjunct.unbounded_store import UnboundedStore
 from homeport.container.storage.adjunct.versioned_store import VersionedStore
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.directory_lock import Holder, LockWait
@@ -36,6 +37,8 @@ from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 _LOG = logging.getLogger(__name__)
+_KEPT_BYTES = 16 << 20
+"""Of what tasks read, by all adjunct stores of a container together."""
 
 Layers = tuple[tuple[FilledStore, Any], ...]
 """What one micro-batch brings to each store that it brings something to."""
@@ -69,8 +72,10 @@ class AdjunctStorage:
             root = self.logged_root if planned.store.is_kept else self.scratch_root
             directory = StoreDirectory(root / planned.directory, wait, holder)
             config = self.configs[planned.store.name]
-            kind = VersionedStore if planned.store.is_bounded else FilledStore
-            self._opened.append(kind(planned, config, directory, engines))
+            kind = VersionedStore if planned.store.is_bounded else UnboundedStore
+            self._opened.append(
+                kind(planned, config, directory, engines, _KEPT_BYTES // self.count)
+            )
 
     def recover(
         self,
@@ -185,6 +190,10 @@ class OpenStores:
     def reset_partitions(self) -> Collection[SystemStreamPartition]:
         """The partitions whose stores begin with nothing."""
         return [p for item in self.stores.values() if item.was_reset for p in item.partitions]
+
+
+NO_STORES = OpenStores({})
+"""Of a task that does not fill those of the container."""
 
 
 def write(layers: Layers, reached: Reached, begins: Reached) -> None:

@@ -1,15 +1,16 @@
-"""FilledStore: one adjunct store of a container: its directory, its engine, where it stands."""
+"""FilledStore: one adjunct store of a container: its directory, and how it begins and is kept."""
 
 from __future__ import annotations
 
 import contextlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from homeport.config.errors import StoreError, WireError
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.adjunct.extractor import Bytes
-from homeport.container.adjunct.intake import Intake, Layer
+from homeport.container.adjunct.intake import Layer
 from homeport.container.adjunct.meta_text import META_FILE, meta_text, parse_meta
 from homeport.container.adjunct.recovery import (
     NO_STORE,
@@ -20,17 +21,16 @@ from homeport.container.adjunct.recovery import (
 )
 from homeport.container.adjunct.steps import AdjunctAction, AdjunctStep, flush_steps
 from homeport.container.adjunct.store_plan import PlannedStore
-from homeport.container.adjunct.version_text import PARTS_KEY, parse_parts, parts_text
-from homeport.container.adjunct.versions import Part, Parts, Run
+from homeport.container.adjunct.versions import Run
 from homeport.container.engine.in_memory_store import InMemoryStore
-from homeport.container.engine.storage_engine import DamagedStoreError, StorageEngine
+from homeport.container.engine.storage_engine import DamagedStoreError
 from homeport.container.host.disk_space import DiskError
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.storage.adjunct.read_only_entries import ReadOnlyEntries
 from homeport.container.storage.adjunct.store_facts import StoreFacts
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.host_survey import extent_of
-from homeport.container.storage.storage_engines import StorageEngines, persistent_engine
+from homeport.container.storage.storage_engines import StorageEngines
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 Reached = Callable[[AdjunctStep], None]
@@ -38,10 +38,18 @@ Handed = tuple[Run, Bytes, Bytes]
 """What one call of ``take`` hands over."""
 
 
-class FilledStore:
+class RefusedStoreError(StoreError):
+    """What was found cannot go on; ``refusal``: why."""
+
+    def __init__(self, reason: RefusalReason, story: str) -> None:
+        super().__init__(story)
+        self.refusal = Refusal(reason, story)
+
+
+class FilledStore(ABC):
     """``find``, then ``begin``; from then on it is read, handed records, written and flushed.
 
-    Of a data set without versions: one engine in the directory, written while it is read.
+    How many engines are in the directory, and what they hold, each kind of store says.
     """
 
     def __init__(
@@ -50,22 +58,78 @@ class FilledStore:
         config: StoreConfig,
         directory: StoreDirectory,
         engines: StorageEngines,
+        kept_bytes: int,
     ) -> None:
-        """Nothing is open; the directory is locked."""
+        """Nothing is open; the directory is locked. ``kept_bytes``: as of ``ReadOnlyEntries``."""
         self.planned = planned
         self.name = str(planned.directory)
         self._config = config
         self._directory = directory
         self._engines = engines
-        self._engine: StorageEngine | None = None
-        self._parts: Parts = {}
-        self._intake = Intake({})
         self._has_moved = self._has_begun = False
-        self._newest_ms: int | None = None
         self.was_reset = False
         store = planned.store
-        self.entries = ReadOnlyEntries(InMemoryStore(), store.name, str(store.stream))
+        self.entries = ReadOnlyEntries(InMemoryStore(), store.name, str(store.stream), kept_bytes)
         """What tasks see, from ``begin`` on."""
+
+    # -- what each kind of store says
+
+    @abstractmethod
+    def _story_of_files(self) -> str | None:
+        """Why the files that are there are no store; None where they may be one."""
+
+    @abstractmethod
+    def _open_found(self) -> Mapping[SystemStreamPartition, int]:
+        """What was found is open; the positions that it has.
+
+        Raises:
+            DiskError: there is no room for what opening writes, or no right to it.
+            RefusedStoreError, StoreError, WireError: it is no store that can go on.
+        """
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Nothing of what was found is known."""
+
+    @abstractmethod
+    def _start(self, starts: Mapping[SystemStreamPartition, int]) -> None:
+        """The store is open; partitions that it does not know begin at ``starts``."""
+
+    @abstractmethod
+    def take(self, run: Run, keys: Bytes, values: Bytes) -> None:
+        """As ``AdjunctSink``; tasks see it once the layer is written."""
+
+    @abstractmethod
+    def sealed(self) -> Layer | tuple[Handed, ...] | None:
+        """All that it was handed since the last call; None where that is nothing."""
+
+    @abstractmethod
+    def write(
+        self,
+        layer: Any,  # noqa: ANN401 - as ``sealed`` of the same kind of store returns it
+        reached: Reached,
+        begins: Reached,
+    ) -> None:
+        """Tasks see what ``layer`` has, which is in an engine together with its position."""
+
+    @property
+    @abstractmethod
+    def is_whole(self) -> bool:
+        """Whether tasks may read it as it is."""
+
+    @abstractmethod
+    def facts(self) -> StoreFacts:
+        """What a report has of the store."""
+
+    @abstractmethod
+    def _flush_engines(self) -> None:
+        """What was written to the engines is on the disk."""
+
+    @abstractmethod
+    def _close_engines(self) -> None:
+        """No engine is open; what was not flushed may be gone."""
+
+    # -- the start
 
     def find(self) -> FoundStore:
         """What the directory holds; a store that can be opened is open.
@@ -76,46 +140,31 @@ class FilledStore:
         directory = self._directory
         if not (self.planned.store.is_kept and directory.has_content):
             return NO_STORE
-        meta: AdjunctMeta | None = None
         story = directory.read_damage() or self._story_of_files()
-        reason = RefusalReason.DAMAGED_STORE
-        if story is None:
-            try:
-                text = directory.read_text(META_FILE)
-                meta = None if text is None else parse_meta(text)
-            except WireError as error:
-                story, reason = f"{META_FILE} is damaged: {error}", RefusalReason.DAMAGED_META
         if story is not None:
-            return FoundStore(exists=True, fault=Refusal(reason, story))
-        if meta is None:
-            return FoundStore(exists=True)
-        positions, fault = self._open_found()
-        return FoundStore(
-            exists=True,
-            meta=meta,
-            positions=positions,
-            newest_ms=directory.written_ms(META_FILE),
-            fault=fault,
-        )
+            return FoundStore(exists=True, fault=Refusal(RefusalReason.DAMAGED_STORE, story))
+        try:
+            text = directory.read_text(META_FILE)
+            if text is None:
+                return FoundStore(exists=True)
+            meta, newest_ms = parse_meta(text), directory.written_ms(META_FILE)
+        except WireError as error:
+            story = f"{META_FILE} is damaged: {error}"
+            return FoundStore(exists=True, fault=Refusal(RefusalReason.DAMAGED_META, story))
+        positions, fault = self._opened()
+        return FoundStore(True, meta, positions, newest_ms, fault)  # noqa: FBT003 - it exists
 
-    def _story_of_files(self) -> str | None:
-        """Why the files that are there are no store; None where they may be one."""
-        return persistent_engine(self._config.factory).fault(self._directory.path)
-
-    def _open_found(self) -> tuple[Mapping[SystemStreamPartition, int], Refusal | None]:
+    def _opened(self) -> tuple[Mapping[SystemStreamPartition, int], Refusal | None]:
         """The positions that the store has; why it has none."""
         try:
-            self._engine = self._engines.open(self._config, self._directory.path)
-            text = self._engine.get(PARTS_KEY)
-            if text is None:
-                return {}, Refusal(RefusalReason.MISSING_POSITION, "it does not say where it is")
-            self._parts = parse_parts(text.decode("utf-8", "replace"))
+            return self._open_found(), None
         except DiskError:
             raise
+        except RefusedStoreError as error:
+            return {}, error.refusal
         except (StoreError, WireError) as error:
             story = error.story if isinstance(error, DamagedStoreError) else str(error)
             return {}, Refusal(RefusalReason.DAMAGED_STORE, story)
-        return {ssp: part.next for ssp, part in self._parts.items()}, None
 
     def begin(self, recovery: Recovery, meta: AdjunctMeta, now_ms: int) -> None:
         """The store is open and stands where ``recovery`` says; its directory says whose it is.
@@ -126,7 +175,10 @@ class FilledStore:
         """
         self.was_reset = recovery.action is not StoreAction.KEEP
         if self.was_reset:
-            self._throw_away()
+            # What is thrown away may be damaged.
+            with contextlib.suppress(DamagedStoreError):
+                self._close_engines()
+            self._forget()
             self._directory.empty()
         self._start({ssp: position.offset for ssp, position in recovery.starts.items()})
         if self.was_reset and self.planned.store.is_kept:
@@ -137,40 +189,7 @@ class FilledStore:
             self._has_moved = False
         self._has_begun = True
 
-    def _start(self, starts: Mapping[SystemStreamPartition, int]) -> None:
-        """The store is open; partitions that it does not know begin at ``starts``."""
-        if self._engine is None:
-            self._engine = self._engines.open(self._config, self._directory.path)
-        self._parts = {**{ssp: Part(offset) for ssp, offset in starts.items()}, **self._parts}
-        self._intake = Intake(self._parts)
-        self._write({}, self._parts)
-        self.entries.engine = self._engine
-
-    def take(self, run: Run, keys: Bytes, values: Bytes) -> None:
-        """As ``AdjunctSink``; tasks see it once the layer is written."""
-        self._intake.take(run, keys, values)
-        self._newest_ms = max(self._newest_ms or 0, *run.timestamps)
-
-    def sealed(self) -> Layer | tuple[Handed, ...] | None:
-        """All that it was handed since the last call; None where that is nothing."""
-        return self._intake.sealed()
-
-    def write(
-        self,
-        layer: Any,  # noqa: ANN401 - as ``sealed`` of the same kind of store returns it
-        reached: Reached,
-        begins: Reached,
-    ) -> None:
-        """Tasks see what ``layer`` has, which is in the engine together with its position."""
-        step = AdjunctStep(AdjunctAction.WRITE, self.name)
-        begins(step)
-        self._write(layer.entries, layer.parts)
-        reached(step)
-
-    def _write(self, entries: Mapping[bytes, bytes | None], parts: Parts) -> None:
-        position = parts_text(parts).encode()
-        self._opened_engine().write({**entries, PARTS_KEY: position}, None)
-        self._parts, self._has_moved = parts, True
+    # -- its work
 
     def flush(self, now_ms: int, reached: Reached, begins: Reached) -> bool:
         """All that was written is on the disk, and the directory has this time; whether it moved.
@@ -191,11 +210,6 @@ class FilledStore:
             reached(step)
         return has_moved
 
-    def facts(self) -> StoreFacts:
-        """What a report has of the store."""
-        # A record without a time of its own has -1.
-        return StoreFacts.of_parts(self._parts, self._size_bytes(), self._newest_ms or None)
-
     def _size_bytes(self) -> int | None:
         is_on_disk = self._config.is_persistent
         return extent_of(self._directory.path).size_bytes if is_on_disk else None
@@ -205,35 +219,9 @@ class FilledStore:
         """Those that fill it."""
         return self.planned.partitions
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether tasks may read it as it is."""
-        return True
-
-    def _flush_engines(self) -> None:
-        self._opened_engine().flush()
-
-    def _opened_engine(self) -> StorageEngine:
-        if self._engine is None:
-            raise StoreError(f"{self._directory.path}: the store is not open")
-        return self._engine
-
-    def _throw_away(self) -> None:
-        """Nothing of what was found is open or known."""
-        self._parts = {}
-        # What is thrown away may be damaged.
-        with contextlib.suppress(DamagedStoreError):
-            self._close_engines()
-        self._engine = None
-
-    def _close_engines(self) -> None:
-        if self._engine is not None:
-            self._engine.close()
-
     def close(self) -> None:
         """Neither open nor locked; what was not written is gone."""
         try:
             self._close_engines()
         finally:
-            self._engine = None
             self._directory.release()

@@ -102,14 +102,14 @@ def _looked(
     planned: PlannedStore,
     kind: PersistentEngineFactory,
 ) -> AdjunctLook:
-    fault, facts = None, None
+    fault, facts, newest_ms = None, None, 0
     try:
+        newest_ms = 0 if meta is None else files.written_ms(META_FILE)
         found = _of_versions if planned.store.is_bounded else _of_one
         facts = found(files, planned, kind)
     except (StoreError, WireError) as error:
         fault = Refusal(RefusalReason.DAMAGED_STORE, str(error))
     positions: Mapping[SystemStreamPartition, int] = {} if facts is None else facts.positions
-    newest_ms = files.written_ms(META_FILE)
     return AdjunctLook(
         FoundStore(exists=True, meta=meta, positions=positions, newest_ms=newest_ms, fault=fault),
         facts,

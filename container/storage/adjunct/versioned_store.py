@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from homeport.config.errors import StoreError, WireError
+from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.adjunct.extractor import Bytes
 from homeport.container.adjunct.steps import AdjunctAction, AdjunctStep
@@ -31,16 +31,20 @@ from homeport.container.adjunct.versions import (
     Run,
     Taken,
     Verdict,
-    VersionAction,
     Versions,
     removable,
     verdict_plan,
 )
 from homeport.container.engine.in_memory_store import InMemoryStore
-from homeport.container.engine.storage_engine import DamagedStoreError, StorageEngine
-from homeport.container.host.disk_space import DiskError, room_on_disk_of
-from homeport.container.progress.refusal import Refusal, RefusalReason
-from homeport.container.storage.adjunct.filled_store import FilledStore, Handed, Reached
+from homeport.container.engine.storage_engine import StorageEngine
+from homeport.container.host.disk_space import room_on_disk_of
+from homeport.container.progress.refusal import RefusalReason
+from homeport.container.storage.adjunct.filled_store import (
+    FilledStore,
+    Handed,
+    Reached,
+    RefusedStoreError,
+)
 from homeport.container.storage.adjunct.store_facts import StoreFacts
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.directory_files import DirectoryFiles
@@ -50,12 +54,6 @@ from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 _LOG = logging.getLogger(__name__)
 _FOLDER = re.compile(r"v([1-9][0-9]{0,17})")
-_STEPS = {
-    VersionAction.FLUSH: AdjunctAction.FLUSH_VERSION,
-    VersionAction.WRITE_CATALOGUE: AdjunctAction.WRITE_CATALOGUE,
-    VersionAction.SWITCH: AdjunctAction.SWITCH_VERSION,
-    VersionAction.DROP: AdjunctAction.DROP_VERSION,
-}
 
 
 class VersionedStore(FilledStore):
@@ -70,9 +68,10 @@ class VersionedStore(FilledStore):
         config: StoreConfig,
         directory: StoreDirectory,
         engines: StorageEngines,
+        kept_bytes: int,
     ) -> None:
-        """Nothing is open; the directory is locked."""
-        super().__init__(planned, config, directory, engines)
+        """As ``FilledStore``."""
+        super().__init__(planned, config, directory, engines, kept_bytes)
         self._versions = Versions(planned.partitions)
         self._open: dict[int, StorageEngine] = {}
         self._unflushed: set[int] = set()
@@ -113,26 +112,21 @@ class VersionedStore(FilledStore):
                 return f"version {number}: {story}"
         return None
 
-    def _open_found(self) -> tuple[Mapping[SystemStreamPartition, int], Refusal | None]:
-        try:
-            text = self._directory.read_text(CATALOGUE_FILE)
-            if text is None:
-                return {}, Refusal(RefusalReason.MISSING_POSITION, f"{CATALOGUE_FILE} is missing")
-            catalogue = parse_catalogue(text)
-            for number in removable(catalogue, self._found_numbers()):
-                self._remove(number)
-            stores = self._opened_versions(catalogue)
-        except DiskError:
-            raise
-        except (StoreError, WireError) as error:
-            story = error.story if isinstance(error, DamagedStoreError) else str(error)
-            return {}, Refusal(RefusalReason.DAMAGED_STORE, story)
+    def _open_found(self) -> Mapping[SystemStreamPartition, int]:
+        text = self._directory.read_text(CATALOGUE_FILE)
+        if text is None:
+            reason = RefusalReason.MISSING_POSITION
+            raise RefusedStoreError(reason, f"{CATALOGUE_FILE} is missing")
+        catalogue = parse_catalogue(text)
+        for number in removable(catalogue, self._found_numbers()):
+            self._remove(number)
+        stores = self._opened_versions(catalogue)
         self._versions = Versions.found(self.planned.partitions, catalogue, stores)
         known = {*catalogue.floors, *(p for parts in stores.values() for p in parts)}
         if len(known) == 1 < len(self.planned.partitions):
             story = "it was of one partition: its versions were counted, and now have numbers"
-            return {}, Refusal(RefusalReason.FOREIGN, story)
-        return {p: self._versions.cursor(p).next for p in known}, None
+            raise RefusedStoreError(RefusalReason.FOREIGN, story)
+        return {p: self._versions.cursor(p).next for p in known}
 
     def _opened_versions(self, catalogue: Catalogue) -> dict[int, Parts]:
         """{version: its parts} of all that are there, which are open.
@@ -160,9 +154,7 @@ class VersionedStore(FilledStore):
             self.entries.engine = self._engine_of(served)
         self._settle(passed, passed)
 
-    def _throw_away(self) -> None:
-        super()._throw_away()
-        self._open.clear()
+    def _forget(self) -> None:
         self._unflushed.clear()
         self._versions = Versions(self.planned.partitions)
 
@@ -196,20 +188,24 @@ class VersionedStore(FilledStore):
         """No version is whole and neither served nor refused."""
         while (verdict := self._verdict()) is not None:
             decided = self._versions.decided(verdict)
-            for todo in verdict_plan(self._versions, verdict):
-                step = AdjunctStep(_STEPS[todo.action], self.name)
+            for step in verdict_plan(self.name, self._versions, verdict):
                 begins(step)
-                if todo.action is VersionAction.FLUSH:
-                    self._flush(todo.number)
-                elif todo.action is VersionAction.WRITE_CATALOGUE:
-                    self._write_catalogue(decided.catalogue)
-                elif todo.action is VersionAction.SWITCH:
-                    self.entries.engine = self._engine_of(todo.number)
-                else:
-                    self._remove(todo.number)
+                self._carry_out(step, decided.catalogue)
                 reached(step)
             self._versions = decided
             self._say(verdict)
+
+    def _carry_out(self, step: AdjunctStep, catalogue: Catalogue) -> None:
+        """One step of a verdict, after which ``catalogue`` holds."""
+        assert step.version is not None  # noqa: S101 - for the type checker: it is about one
+        if step.action is AdjunctAction.FLUSH_VERSION:
+            self._flush(step.version)
+        elif step.action is AdjunctAction.WRITE_CATALOGUE:
+            self._write_catalogue(catalogue)
+        elif step.action is AdjunctAction.SWITCH_VERSION:
+            self.entries.engine = self._engine_of(step.version)
+        else:
+            self._remove(step.version)
 
     def _verdict(self) -> Verdict | None:
         return self._versions.verdict(self.planned.store.minimum_share_percent)
@@ -290,9 +286,11 @@ class VersionedStore(FilledStore):
         return sorted(int(match[1]) for name in names if (match := _FOLDER.fullmatch(name)))
 
     def _close_engines(self) -> None:
-        for engine in self._open.values():
-            engine.close()
-        self._open.clear()
+        try:
+            for engine in self._open.values():
+                engine.close()
+        finally:
+            self._open.clear()
 
 
 def _dealt(taken: Taken, keys: Bytes, values: Bytes) -> dict[int, dict[bytes, bytes | None]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +13,7 @@ from benchmarks.report import Row
 from benchmarks.store.runs import BATCH, KEYS, batches, engine, long_keys, timed
 from homeport.container.engine.storage_engine import StorageEngine
 from homeport.container.serde.serdes import serde
+from homeport.container.storage.adjunct.read_only_entries import ReadOnlyEntries
 from homeport.container.storage.overlay import Overlay
 from homeport.container.storage.typed_store import TypedStore
 
@@ -20,6 +22,9 @@ _HOT_KEYS = 10_000
 _HOT_RECORDS = 1_000_000
 _DISTINCT_TARGET = 50_000
 _HOT_TARGET = 200_000
+_JOIN_TARGET = 1_000_000
+_JOIN_ROWS = 10_000
+_KEPT_BYTES = 16 << 20
 
 
 class _Store:
@@ -45,6 +50,8 @@ def rows() -> Iterator[Row]:
         yield from _columns(store, keys)
         yield from _numbers(store, keys)
         yield from _read_modify_write(store, keys)
+    with engine("RocksDB") as below:
+        yield from _joins(below)
     with engine("RocksDB") as below:
         yield from _texts(_Store(below, "string", "json"), keys[: KEYS // 5])
 
@@ -126,6 +133,31 @@ def _count(store: _Store, part: Sequence[int]) -> None:
     before = pc.fill_null(store.typed.get_arrow(keys), 0)
     store.typed.put_arrow(keys, pc.add(before, counts.field("counts")))
     store.commit()
+
+
+def _joins(below: StorageEngine) -> Iterator[Row]:
+    """Of an adjunct store, as tasks read it: values of 200 bytes."""
+    names = [b"N%07d" % number for number in long_keys(KEYS // 5)]
+    below.write({name: name * 25 for name in names}, 1)
+    below.flush()
+    kept = ReadOnlyEntries(below, "planes", "kafka.planes", _KEPT_BYTES)
+    typed = TypedStore(kept, serde("string"), serde("string"))
+    numbers = random.Random(4)  # noqa: S311 - for a measurement
+    for what, some, least in (
+        (f"{_HOT_KEYS:,} hot keys", names[:_HOT_KEYS], _JOIN_TARGET),
+        (f"{len(names):,} keys", names, None),
+    ):
+        columns = [
+            pa.array(numbers.choices(some, k=_JOIN_ROWS)).cast(pa.string()) for _ in range(50)
+        ]
+        typed.get_arrow(pa.array(some).cast(pa.string()))
+        said = f"adjunct store: get_arrow of {_JOIN_ROWS:,} rows of {what}"
+        yield timed(said, 50 * _JOIN_ROWS, partial(_get_all, typed, columns), least)
+
+
+def _get_all(typed: TypedStore, columns: Sequence[pa.Array]) -> None:
+    for column in columns:
+        typed.get_arrow(column)
 
 
 def _texts(store: _Store, keys: list[int]) -> Iterator[Row]:

@@ -145,6 +145,10 @@ def _assert_it_is_explained(job: Job, moved: str, host: str, lost: str) -> None:
     assert f"last recovery: elsewhere, {lost} to {host}, launcher-silent at " in stated
     assert f"running on {host} since" in stated
     assert f"Processor {moved} is permitted to start on {host}: epoch 2" in stated
+    screen = job.operator("status").stdout.splitlines()
+    assert screen[1] == "3 of 3 containers are in order"
+    (row,) = (line.split() for line in screen if line.startswith(f"{moved} "))
+    assert row[1:4] == ["active", "running", host]
     nowhere = job.operator("what-if", "--host=nm99")
     assert nowhere.returncode == 1
     refusal, _, known = nowhere.stderr.rstrip().partition("; give one of ")

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
-from standalone_jobs import StandaloneJob, standalone_job
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
+from standalone_jobs import PARTITIONS, StandaloneJob, standalone_job
+from stream_containers import until_led
 from zookeeper_server import ZooKeeperServer
 
 
@@ -177,3 +179,23 @@ def test_a_job_that_ran_under_another_tree_is_refused(job: StandaloneJob) -> Non
         last = (job.folder / f"{arguments[1]}.log").read_text("utf-8").splitlines()[-1]
         assert last.startswith("error: job.id = '1': a job of this name and id has run under")
         assert word in last
+
+
+def test_an_input_that_grows_is_read_while_the_job_runs(local_job: StandaloneJob) -> None:
+    """The leader notices it, and the next version reads the new partitions by the same tasks."""
+    local_job.produce(1)
+    grows = "--config=job.coordinator.monitor-partition-change.frequency.ms=200"
+    process = local_job.run("run-local", "local", grows)
+    local_job.until_counted()
+    admin = AdminClient({"bootstrap.servers": local_job.servers})
+    topic = f"{local_job.name}-in"
+    (grown,) = admin.create_partitions([NewPartitions(topic, 2 * PARTITIONS)]).values()
+    grown.result(60)
+    until_led(admin, TopicPartition(topic, PARTITIONS + 1))
+    producer = Producer({"bootstrap.servers": local_job.servers})
+    producer.produce(topic, b"x", b"new", partition=PARTITIONS + 1)
+    assert producer.flush(60) == 0
+    local_job.sent["new"] = 1
+    local_job.until_counted()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 0, local_job.logs()

@@ -143,13 +143,16 @@ def test_an_own_serde_is_an_object_of_its_class() -> None:
     assert _checked(["stores.s.key.serde", "long"], ["stores.s.msg.serde", "checked_job:Hex"]) == 0
 
 
-def _checked(*serdes: list[str], extractors: Sequence[list[str]] = ()) -> int:
+def _checked(
+    *serdes: list[str], extractors: Sequence[list[str]] = (), manager: str | None = None
+) -> int:
     """The exit code of the check of so many serdes and extractors, each [key, name] of a store."""
     asked = {
         "java-options": "",
         "has-pipeline": False,
         "serdes": [[*serde, ""] for serde in serdes],
         "extractors": list(extractors),
+        "manager": manager,
         "inputs": [],
     }
     with pytest.MonkeyPatch.context() as patched:
@@ -171,6 +174,28 @@ def test_an_extractor_is_made_by_a_factory(capsys: pytest.CaptureFixture[str]) -
         assert _checked(extractors=[[key, name]]) == 1
         line = capsys.readouterr().err
         assert line.startswith(f"error: {key} = '{name}': ")
+        assert words in line
+
+
+def test_managers_are_made_by_a_factory(capsys: pytest.CaptureFixture[str]) -> None:
+    """As extractors are."""
+    module = "tests.unit.container.testing.managing_job"
+    assert _checked(manager=f"{module}:Managers") == 0
+    capsys.readouterr()
+    for name, words in (
+        (
+            f"{module}:Manager",
+            "subclass of AdjunctDataStoreManagerFactory of homeport.container.api",
+        ),
+        (f"{module}:missing", "the module has no 'missing'"),
+        (
+            "homeport.container.api:AdjunctDataStoreManagerFactory",
+            "define get_adjunct_data_store_manager",
+        ),
+    ):
+        assert _checked(manager=name) == 1
+        line = capsys.readouterr().err
+        assert line.startswith(f"error: adstore.manager.factory = '{name}': ")
         assert words in line
 
 
@@ -197,6 +222,7 @@ def test_inputs_of_two_schemas_need_frames_of_their_own(
         "has-pipeline": has_pipeline,
         "serdes": [],
         "extractors": [],
+        "manager": None,
         "inputs": [
             [f"{OF}.{stream}.samza.msg.serde", "kafka", stream, entry.packed()]
             for stream, entry in SCHEMAS.items()

@@ -267,3 +267,10 @@ def test_keys_without_effect_are_reported() -> None:
     )
     config = Config({**_JOB, **more, _HEADER: "version"})
     assert tuple(adjunct_warnings(config, AdjunctsConfig.of(config))) == ()
+    own = {_INPUT: "planes", _EXTRACTOR: "a:B", "adstore.manager.factory": "a:M"}
+    config = Config({**_JOB, **own})
+    adjuncts = AdjunctsConfig.of(config)
+    assert tuple(adjunct_warnings(config, adjuncts)) == (
+        f"{_EXTRACTOR} has no effect: the manager of adstore.manager.factory makes the entries",
+    )
+    assert adjuncts.stores["planes"].made_by == adjuncts.manager == "a:M"

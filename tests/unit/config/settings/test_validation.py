@@ -47,30 +47,6 @@ def test_a_pipeline_needs_some_memory() -> None:
     assert validate(config.merged({"cluster-manager.container.memory.mb": "1280"})) == ()
 
 
-@pytest.mark.parametrize(
-    ("key", "fault"),
-    [
-        ("stores.codes.adstore.version.marker.header", "do not know versions of a data set yet"),
-        ("stores.codes.adstore.version.marker.key", "do not know versions of a data set yet"),
-        ("adstore.manager.factory", "have the built-in manager alone"),
-    ],
-)
-def test_what_adjunct_stores_cannot_do_yet_is_refused(key: str, fault: str) -> None:
-    """In one line, before anything runs."""
-    config = _GOOD.merged(
-        {
-            "task.inputs": "kafka.flights,kafka.names",
-            "stores.codes.factory": "rocksdb",
-            "stores.codes.key.serde": "string",
-            "stores.codes.msg.serde": "string",
-            "stores.codes.adstore.input": "kafka.names",
-        }
-    )
-    validate(config)
-    with pytest.raises(ConfigError, match=rf"^{key} = 'a:B': containers of this version {fault}"):
-        validate(config.merged({key: "a:B"}))
-
-
 def test_the_ams_label_alone_is_refused() -> None:
     """YARN would give it to the containers; both are labels of YARN."""
     am, containers = "yarn.am.container.label", "yarn.container.label"

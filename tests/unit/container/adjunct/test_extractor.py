@@ -14,6 +14,7 @@ from homeport.container.adjunct.extractor import (
     ExtractorFailedError,
     OwnKeyAndValue,
     Serdes,
+    encoded,
 )
 from homeport.container.api import IncomingMessage, KeyValueExtractor
 from homeport.container.serde.avro_serde import avro_serde
@@ -48,7 +49,6 @@ def test_other_serdes_of_the_store_are_kept_to() -> None:
     """What the stream's read is what the store's write."""
     own = OwnKeyAndValue("planes", Serdes(_STRING, _JSON), Serdes(_STRING, _LONG))
     assert own.of(_ROWS) == ([b"a", b"b", None], [bytes(7) + b"\1", None, bytes(7) + b"\3"])
-    assert own.of_message(message("a", 1)) == (b"a", bytes(7) + b"\1")
 
 
 def test_what_a_serde_cannot_carry_is_one_line() -> None:
@@ -57,13 +57,13 @@ def test_what_a_serde_cannot_carry_is_one_line() -> None:
     with pytest.raises(ExtractorFailedError, match=r"^store planes: its key and value: TypeError"):
         own.of(table([(b"a", b'"x"')]))
     with pytest.raises(ExtractorFailedError, match=r"'long' carries int, not str"):
-        own.of_message(message("a", "x"))
+        encoded("planes", Serdes(_STRING, _LONG), "a", "x")
     with pytest.raises(WireError):
         own.of(table([(b"a", b"{")]))
-    bare = OwnKeyAndValue("planes", Serdes(None, None), Serdes(None, None))
-    assert bare.of_message(message(b"a", None)) == (b"a", None)
+    bare = Serdes(None, None)
+    assert encoded("planes", bare, b"a", None) == (b"a", None)
     with pytest.raises(ExtractorFailedError, match="without a serde it must be bytes, not int"):
-        bare.of_message(message(b"a", 1))
+        encoded("planes", bare, b"a", 1)
 
 
 class _Model(KeyValueExtractor):

@@ -6,17 +6,15 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
-import pytest
 
 from homeport.config.settings.adjunct_section import VersionMarkers
 from homeport.container.adjunct.extractor import Bytes, OwnKeyAndValue, Serdes
 from homeport.container.adjunct.manager import BuiltInManager, TableManager
-from homeport.container.adjunct.markers import marker_of, markers_in
+from homeport.container.adjunct.markers import markers_in
 from homeport.container.adjunct.versions import Marker, MarkerKind, Run
-from homeport.container.api import IncomingMessage
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 from tests.unit.container.adjunct.adjuncts import PLANES, adjunct
-from tests.unit.container.adjunct.tables import message, table
+from tests.unit.container.adjunct.tables import table
 
 _AIRLINES = adjunct("airlines", is_broadcast=True)
 _BARE = Serdes(None, None)
@@ -40,13 +38,12 @@ class _Sink:
 @dataclass
 class _Storage:
     sinks: dict[str, _Sink]
-    reset: frozenset[SystemStreamPartition] = frozenset()
 
     def adjunct(self, store: str) -> _Sink | None:
         return self.sinks.get(store)
 
     def reset_partitions(self) -> Collection[SystemStreamPartition]:
-        return self.reset
+        return ()
 
 
 class _Parts:
@@ -57,10 +54,9 @@ class _Parts:
         stores = {"airlines": _AIRLINES, "planes": replace(PLANES, markers=markers)}
         self.manager: TableManager = BuiltInManager(
             stores,
+            [_Storage({"airlines": self.airlines})] * is_writer
+            + [_Storage({"planes": self.planes})],
             {name: OwnKeyAndValue(name, _BARE, _BARE) for name in stores},
-            _Storage({"airlines": self.airlines}, frozenset({_place("airlines", 0)})),
-            _Storage({"planes": self.planes}, frozenset({_place("planes", 3)})),
-            writes_container_stores=is_writer,
         )
 
 
@@ -92,8 +88,6 @@ def test_what_another_task_stores_is_for_no_task() -> None:
     assert parts.manager.process_table(_ROWS).equals(_FLIGHTS)
     assert parts.airlines.taken == []
     assert len(parts.planes.taken) == 2
-    assert parts.manager.process(message(b"UA", b"x", stream="airlines"))
-    assert parts.airlines.taken == []
 
 
 def test_a_batch_without_adjunct_records_is_left_as_it_is() -> None:
@@ -104,19 +98,17 @@ def test_a_batch_without_adjunct_records_is_left_as_it_is() -> None:
     assert parts.planes.taken == []
 
 
-def test_one_record_at_a_time_says_whether_it_was_stored() -> None:
-    """The document's ``process``."""
+def test_partitions_that_alternate_are_taken_one_after_the_other() -> None:
+    """Each in the order of its offsets."""
     parts = _Parts()
-    assert not parts.manager.process(message(b"f", b"1", stream="flights"))
-    assert parts.manager.process(message(b"N1", b"x", partition=3, offset=8, timestamp=9))
-    assert parts.planes.taken == [(Run(_place("planes", 3), [8], [9]), [b"N1"], [b"x"])]
-
-
-def test_the_partitions_whose_stores_begin_empty_are_named() -> None:
-    """Of the task and of the container: their offsets are not continued."""
-    manager = _Parts().manager
-    assert isinstance(manager, BuiltInManager)
-    assert manager.partitions_to_reset == {_place("airlines", 0), _place("planes", 3)}
+    ones = [table([(b"k%d" % n, b"x")], "planes", (3, 0)[n % 2], first=n) for n in range(4)]
+    parts.manager.process_table(pa.concat_tables(ones))
+    assert [
+        (run.partition.partition, run.offsets, keys) for run, keys, _ in parts.planes.taken
+    ] == [
+        (0, [1, 3], [b"k1", b"k3"]),
+        (3, [0, 2], [b"k0", b"k2"]),
+    ]
 
 
 _BY_HEADER, _BY_KEY = VersionMarkers(header="version"), VersionMarkers(key="#")
@@ -129,10 +121,6 @@ def test_markers_reach_the_store_beside_its_entries() -> None:
     ((run, keys, values),) = parts.planes.taken
     assert run.markers == {1: _END, 3: None}
     assert (keys, values) == ([b"a", None, b"b", None], [b"1", None, b"2", None])
-    parts = _Parts(markers=_BY_KEY)
-    assert parts.manager.process(message(b"#", b"end"))
-    ((run, keys, values),) = parts.planes.taken
-    assert (run.markers, keys, values) == ({0: _END}, [None], [None])
 
 
 def test_a_header_marks_a_record_whatever_its_key() -> None:
@@ -153,23 +141,3 @@ def test_a_null_key_is_no_marker() -> None:
     rows = table([(None, b"end"), (b"#", b"end"), (b"a", b"end")])
     assert markers_in(rows, _BY_KEY) == {1: _END}
     assert markers_in(rows, None) == {}
-
-
-@pytest.mark.parametrize(
-    ("one", "known_by", "found"),
-    [
-        (message("#", "end"), _BY_KEY, {0: _END}),
-        (message(b"#", b"begin 7"), _BY_KEY, {0: _BEGIN}),
-        (message("#", {"a": 1}), _BY_KEY, {0: None}),
-        (message(1, "end"), _BY_KEY, {}),
-        (message("a", "x", headers={"version": b"end"}), _BY_HEADER, {0: _END}),
-        (message("a", "x", headers={"version": b"?"}), _BY_HEADER, {0: None}),
-        (message("a", "end"), _BY_HEADER, {}),
-        (message("#", "end"), None, {}),
-    ],
-)
-def test_one_record_is_a_marker_as_a_row_is(
-    one: IncomingMessage, known_by: VersionMarkers | None, found: dict[int, Marker | None]
-) -> None:
-    """Keys and values may be text, where the stream has serdes."""
-    assert marker_of(one, known_by) == found

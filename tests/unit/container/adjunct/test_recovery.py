@@ -48,17 +48,17 @@ def _not_asked(_ssp: SystemStreamPartition) -> InputPosition:
 
 
 _PERSISTENT = (
-    ("marked, no store", _MARKED, NO_STORE, StoreAction.CREATE, True, _OLDEST),
-    ("marked, not valid", _MARKED, _OLD, StoreAction.RECREATE, True, _OLDEST),
-    ("marked, valid", _MARKED, _VALID, StoreAction.KEEP, False, _OWN),
-    ("not marked, no store", PLANES, NO_STORE, StoreAction.CREATE, False, _LAST),
-    ("not marked, not valid", PLANES, _OLD, StoreAction.RECREATE, False, _LAST),
-    ("not marked, valid", PLANES, _VALID, StoreAction.KEEP, False, _OWN),
+    ("marked, no store", _MARKED, NO_STORE, StoreAction.CREATE, _OLDEST),
+    ("marked, not valid", _MARKED, _OLD, StoreAction.RECREATE, _OLDEST),
+    ("marked, valid", _MARKED, _VALID, StoreAction.KEEP, _OWN),
+    ("not marked, no store", PLANES, NO_STORE, StoreAction.CREATE, _LAST),
+    ("not marked, not valid", PLANES, _OLD, StoreAction.RECREATE, _LAST),
+    ("not marked, valid", PLANES, _VALID, StoreAction.KEEP, _OWN),
 )
 
 
 @pytest.mark.parametrize(
-    ("store", "found", "action", "forces", "starts"),
+    ("store", "found", "action", "starts"),
     [cell[1:] for cell in _PERSISTENT],
     ids=[cell[0] for cell in _PERSISTENT],
 )
@@ -66,28 +66,24 @@ def test_the_table_of_persistent_stores(
     store: AdjunctStore,
     found: FoundStore,
     action: StoreAction,
-    forces: bool,  # noqa: FBT001 - a column of the table
     starts: dict[SystemStreamPartition, InputPosition],
 ) -> None:
     """Its six cells: what becomes of the store, and where its stream is read."""
     done = _recovered(store, found)
-    assert (done.action, done.forces_bootstrap, done.starts) == (action, forces, starts)
+    assert (done.action, done.starts) == (action, starts)
     assert (done.refusal is None) == (action is not StoreAction.RECREATE)
 
 
 @pytest.mark.parametrize("found", [NO_STORE, _OLD, _VALID])
-@pytest.mark.parametrize(
-    ("store", "forces", "starts"), [(_MARKED, True, _OLDEST), (PLANES, False, _LAST)]
-)
+@pytest.mark.parametrize(("store", "starts"), [(_MARKED, _OLDEST), (PLANES, _LAST)])
 def test_the_table_of_stores_that_do_not_persist(
     store: AdjunctStore,
     found: FoundStore,
-    forces: bool,  # noqa: FBT001 - a column of the table
     starts: dict[SystemStreamPartition, InputPosition],
 ) -> None:
     """Bootstrap is always forced where the stream is marked, else the last offset counts."""
     done = _recovered(replace(store, is_kept=False), found)
-    assert done == Recovery(StoreAction.CREATE, forces, starts)
+    assert done == Recovery(StoreAction.CREATE, starts)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +186,7 @@ def test_one_offset_that_is_gone_is_no_loss() -> None:
 def test_where_the_stream_is_another_all_of_it_is_read(found: FoundStore) -> None:
     """Recreated, truncated, deleted past the store: no checkpoint means anything there."""
     done = recover(PLANES, found, _STREAM, _NOW_MS, _not_asked)
-    assert (done.starts, done.forces_bootstrap) == (_OLDEST, False)
+    assert done.starts == _OLDEST
 
 
 def test_without_a_validity_time_age_says_nothing() -> None:
@@ -206,7 +202,7 @@ def test_a_partition_that_is_new_to_a_store_begins_as_without_one(
 ) -> None:
     """The rest of the store continues."""
     done = _recovered(store, replace(_VALID, positions={_P0: 90}))
-    assert (done.action, done.forces_bootstrap) == (StoreAction.KEEP, False)
+    assert done.action is StoreAction.KEEP
     assert done.starts == {_P0: _OWN[_P0], _P1: start}
 
 
@@ -214,6 +210,7 @@ def test_an_extractor_is_part_of_what_a_store_is() -> None:
     """With another one its entries would be others."""
     store = replace(PLANES, extractor="a:B")
     assert expected_meta(store, "id").extractor == "a:B"
+    assert expected_meta(replace(store, manager="a:M"), "id").extractor == "a:M"
     done = _recovered(store, _VALID)
     assert done.refusal is not None
     assert "filled by the default extractor, and a:B is configured" in done.refusal.story

@@ -68,19 +68,6 @@ def test_every_task_sees_its_own_part_and_the_shared_whole() -> None:
     assert first["planes"] is not last["planes"]
 
 
-def test_each_record_has_one_store_or_is_for_tasks() -> None:
-    """A record that comes by the name of every task is stored once."""
-    plan = _plan(0, 3)
-    first, last = TaskName("Partition 0"), TaskName("Partition 3")
-    found = plan.filled_by(last, _planes(3))
-    assert found is not None
-    assert found.readers == (last,)
-    assert plan.filled_by(first, _planes(3)) is None
-    assert plan.filled_by(first, _SHARED[1]) is plan.read_by(last)["airlines"]
-    assert plan.filled_by(last, _SHARED[1]) is None
-    assert plan.filled_by(first, SystemStreamPartition("kafka", "flights", 0)) is None
-
-
 def test_one_task_writes_the_stores_of_the_container() -> None:
     """The factory of the manager is given that."""
     plan = _plan(0, 3)

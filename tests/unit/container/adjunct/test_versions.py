@@ -308,27 +308,33 @@ def test_a_version_that_lasts_is_reported() -> None:
 
 
 def _steps(versions: Versions, verdict: Verdict) -> Sequence[str]:
-    return [str(step) for step in verdict_plan(versions, verdict)]
+    plan = verdict_plan("airlines", versions, verdict)
+    assert all(str(step) == f"{step.action} airlines" for step in plan)
+    return [f"{step.action} v{step.version}" for step in plan]
 
 
 def test_a_version_is_flushed_named_shown_and_then_the_old_one_goes() -> None:
     """In this order: each crash in between finds one or the other, and whole."""
     versions = _read(ONE, (_P, 0, ". end . end")).versions
-    assert _steps(versions, Verdict(1, 1)) == ["flush v1", "write-CATALOGUE v1", "switch v1"]
+    assert _steps(versions, Verdict(1, 1)) == [
+        "flush-version v1",
+        "write-catalogue v1",
+        "switch-version v1",
+    ]
     versions = versions.decided(Verdict(1, 1))
     assert _steps(versions, Verdict(2, 1)) == [
-        "flush v2",
-        "write-CATALOGUE v2",
-        "switch v2",
-        "drop v1",
+        "flush-version v2",
+        "write-catalogue v2",
+        "switch-version v2",
+        "drop-version v1",
     ]
     assert _steps(versions, Verdict(2, 1, VersionFault.SHRUNKEN)) == [
-        "write-CATALOGUE v2",
-        "drop v2",
+        "write-catalogue v2",
+        "drop-version v2",
     ]
 
 
 def test_versions_that_never_ended_go_with_the_one_that_is_served() -> None:
     """They are older than it."""
     versions = _read(TWO, (_P, 0, "begin:1 begin:2 end:2"), (_Q, 0, "begin:2 end:2")).versions
-    assert _steps(versions, Verdict(2, 0))[2:] == ["switch v2", "drop v1"]
+    assert _steps(versions, Verdict(2, 0))[2:] == ["switch-version v2", "drop-version v1"]

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
+from homeport.container.adjunct.steps import AdjunctAction, AdjunctStep
 from homeport.container.adjunct.version_text import (
     catalogue_text,
     parse_catalogue,
@@ -29,9 +30,7 @@ from homeport.container.adjunct.versions import (
     Parts,
     Run,
     Verdict,
-    VersionAction,
     Versions,
-    VersionStep,
     removable,
     verdict_plan,
 )
@@ -65,7 +64,7 @@ class World:
     catalogue: str
     live: Images
     memory: Versions | None
-    plan: tuple[VersionStep, ...]
+    plan: tuple[AdjunctStep, ...]
     verdict: Verdict | None
     shown: int | None
     newest: int | None
@@ -148,7 +147,7 @@ class Search:
         else:
             verdict = world.memory.verdict(_SHARE)
             if verdict is not None:
-                plan = verdict_plan(world.memory, verdict)
+                plan = verdict_plan("airlines", world.memory, verdict)
                 yield replace(world, plan=plan, verdict=verdict)
             else:
                 yield from self._read(world, world.memory)
@@ -216,12 +215,13 @@ class Search:
         step, rest = world.plan[0], world.plan[1:]
         assert world.verdict is not None
         decided = memory.decided(world.verdict)
-        if step.action is VersionAction.FLUSH:
-            world = _flushed(world, step.number)
-        elif step.action is VersionAction.WRITE_CATALOGUE:
+        assert step.version is not None
+        if step.action is AdjunctAction.FLUSH_VERSION:
+            world = _flushed(world, step.version)
+        elif step.action is AdjunctAction.WRITE_CATALOGUE:
             world = replace(world, catalogue=catalogue_text(decided.catalogue))
-        elif step.action is VersionAction.SWITCH:
-            world = replace(world, shown=step.number, newest=step.number)
+        elif step.action is AdjunctAction.SWITCH_VERSION:
+            world = replace(world, shown=step.version, newest=step.version)
         else:
             world = replace(world, live=_without(world.live, step), disk=_without(world.disk, step))
         if rest:
@@ -234,8 +234,8 @@ def _flushed(world: World, number: int) -> World:
     return replace(world, disk=tuple(sorted(disk.items())))
 
 
-def _without(images: Images, step: VersionStep) -> Images:
-    return tuple(item for item in images if item[0] != step.number)
+def _without(images: Images, step: AdjunctStep) -> Images:
+    return tuple(item for item in images if item[0] != step.version)
 
 
 def _keys(text: str) -> frozenset[str]:
@@ -263,15 +263,17 @@ def test_two_partitions_survive_every_crash(second: str, good: dict[int, frozens
     assert Search(log, good, crashes=1).run() > 1000
 
 
-@pytest.mark.parametrize("action", [VersionAction.FLUSH, VersionAction.WRITE_CATALOGUE])
+@pytest.mark.parametrize("action", [AdjunctAction.FLUSH_VERSION, AdjunctAction.WRITE_CATALOGUE])
 def test_the_search_finds_a_step_that_is_left_out(
-    action: VersionAction, monkeypatch: pytest.MonkeyPatch
+    action: AdjunctAction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the flush or the catalogue a crash shows less than a version, or an older one."""
     plan_of = verdict_plan
 
-    def without(versions: Versions, verdict: Verdict) -> tuple[VersionStep, ...]:
-        return tuple(step for step in plan_of(versions, verdict) if step.action is not action)
+    def without(store: str, versions: Versions, verdict: Verdict) -> tuple[AdjunctStep, ...]:
+        return tuple(
+            step for step in plan_of(store, versions, verdict) if step.action is not action
+        )
 
     monkeypatch.setitem(globals(), "verdict_plan", without)
     log = _log("a b end c d end e")

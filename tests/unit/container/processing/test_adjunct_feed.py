@@ -69,10 +69,8 @@ class _Case:
         bare = Serdes(None, None)
         manager = BuiltInManager(
             {"planes": _PLANES},
+            [self.storage.of_task(_TASK)],
             {"planes": OwnKeyAndValue("planes", bare, bare, refused.met)},
-            self.storage.of_container(),
-            self.storage.of_task(_TASK),
-            writes_container_stores=False,
         )
         bad = BadRecords(self.outputs, "kafka.dead", drop=True)
         self.feed = AdjunctFeed(self.storage, {_TASK: manager}, refused, bad)

@@ -134,6 +134,12 @@ def test_two_places_that_read_one_source_add_up() -> None:
     assert read(plan, LEAF, Leaf(7, (10, 11, 12))) == {"task": None, "value": frozenset({"b"})}
 
 
+def test_rows_of_the_pipelines_own_are_no_source() -> None:
+    """As names to join with: their columns are not looked for."""
+    plan = step("Join", project(leaf(), column(OFFSET)), leaf(20))
+    assert read(plan) == {"offset": None}
+
+
 def test_each_source_has_its_own() -> None:
     """Also one that nothing is read of: its rows are counted by one column."""
     plan = step("Union", project(leaf(), column(OFFSET)), project(leaf(10), over("Literal")))
@@ -157,6 +163,7 @@ def test_each_source_has_its_own() -> None:
         project([], column(TASK)),
         [{"class": CATALYST + "plans.logical.Project", "num-children": 0}],
         project(leaf(), [{"class": CATALYST + "expressions.AttributeReference"}]),
+        project(leaf(), [{**column(TASK)[0], "exprId": {"id": "0"}}]),
     ],
 )
 def test_a_plan_of_another_form_says_nothing(plan: list[Node]) -> None:

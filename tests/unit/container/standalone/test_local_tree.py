@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -181,3 +182,20 @@ def test_a_plan_that_was_not_saved_whole_changes_nothing(tmp_path: Path) -> None
     again = driven(tmp_path)
     assert again.started[0].generation == 2
     again.tree.close()
+
+
+def test_a_folder_whose_files_cannot_be_locked_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on some network drives: not for another process's sake, and in one line."""
+
+    def flock(_fd: int, _operation: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("homeport.container.standalone.local_tree.fcntl.flock", flock)
+    with pytest.raises(ConfigError) as caught:
+        LocalTree(tmp_path).acquire()
+    assert str(caught.value) == (
+        f"--work-dir = {str(tmp_path)!r}: its file lock must be one that can be locked "
+        "(No locks available); name a folder on a local disk"
+    )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError
+from homeport.config.errors import CannotListenError, ConfigError
 from homeport.container.standalone.child_work import child_environment
 from homeport.container.standalone.stream_processor import ProcessorPhase, StreamProcessor
 
@@ -29,6 +30,8 @@ def test_a_processor_has_an_id_a_place_and_a_folder(tmp_path: Path) -> None:
     assert named.work_dir == tmp_path / "processor-a%2Fb"
     assert named.phase is ProcessorPhase.NEW
     assert not named.join(0)
+    tls = Config({**config, "cluster-manager.jobcoordinator.tls.enabled": "true"})
+    assert "processors serve http" in StreamProcessor(tls, "p", tmp_path).warnings[-1]
     assert StreamProcessor(Config({**config, "processor.id": "p"})).processor_id == "p"
     made = {StreamProcessor(config, None, tmp_path).processor_id for _ in range(2)}
     assert len(made) == 2
@@ -63,3 +66,21 @@ def test_a_child_finds_the_code_of_the_job_and_of_its_program(tmp_path: Path) ->
     assert paths[0] == str(tmp_path)
     assert str(Path.cwd()) in paths
     assert "" not in child_environment(None)["PYTHONPATH"].split(":")
+
+
+def test_a_port_that_is_taken_ends_the_start_and_nothing_runs(tmp_path: Path) -> None:
+    """In one line that names the key; a folder that was taken is free again."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        config = Config(
+            {
+                **KEYS,
+                "cluster-manager.jobcoordinator.url.host": "127.0.0.1",
+                "cluster-manager.jobcoordinator.url.port": str(port),
+            }
+        )
+        for _ in range(2):
+            processor = StreamProcessor(config, "p", tmp_path, is_local=True)
+            with pytest.raises(CannotListenError, match=r"jobcoordinator\.url\.port=0 takes any"):
+                processor.start()
+            assert processor.phase is ProcessorPhase.NEW

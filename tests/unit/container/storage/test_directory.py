@@ -101,3 +101,14 @@ def test_the_map_counts_before_other_offset_files(tmp_path: Path) -> None:
     directory.write_offset_v2(CHANGELOG, 0, 200000002)
     assert _offset(directory) == 200000002
     directory.release()
+
+
+def test_the_time_of_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    """Not a time long ago."""
+    directory = StoreDirectory(tmp_path)
+    directory.write_text("ADJUNCT-META", "{}")
+    directory.set_written("ADJUNCT-META", 17_000)
+    assert directory.written_ms("ADJUNCT-META") == 17_000
+    with pytest.raises(WireError, match="it cannot be read: No such file"):
+        directory.written_ms("CATALOGUE")
+    directory.release()

@@ -98,6 +98,17 @@ def test_reserved_keys_are_refused_in_every_form() -> None:
     assert list(store.all()) == []
 
 
+def test_a_column_may_ask_for_a_key_many_times() -> None:
+    """Each place has its value; numbers that are equal and have other bytes are other keys."""
+    store = _store("double", "long")
+    store.put_arrow(pa.array([0.0, -0.0, 1.5]), pa.array([1, 2, 3]))
+    keys = pa.chunked_array([[1.5, -0.0, 7.0], [0.0, 1.5, 7.0, -0.0]])
+    assert store.get_arrow(keys).to_pylist() == [3, 2, None, 1, 3, None, 2]
+    assert store.get_arrow(pa.array([], pa.float64())).to_pylist() == []
+    with pytest.raises(ValueError, match="may not be null"):
+        store.get_arrow(pa.array([1.5, None]))
+
+
 def test_a_serde_without_arrow_type_says_so() -> None:
     """The type of a JSON text is unknown."""
     with pytest.raises(TypeError, match="'json' has no Arrow type: use get_all"):

@@ -255,8 +255,6 @@ def test_a_record_that_cannot_be_stored_is_refused_in_one_line(
 @pytest.mark.parametrize(
     ("key", "value", "rule"),
     [
-        ("stores.planes.adstore.version.marker.header", "mark", "do not know versions"),
-        ("adstore.manager.factory", "my:Factory", "have the built-in manager alone"),
         ("stores.planes.rocksdb.ttl.ms", "1000", "live until their stream deletes them"),
         ("stores.planes.changelog", "kafka.planes-log", "its stream is all the log"),
     ],

@@ -1,8 +1,4 @@
-"""Bounded data sets under the TestRunner: versions that are built beside the one that is served.
-
-A configuration with versions is refused until a container has run it on a real broker; here the
-refusal is taken away.
-"""
+"""Bounded data sets under the TestRunner: versions that are built beside the one that is served."""
 
 from __future__ import annotations
 
@@ -14,19 +10,12 @@ from typing import Any
 
 import pytest
 
-from homeport.config.settings import validation
 from homeport.container.progress.offset_file import encode
 from homeport.container.testing import TestRunner
 from tests.unit.container.testing.joining_job import PARTITIONS, Join, config
 
 _TASK = "Partition 0"
 _SHARE = "stores.airlines.adstore.version.minimum.share.percent"
-
-
-@pytest.fixture(autouse=True)
-def versions_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing refuses them."""
-    monkeypatch.setattr(validation, "_refuse_what_does_not_fill_stores", lambda *_: None)
 
 
 def _runner(
@@ -170,10 +159,8 @@ def test_a_restart_goes_on_with_the_version_that_was_served_and_with_the_one_in_
 
 
 def _crashes() -> Iterator[Any]:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(validation, "_refuse_what_does_not_fill_stores", lambda *_: None)
-        with _runner() as runner:
-            steps = [step for step in runner.commit_steps if "airlines" in step]
+    with _runner() as runner:
+        steps = [step for step in runner.commit_steps if "airlines" in step]
     for step in steps:
         is_quick = step.startswith("drop-version")
         yield pytest.param(step, True, marks=() if is_quick else pytest.mark.long)

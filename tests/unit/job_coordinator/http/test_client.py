@@ -44,19 +44,19 @@ def _answer(listening: socket.socket, data: bytes) -> threading.Thread:
 def test_an_am_that_does_not_answer_is_unavailable(stranger: socket.socket) -> None:
     """A frozen AM costs the time-out and no more."""
     url = f"http://127.0.0.1:{stranger.getsockname()[1]}/"
-    with pytest.raises(UnavailableError, match="no answer from the AM: timed out"):
+    with pytest.raises(UnavailableError, match="no answer: timed out"):
         CoordinatorClient(url, TOKEN, timeout_s=0.05).status()
 
 
 @pytest.mark.parametrize(
     ("answer", "error", "text"),
     [
-        (b"", UnavailableError, "no answer from the AM"),
-        (b"SSH-2.0-OpenSSH\r\n", UnavailableError, "no answer from the AM"),
+        (b"", UnavailableError, "no answer"),
+        (b"SSH-2.0-OpenSSH\r\n", UnavailableError, "no answer"),
         (
             b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{",
             UnavailableError,
-            "no answer from the AM",
+            "no answer",
         ),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>", WireError, "is not JSON"),
         (b"HTTP/1.1 404 No\r\nContent-Length: 6\r\n\r\n<html>", WireError, "404"),

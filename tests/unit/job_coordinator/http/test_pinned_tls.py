@@ -83,10 +83,10 @@ def test_the_wrong_scheme_ends_in_one_line(
 ) -> None:
     """Http to a server with TLS, and https to one without."""
     with caplog.at_level(logging.INFO):
-        with pytest.raises(UnavailableError, match="no answer from the AM"):
+        with pytest.raises(UnavailableError, match="no answer"):
             CoordinatorClient(f"http://127.0.0.1:{port}/", TOKEN).status()
         plain = f"https://127.0.0.1:{served.port}/"
-        with pytest.raises(UnavailableError, match="no answer from the AM"):
+        with pytest.raises(UnavailableError, match="no answer"):
             CoordinatorClient(plain, TOKEN, certificate=_trusted(folder)).status()
     assert "Traceback" not in caplog.text
 

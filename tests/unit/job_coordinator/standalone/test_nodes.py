@@ -124,6 +124,10 @@ def test_registrations_are_read_back() -> None:
     registration = Registration(3, Q, Host("rack 1/host-a"))
     data = nodes.encode_registration(registration)
     assert nodes.decode_registration("processor.0000000003", data) == registration
+    assert nodes.decode_url("processor.0000000003", data) == ""
+    data = nodes.encode_registration(registration, "http://h:1/")
+    assert nodes.decode_registration("processor.0000000003", data) == registration
+    assert nodes.decode_url("processor.0000000003", data) == "http://h:1/"
     with pytest.raises(WireError, match=r"processors/lock-3 is none of a processor"):
         nodes.decode_registration("lock-3", data)
 

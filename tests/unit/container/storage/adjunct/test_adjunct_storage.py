@@ -358,6 +358,17 @@ def test_each_flush_says_that_the_store_is_alive(host: _Host) -> None:
     storage.close()
 
 
+def test_a_start_that_changes_nothing_writes_nothing(host: _Host) -> None:
+    """Only the time of what is found is a later one, at the next flush."""
+    storage = host.start()
+    _fill(storage, 7)
+    assert storage.flush(_passed, _passed) == 1
+    storage.close()
+    storage = host.start()
+    assert storage.flush(_passed, _passed) == 0
+    storage.close()
+
+
 def test_tasks_share_what_is_the_containers(host: _Host) -> None:
     """One directory, one writer, all readers; a name that no store has is refused."""
     storage = host.start()

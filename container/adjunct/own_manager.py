@@ -1,0 +1,185 @@
+"""OwnManager: records of adjunct streams pass a manager of the job's own, which fills the stores.
+
+PURE but for the manager. Source: ADJUNCT, "Key classes": ``process`` is called before a record is
+passed to a task, and says whether the record is for a store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import pyarrow as pa
+
+from homeport.config.errors import HomeportError, in_one_line
+from homeport.config.settings.adjunct_section import AdjunctStore
+from homeport.container.adjunct.extractor import (
+    ExtractorFailedError,
+    MessagesOf,
+    Serdes,
+    encoded,
+    has_reserved,
+)
+from homeport.container.adjunct.manager import (
+    BaseStorageManager,
+    Filling,
+    TableManager,
+    without,
+)
+from homeport.container.adjunct.markers import markers_in
+from homeport.container.adjunct.versions import Marker, Run
+from homeport.container.api import AdjunctDataStoreManager, IncomingMessage, Partition
+from homeport.container.progress.checkpoint import NOTHING
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import SystemStreamPartition
+
+Pair = tuple[bytes | None, bytes | None]
+_NOTHING: tuple[Pair, ...] = ((None, None),)
+"""Of a record that brings no entry: the store's position moves past it."""
+
+
+class ManagerFailedError(HomeportError):
+    """The manager of a job failed, or did with a record what it may not."""
+
+
+class ManagedStore:
+    """Implements ``AdjunctEntries``: one store, as the manager of one task sees it.
+
+    Args:
+        store: its configuration.
+        kept: its serdes.
+    """
+
+    def __init__(self, store: AdjunctStore, kept: Serdes) -> None:
+        self._store = store
+        self._kept = kept
+        self._pairs: list[Pair] = []
+        self._is_of_message = False
+
+    def put(self, key: object, value: object) -> None:
+        """As ``AdjunctEntries``."""
+        name = self._store.name
+        if not self._is_of_message:
+            raise ManagerFailedError(
+                f"store {name}: records of {self._store.stream} alone fill it, while they are "
+                "processed"
+            )
+        if key is None:
+            raise ManagerFailedError(f"store {name}: a key may not be None")
+        pair = encoded(name, self._kept, key, value)
+        if has_reserved([pair[0]]):
+            raise ExtractorFailedError(f"store {name}: the key is a reserved one")
+        self._pairs.append(pair)
+
+    def begin(self) -> None:
+        """A record of the store's stream is processed from now on."""
+        self._pairs, self._is_of_message = [], True
+
+    def end(self) -> tuple[Pair, ...]:
+        """The entries that it has brought; nothing more may be put."""
+        self._is_of_message = False
+        return tuple(self._pairs)
+
+
+class ManagedStorage:
+    """Implements the ``BaseStorageManager`` of ``homeport.container.api`` over that of the product.
+
+    Args:
+        storage: the stores of one task, or of the container.
+        stores: how the manager sees all stores of the job.
+    """
+
+    def __init__(self, storage: BaseStorageManager, stores: Mapping[str, ManagedStore]) -> None:
+        self._storage = storage
+        self._stores = {
+            name: store for name, store in stores.items() if storage.adjunct(name) is not None
+        }
+
+    def adjunct(self, store: str) -> ManagedStore | None:
+        """The store of that name; None: it is not of this storage."""
+        return self._stores.get(store)
+
+    def reset_partitions(self) -> Collection[Partition]:
+        """The partitions whose stores were not found, or not valid, at the start."""
+        return [(p.system, p.stream, p.partition) for p in self._storage.reset_partitions()]
+
+
+class StartOffsets:
+    """Implements ``OffsetManager``; ``processed`` {task: {partition: last offset}}."""
+
+    def __init__(self, processed: Mapping[TaskName, Mapping[SystemStreamPartition, int]]) -> None:
+        self._processed = processed
+
+    def last_processed(self, task_name: str, partition: Partition) -> int | None:
+        """As ``OffsetManager``."""
+        own = self._processed.get(TaskName(task_name), {})
+        offset = own.get(SystemStreamPartition(*partition), NOTHING)
+        return None if offset == NOTHING else offset
+
+
+class OwnManager(TableManager):
+    """Lets a manager of the job's own process each record of an adjunct stream.
+
+    Args:
+        stores, storages: as of ``TableManager``.
+        managed: {store: how the manager sees it}.
+        manager: the job's own; ``name``: its factory, for messages.
+        messages_of: {store: makes messages of rows of its stream}.
+    """
+
+    def __init__(
+        self,
+        stores: Mapping[str, AdjunctStore],
+        storages: Collection[BaseStorageManager],
+        managed: Mapping[str, ManagedStore],
+        manager: AdjunctDataStoreManager,
+        name: str,
+        messages_of: Mapping[str, MessagesOf],
+    ) -> None:
+        super().__init__(stores, storages)
+        self._managed = managed
+        self._manager = manager
+        self._name = name
+        self._messages_of = messages_of
+
+    def _filling(
+        self, store: AdjunctStore, place: SystemStreamPartition, rows: pa.Table
+    ) -> Filling:
+        """As of ``TableManager``; an offset stands there once for each entry that it brings.
+
+        Raises:
+            ManagerFailedError: the manager raised, or left a record for a task.
+        """
+        markers = markers_in(rows, store.markers)
+        plain = without(rows, markers)[0] if markers else rows
+        brought = {m.offset: self._brought(store, m) for m in self._messages_of[store.name](plain)}
+        offsets: list[int] = []
+        timestamps: list[int] = []
+        pairs: list[Pair] = []
+        marked: dict[int, Marker | None] = {}
+        columns = zip(rows["offset"].to_pylist(), rows["timestamp"].to_pylist(), strict=True)
+        for index, (offset, timestamp) in enumerate(columns):
+            if index in markers:
+                marked[len(offsets)] = markers[index]
+            found = brought.get(offset) or _NOTHING
+            pairs += found
+            offsets += [offset] * len(found)
+            timestamps += [timestamp] * len(found)
+        run = Run(place, offsets, timestamps, marked)
+        return run, [key for key, _ in pairs], [value for _, value in pairs]
+
+    def _brought(self, store: AdjunctStore, message: IncomingMessage) -> tuple[Pair, ...]:
+        managed = self._managed[store.name]
+        at = f"{store.stream} partition {message.partition} offset {message.offset}"
+        managed.begin()
+        try:
+            is_stored = self._manager.process(message)
+        except Exception as error:  # the job's own code may raise anything
+            raise ManagerFailedError(f"{self._name}: {at}: {in_one_line(error)}") from error
+        finally:
+            pairs = managed.end()
+        if is_stored is not True:
+            raise ManagerFailedError(
+                f"{self._name}: {at}: process returned {is_stored!r}, and a record of a store's "
+                "stream is never a task's: return True, with or without entries"
+            )
+        return pairs

@@ -1,0 +1,359 @@
+"""What a standalone processor serves by HTTP: the job where it leads, itself in any case.
+
+The coordination's thread notes what it decides; the server's thread reads. The leader knows from
+ZooKeeper which processors there are and what the newest version gives them; what they do, it asks
+each of them when a request for the status comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn, Protocol
+
+import aiohttp
+from prometheus_client.core import Metric
+
+from homeport.config.config import Config
+from homeport.config.errors import HomeportError, WireError
+from homeport.config.settings.sections import JobConfig
+from homeport.job_coordinator.clocks import wall_ms
+from homeport.job_coordinator.http.container_report import ContainerReport
+from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped, Unfit
+from homeport.job_coordinator.http.query_params import EventsAsked
+from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
+from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.standalone.plan import Registration
+from homeport.job_coordinator.standalone.protocol import BarrierPhase, Event
+from homeport.job_coordinator.standalone.state import Decision, ProcessorState, WorkPhase
+
+APPLICATION = "standalone"
+"""What stands where a job on YARN has its application."""
+_EVENTS_KEPT = 1000
+_MODELS_KEPT = 3
+_ASK_S = 2.0
+
+
+class ServedTree(Protocol):
+    """What is served of a tree."""
+
+    def model(self, version: int) -> JobModel:
+        """The JobModel of a version that was seen."""
+
+    def urls(self) -> Mapping[int, str]:
+        """{number of a registration: where its processor answers}."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What is known of the processor before anything is decided; ``coordinator``: of the job."""
+
+    config: Config
+    coordinator: str
+    processor_id: ProcessorId
+    location: Host
+
+
+class ProcessorPage:
+    """``JobCoordinatorBackend``, ``DecisionsTold`` and ``Peers`` of one processor.
+
+    Args:
+        served: whose page it is.
+        tree: of the job.
+        report: the container's last one; None where there is none.
+    """
+
+    def __init__(
+        self, served: Served, tree: ServedTree, report: Callable[[], ContainerReport | None]
+    ) -> None:
+        self._served = served
+        self._tree = tree
+        self._report = report
+        self._lock = threading.RLock()
+        self._state = ProcessorState(served.processor_id, served.location)
+        self._since_ms = self._began_ms = wall_ms()
+        self._events: deque[dict[str, Any]] = deque(maxlen=_EVENTS_KEPT)
+        self._number = 0
+        self._models: dict[int, JobModel] = {}
+        self._others: dict[str, Mapping[str, Any]] = {}
+
+    def decided(self, event: Event, decision: Decision) -> None:
+        """The step was made; by the coordination's thread."""
+        said = decision.reasons or decision.records or decision.instructions
+        with self._lock:
+            if _phase(decision.state) != _phase(self._state):
+                self._since_ms = wall_ms()
+            self._state = decision.state
+            if said:
+                self._number += 1
+                self._events.append(_shown(self._number, self._served, event, decision))
+
+    # --- the job
+
+    def job_model(self, version: int | None) -> JobModel | None:
+        """One of the versions that were seen lately, or the newest; None where there is none."""
+        with self._lock:
+            number = self._state.version if version is None else version
+            known = self._models.get(number)
+            if known is not None or number < 1:
+                return known
+            try:
+                found = self._tree.model(number)
+            except (KeyError, HomeportError):
+                return None
+            # The same object each time: what is made of it is kept by its identity.
+            self._models[number] = JobModel(self._served.config, found.containers)
+            while len(self._models) > _MODELS_KEPT:
+                del self._models[next(iter(self._models))]
+            return self._models[number]
+
+    def led(self) -> JobModel | None:
+        """The newest JobModel, where this processor leads; else None."""
+        return self.job_model(None) if self._now().is_leader else None
+
+    def locality(self) -> Mapping[ProcessorId, Host]:
+        """{processor: location} of those that are registered."""
+        return {r.processor_id: r.location for r in self._now().registrations}
+
+    def status(self) -> Mapping[str, Any]:
+        """The job as its leader sees it, with what others have said when they were last asked."""
+        state = self._now()
+        own = self._container(state)
+        others = {**self._others, own["processor_id"]: own}
+        containers = [
+            {**_from_plan(state, r), **others.get(r.processor_id, {}), "location": r.location}
+            for r in state.registrations
+        ]
+        return {**self._of_job(state, containers), "containers": containers}
+
+    # --- itself, and where others are
+
+    def own_status(self) -> Mapping[str, Any]:
+        """This processor alone, in the same form."""
+        state = self._now()
+        containers = [self._container(state)]
+        return {**self._of_job(state, containers), "containers": containers}
+
+    def leader_url(self) -> str | None:
+        """Where the first registration answers; empty: here; None: it is not known now."""
+        state = self._now()
+        if state.is_leader:
+            return ""
+        first = state.registrations[0] if state.registrations else None
+        if first is None or first.sequence == state.sequence or not state.is_connected:
+            return None
+        return self._tree.urls().get(first.sequence)
+
+    def url_of(self, processor_id: ProcessorId) -> str | None:
+        """Where that processor answers; empty: here; None: it does not say, or is not there."""
+        if processor_id == self._served.processor_id:
+            return ""
+        for registration in self._now().registrations:
+            if registration.processor_id == processor_id:
+                return self._tree.urls().get(registration.sequence)
+        return None
+
+    async def gather(self) -> None:
+        """Each other processor has said what it does, or has not answered within 2 s."""
+        state, urls = self._now(), self._tree.urls()
+        asked = {
+            r.processor_id: urls[r.sequence]
+            for r in state.registrations
+            if r.sequence != state.sequence and r.sequence in urls
+        }
+        timeout = aiohttp.ClientTimeout(total=_ASK_S)
+        async with aiohttp.ClientSession(timeout=timeout) as session:
+            found = await asyncio.gather(*(_asked(session, url) for url in asked.values()))
+        self._others = {str(p): body for p, body in zip(asked, found, strict=True) if body}
+
+    # --- decisions
+
+    def events(self, asked: EventsAsked) -> bytes:
+        """The last steps of this processor that decided something, by number."""
+        with self._lock:
+            kept = list(self._events)
+        found = [e for e in kept if asked.since is None or e["number"] > asked.since]
+        shown = found[-asked.limit :] if asked.since is None else found[: asked.limit]
+        return compact_json(
+            {
+                "version": 1,
+                "since_ms": self._began_ms,
+                "first": kept[0]["number"] if kept else 0,
+                "last": kept[-1]["number"] if kept else 0,
+                "more": len(shown) < len(found),
+                "events": shown,
+            }
+        )
+
+    async def what_if(self, hosts: Collection[Host]) -> Mapping[str, Any]:
+        """Is refused: the user places processors."""
+        del hosts
+        _refuse("what-if")
+
+    def metrics(self) -> Iterable[Metric]:
+        """None besides those of its status."""
+        return ()
+
+    # --- what only launchers of a job on YARN say
+
+    def is_running(self, resource_id: ResourceId) -> bool:
+        """There is no YARN container."""
+        del resource_id
+        return False
+
+    async def check_in(self, message: CheckIn) -> Order:
+        """Is refused, as are the others."""
+        del message
+        _refuse("check-in")
+
+    async def started(self, message: Started) -> None:
+        """Is refused."""
+        del message
+        _refuse("started")
+
+    async def stopped(self, message: Stopped) -> None:
+        """Is refused."""
+        del message
+        _refuse("stopped")
+
+    async def unfit(self, message: Unfit) -> None:
+        """Is refused."""
+        del message
+        _refuse("unfit")
+
+    async def shutdown(self) -> None:
+        """Is refused: the user stops the processors."""
+        _refuse("shutdown")
+
+    # --- inside
+
+    def _now(self) -> ProcessorState:
+        with self._lock:
+            return self._state
+
+    def _of_job(self, state: ProcessorState, containers: list[dict[str, Any]]) -> dict[str, Any]:
+        job = JobConfig.of(self._served.config)
+        first = state.registrations[0] if state.registrations else None
+        is_deployed = all(c["phase"] in {"running", "waiting"} for c in containers)
+        return {
+            "job": {
+                "name": job.name,
+                "id": job.id,
+                "application": APPLICATION,
+                "coordinator": self._served.coordinator,
+                "leader": first and first.processor_id,
+                "state": state.life.value,
+                "health": "deployed" if containers and is_deployed else "deploying",
+                "model_version": state.version or None,
+            },
+            "hosts": sorted({r.location for r in state.registrations}),
+            "change": _change(state),
+            "failures": [],
+        }
+
+    def _container(self, state: ProcessorState) -> dict[str, Any]:
+        """As a container of a job on YARN has it; what has no meaning here is left out."""
+        report, work = self._report(), state.work
+        is_live = work.phase in {WorkPhase.STARTING, WorkPhase.RUNNING}
+        return {
+            "processor_id": str(self._served.processor_id),
+            "role": "active",
+            "host": self._served.location,
+            "location": self._served.location,
+            "phase": _phase(state),
+            "since_ms": self._since_ms,
+            "epoch": work.generation,
+            "model_version": state.version if is_live else None,
+            "is_leader": state.is_leader,
+            "registration": state.sequence,
+            "report": report and report.to_json(),
+            "waits": list(_waits(state)),
+        }
+
+
+def _refuse(route: str) -> NoReturn:
+    raise WireError(f"{route} has no meaning for a standalone job: its user places processors")
+
+
+async def _asked(session: aiohttp.ClientSession, url: str) -> Mapping[str, Any]:
+    """What the processor there says of itself; empty where it does not answer."""
+    try:
+        async with session.get(url.rstrip("/") + "/v1/processor") as answer:
+            body = await answer.json()
+            found: Mapping[str, Any] = body["containers"][0]
+    except (aiohttp.ClientError, TimeoutError, ValueError, LookupError, TypeError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _from_plan(state: ProcessorState, registration: Registration) -> dict[str, Any]:
+    """What ZooKeeper says of a processor, until it has said more itself."""
+    entry = None if state.plan is None else state.plan.of(registration.sequence)
+    return {
+        "processor_id": str(registration.processor_id),
+        "role": "active",
+        "host": registration.location,
+        "phase": "unknown",
+        "since_ms": 0,
+        "epoch": entry.generation if entry else 0,
+        "model_version": state.version if entry else None,
+        "registration": registration.sequence,
+        "report": None,
+        "waits": ["for an answer: it does not answer the leader"],
+    }
+
+
+def _phase(state: ProcessorState) -> str:
+    """``waiting``: it has no task, or may not begin yet; else what its work does."""
+    return "waiting" if state.work.phase is WorkPhase.IDLE else state.work.phase.value
+
+
+def _waits(state: ProcessorState) -> Iterator[str]:
+    entry, twin = state.entry, state.twin
+    if not state.is_connected:
+        yield "for ZooKeeper to answer"
+    elif twin is not None:
+        yield f"for the end of registration {twin.sequence} at {twin.location}, which has its id"
+    elif entry is None:
+        yield f"for a version after {state.version} that has a place for it"
+    elif not entry.tasks:
+        yield f"for tasks: version {state.version} has none for it"
+    change = _change(state)
+    if change is not None and change["missing"]:
+        yield f"until {', '.join(change['missing'])} have joined version {change['version']}"
+
+
+def _change(state: ProcessorState) -> dict[str, Any] | None:
+    """The open barrier of the newest version. ``missing``: the members that have not joined it."""
+    if state.plan is None or state.barrier_phase is not BarrierPhase.NEW:
+        return None
+    joined = set() if state.barrier is None else set(state.barrier.joined)
+    missing = [
+        str(m.processor_id)
+        for m in state.plan.members
+        if (m.processor_id, m.sequence) not in joined
+    ]
+    return {"version": state.version, "barrier": BarrierPhase.NEW.value, "missing": missing}
+
+
+def _shown(number: int, served: Served, event: Event, decision: Decision) -> dict[str, Any]:
+    return {
+        "number": number,
+        "at_ms": wall_ms(),
+        "cause": type(event).__name__,
+        "reasons": [
+            {
+                "kind": reason.kind.value,
+                "processor_id": str(served.processor_id),
+                "sentence": str(reason),
+            }
+            for reason in decision.reasons
+        ],
+        "records": [type(record).__name__ for record in decision.records],
+        "instructions": [type(instruction).__name__ for instruction in decision.instructions],
+        "left_out": 0,
+    }

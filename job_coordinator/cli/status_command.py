@@ -1,0 +1,169 @@
+"""``homeport status``: what of a running job is not where it should be, and what runs where."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from homeport.config.config import Config
+from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.cli.explain_command import waits
+from homeport.job_coordinator.cli.job_view import RunningJob, require_running
+from homeport.job_coordinator.cli.options import (
+    AsJson,
+    ConfigPath,
+    Overrides,
+    loaded,
+    new_app,
+    note,
+)
+from homeport.job_coordinator.model.json_values import compact_json
+
+app = new_app()
+
+_SETTLED = frozenset({"running", "finished", "waiting"})
+"""A standalone processor without tasks is waiting."""
+_CLEAR = "\x1b[H\x1b[2J"
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
+_HEAD = ("PROCESSOR", "ROLE", "PHASE", "HOST", "FOR", "EPOCH", "LAG", "PROCESSED", "FAILURES")
+_LAG, _ENDS = 6, 2
+
+
+@app.command()
+def status(
+    *,
+    config_path: ConfigPath,
+    config: Overrides = None,
+    watch: Annotated[
+        float | None,
+        typer.Option("--watch", min=0.2, help="Look again each so many seconds, until Ctrl-C."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Prints first what does not run, since when, and what it waits for; then all containers.
+
+    LAG is, of an active container, what it has not read of its inputs, in records; of a standby,
+    what it has not read of its changelogs. PROCESSED counts the records of committed transactions
+    since the container began. `homeport explain PROCESSOR` shows why one is where it is.
+    """
+    given = loaded(config_path, config)
+    running = require_running(given)
+    if watch is None:
+        _print(running, as_json=as_json)
+        return
+    while True:
+        try:
+            _print(running, as_json=as_json, clears=sys.stdout.isatty() and not as_json)
+        except UnavailableError as error:
+            note(f"{time.strftime('%H:%M:%S')}  {error}")
+            running = _found_again(running, given)
+        sys.stdout.flush()
+        time.sleep(watch)
+
+
+def _found_again(running: RunningJob, given: Config) -> RunningJob:
+    """Another attempt's AM, or another leader, if one answers by now."""
+    try:
+        return require_running(given)
+    except UnavailableError:
+        return running
+
+
+def _print(running: RunningJob, *, as_json: bool, clears: bool = False) -> None:
+    found = running.client.status()
+    if as_json:
+        print(compact_json(found).decode())
+        return
+    now_ms = int(time.time() * 1000)
+    text = "\n".join(lines(found, now_ms))
+    print(f"{_CLEAR if clears else ''}{text}")
+
+
+def lines(status: Mapping[str, Any], now_ms: int) -> Iterator[str]:
+    """The first screen, out of ``/v1/status``. ``now_ms``: since 1970, by the reader's clock."""
+    job: Mapping[str, Any] = status["job"]
+    version = job.get("model_version")
+    yield (
+        f"{job['name']}-{job['id']}: {job.get('health') or job.get('state')}, {job['application']}"
+        f", JobModel version {version}"
+    )
+    if status.get("coordinator_stream", "ok") != "ok":
+        yield f"  the coordinator stream: {status['coordinator_stream']}"
+    containers: Sequence[Mapping[str, Any]] = status.get("containers", ())
+    late = [c for c in containers if c["phase"] not in _SETTLED]
+    settled = len(containers) - len(late)
+    yield f"{settled} of {len(containers)} containers are in order" if containers else "none yet"
+    for container in late:
+        since = _since(container, now_ms)
+        yield f"  {container['processor_id']}: {container['phase']}, for {since}"
+        yield from (f"      waits {wait}" for wait in waits(status, container))
+        if container.get("last_failure"):
+            yield f"      last failure: {container['last_failure']}"
+    yield from _restores(containers)
+    yield ""
+    yield from _table([_HEAD, *(_row(container, now_ms) for container in containers)])
+
+
+def _restores(containers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for container in containers:
+        for store in (container.get("report") or {}).get("restoring") or ():
+            left = store.get("seconds_left")
+            ends = "" if left is None else f", some {_span(int(left * 1000))} left"
+            yield (
+                f"  {container['processor_id']} restores {store['store']} of {store['task']}: "
+                f"{store['records']} records read, {store['remaining']} offsets to go{ends}"
+            )
+
+
+def _row(container: Mapping[str, Any], now_ms: int) -> tuple[str, ...]:
+    report: Mapping[str, Any] = container.get("report") or {}
+    is_standby = container.get("replica_of") is not None
+    lag = container.get("lag") if is_standby else report.get("input_lag")
+    role = f"standby of {container['replica_of']}" if is_standby else container.get("role", "")
+    return (
+        str(container["processor_id"]),
+        role,
+        container["phase"],
+        container.get("host") or "-",
+        _since(container, now_ms),
+        str(container.get("epoch", "-")),
+        "-" if lag is None else str(lag),
+        _number(report.get("processed")),
+        str(container.get("failures") or 0),
+    )
+
+
+def _since(container: Mapping[str, Any], now_ms: int) -> str:
+    """How long it has been in its phase; "-" where that is not known."""
+    since_ms = container.get("since_ms")
+    return _span(now_ms - since_ms) if since_ms else "-"
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else str(value)
+
+
+def _span(ms: int) -> str:
+    """Its two largest units: ``3m12s``. A reader's clock that is behind makes it 0s."""
+    seconds = max(0, ms // 1000)
+    parts: list[str] = []
+    for size, unit in _UNITS:
+        count, seconds = divmod(seconds, size)
+        if count or parts:
+            parts.append(f"{count}{unit}")
+    return "".join(parts[:_ENDS]) or "0s"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Columns as wide as what is in them; numbers to the right, from the lag on."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if number >= _LAG else cell.ljust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()

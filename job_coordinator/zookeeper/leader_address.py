@@ -1,0 +1,75 @@
+"""Where the processors of a standalone job answer, as tools find it: by the job's configuration."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+
+from homeport.config.config import Config
+from homeport.config.errors import UnavailableError
+from homeport.config.settings.sections import JobConfig
+from homeport.config.settings.standalone_section import StandaloneConfig
+from homeport.job_coordinator.standalone import nodes
+from homeport.job_coordinator.standalone.plan import Registration
+
+STAGE = "1"
+"""The last part of a tree's name: a job has one stage."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredProcessor:
+    """One that is registered now; ``url``: where it answers, empty where it does not say."""
+
+    registration: Registration
+    url: str
+
+
+def job_root(config: Config, settings: StandaloneConfig) -> str:
+    """The node of the job's tree."""
+    job = JobConfig.of(config)
+    names = job.name, job.id
+    return nodes.root_of(settings.root, app=names, job=names, stage=STAGE)
+
+
+def registered_processors(config: Config, timeout_s: float) -> list[RegisteredProcessor]:
+    """The processors of the job, the leader first; nothing is written.
+
+    Raises:
+        ConfigError: the configuration does not say where ZooKeeper is.
+        UnavailableError: ZooKeeper does not answer.
+        WireError: a node holds what Homeport does not write.
+    """
+    settings = StandaloneConfig.of(config)
+    path = f"{job_root(config, settings)}/{nodes.PROCESSORS}"
+    quiet = logging.getLogger("homeport.zookeeper.look")
+    quiet.setLevel(logging.CRITICAL)  # what it says goes into the error
+    client = KazooClient(hosts=settings.connect, timeout=timeout_s, read_only=True, logger=quiet)
+    found = []
+    try:
+        client.start(timeout_s)
+        for name in _children(client, path):
+            try:
+                data, _ = client.get(f"{path}/{name}")
+            except NoNodeError:
+                continue  # it has left
+            url = nodes.decode_url(name, data)
+            found.append(RegisteredProcessor(nodes.decode_registration(name, data), url))
+    except (KazooException, KazooTimeoutError) as error:
+        what = str(error) or type(error).__name__
+        raise UnavailableError(f"ZooKeeper at {settings.connect} does not answer: {what}") from None
+    finally:
+        client.stop()
+        client.close()
+    return sorted(found, key=lambda processor: processor.registration.sequence)
+
+
+def _children(client: KazooClient, path: str) -> list[str]:
+    try:
+        names: list[str] = client.get_children(path)
+    except NoNodeError:
+        return []
+    return names

@@ -1,0 +1,44 @@
+"""ZooKeeper's transactions, and requests under way, as kazoo has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kazoo.exceptions import (
+    BadVersionError,
+    KazooException,
+    NodeExistsError,
+    NoNodeError,
+    RolledBackError,
+    RuntimeInconsistency,
+)
+
+_REFUSED = (NoNodeError, NodeExistsError, BadVersionError, RolledBackError, RuntimeInconsistency)
+
+
+def put_value(client: Any, transaction: Any, path: str, value: bytes) -> None:  # noqa: ANN401 - of kazoo
+    """The node has the value after the transaction; it is made where it is not there now."""
+    if client.exists(path) is None:
+        transaction.create(path, value)
+    else:
+        transaction.set_data(path, value)
+
+
+def is_done(transaction: Any) -> bool:  # noqa: ANN401 - of kazoo
+    """Whether all of it was done; else nothing was, as something was not as it must be."""
+    results: Sequence[object] = transaction.commit()
+    faults = [result for result in results if isinstance(result, KazooException)]
+    others = [fault for fault in faults if not isinstance(fault, _REFUSED)]
+    if others:
+        raise others[0]
+    return not faults
+
+
+def is_there(answer: Any) -> bool:  # noqa: ANN401 - of kazoo
+    """Whether the node that was requested is there."""
+    try:
+        answer.get()
+    except NoNodeError:
+        return False
+    return True

@@ -1,0 +1,84 @@
+"""What every run of the demo does: the input is produced, the result and the history are judged."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from flights_demo.job import EXAMPLE, ROOT
+from flights_demo.options import ALONE
+from flights_demo.screen import DemoError, Screen
+from flights_demo.verdict import Reader, changes_of, compare, skipped_flights, summaries_of
+
+sys.path.insert(0, str(EXAMPLE))
+from data import WITHOUT_TAIL_NUMBER, added_up, expected_summaries
+
+Verdict = tuple[str, bool]
+"""What was promised, and whether it held."""
+_TOPICS_LIMIT_S = 120
+_SHOWN = 5
+
+
+def run_producer(
+    servers: str, properties: Path | None, *arguments: str, rate: int | None = None
+) -> subprocess.Popen[bytes]:
+    """The example's producer runs. ``rate``: records per second; None: as fast as it goes."""
+    argv = [sys.executable, "producer.py", "--bootstrap-servers", servers, *arguments]
+    argv += ["--rate", str(rate)] if rate else []
+    argv += [] if properties is None else ["--command-config", str(properties)]
+    # A group of its own: close() ends it, not the terminal's Ctrl-C in the midst of something.
+    return subprocess.Popen(argv, cwd=EXAMPLE, process_group=0)
+
+
+def create_topics(servers: str, properties: Path | None) -> None:
+    """The topics of the flights job are there.
+
+    Raises:
+        DemoError: they cannot be created.
+    """
+    producer = run_producer(servers, properties, "--topics-only")
+    try:
+        code = producer.wait(_TOPICS_LIMIT_S)
+    finally:
+        end_producer(producer)
+    if code != 0:
+        raise DemoError("the topics could not be created; the producer's lines say why")
+
+
+def end_producer(producer: subprocess.Popen[bytes] | None) -> None:
+    """It has ended."""
+    if producer is not None and producer.poll() is None:
+        producer.terminate()
+        producer.wait(30)
+
+
+def check_result(reader: Reader, screen: Screen, form: str | None) -> list[Verdict]:
+    """Each plane against the right answer. ``form``: how the job is written; None: as usual."""
+    expected = expected_summaries()
+    is_alone = form == ALONE
+    found = added_up(changes_of(reader)) if is_alone else summaries_of(reader)
+    differences = compare(found, expected)
+    for line in differences[:_SHOWN]:
+        screen.say(f"DIFFERENT {line}")
+    text = f"all {len(expected):,} planes are exactly right ({len(differences)} differ)"
+    verdicts = [(text, not differences)]
+    if is_alone:
+        return verdicts  # it counts none
+    skipped = skipped_flights(reader)
+    text = f"{skipped:,} flights without a tail number were skipped and counted"
+    return [*verdicts, (text, skipped == WITHOUT_TAIL_NUMBER)]
+
+
+def judge_history(folders: Sequence[Path], nodes: str) -> Verdict:
+    """By a program of its own, which shares no code with the job.
+
+    ``folders``: one for each of the ``nodes``, all of one machine.
+    """
+    judge = str(ROOT / "scripts" / "check-history")
+    argv = [sys.executable, judge, "--clock", "boot", *map(str, folders)]
+    done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False)
+    print(done.stdout, end="")
+    sound = f"the history of all {nodes} is sound (scripts/check-history)"
+    return sound, done.returncode == 0

@@ -1,0 +1,169 @@
+"""What a processor's page says, by the states that its machine went through."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from homeport.config.config import Config
+from homeport.config.errors import StoreError, WireError
+from homeport.container.standalone.processor_page import ProcessorPage, Served
+from homeport.job_coordinator.http.query_params import EventsAsked
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.standalone.machine import step
+from homeport.job_coordinator.standalone.plan import Registration, next_plan
+from homeport.job_coordinator.standalone.protocol import (
+    BarrierPhase,
+    BarrierSeen,
+    Event,
+    PlanSeen,
+    ProcessorsSeen,
+    Registered,
+    SessionBegun,
+)
+from homeport.job_coordinator.standalone.state import ProcessorState
+
+ONE, TWO = ProcessorId("one"), ProcessorId("two")
+FIRST, SECOND = Registration(1, ONE, Host("h1")), Registration(2, TWO, Host("h2"))
+PLAN = next_plan(
+    None,
+    (FIRST, SECOND),
+    {ONE: (TaskName("a"),), TWO: (TaskName("b"),)},
+    {},
+    frozenset(),
+)
+CONFIG = Config({"job.name": "j", "job.default.system": "kafka", "my.password": "secret"})
+
+
+class Tree:
+    """Version 1, and where the two answer."""
+
+    def __init__(self) -> None:
+        self.found: dict[int, str] = {1: "http://h1:1/", 2: "http://h2:1/"}
+
+    def model(self, version: int) -> JobModel:
+        """The first one alone."""
+        if version != 1:
+            raise StoreError("there is no such version")
+        return JobModel(Config({}), {})
+
+    def urls(self) -> Mapping[int, str]:
+        """As the test says."""
+        return self.found
+
+
+class Told:
+    """A page, and the machine whose steps it gets."""
+
+    def __init__(self, own: Registration) -> None:
+        served = Served(CONFIG, "zookeeper", own.processor_id, own.location)
+        self.tree = Tree()
+        self.page = ProcessorPage(served, self.tree, lambda: None)
+        self._state = ProcessorState(own.processor_id, own.location)
+
+    def feed(self, *events: Event) -> None:
+        """The machine decides, and the page gets it."""
+        for event in events:
+            decision = step(self._state, event)
+            self._state = decision.state
+            self.page.decided(event, decision)
+
+
+def _planned(own: Registration) -> Told:
+    told = Told(own)
+    told.feed(
+        SessionBegun(),
+        Registered(own.sequence),
+        ProcessorsSeen((FIRST, SECOND)),
+        PlanSeen(PLAN),
+        BarrierSeen(1, BarrierPhase.NEW),
+    )
+    return told
+
+
+def test_the_first_registration_answers_for_the_job() -> None:
+    """The others know where; without a connection it is not known."""
+    leader, follower = _planned(FIRST), _planned(SECOND)
+    assert leader.page.leader_url() == ""
+    assert follower.page.leader_url() == "http://h1:1/"
+    assert Told(SECOND).page.leader_url() is None
+    assert (leader.page.url_of(ONE), leader.page.url_of(TWO)) == ("", "http://h2:1/")
+    assert leader.page.url_of(ProcessorId("three")) is None
+
+
+def test_the_status_has_every_registered_processor() -> None:
+    """What one does that was not asked is unknown; its own is known."""
+    page = _planned(FIRST).page
+    status = page.status()
+    assert (status["job"]["leader"], status["job"]["model_version"]) == ("one", 1)
+    own, other = status["containers"]
+    assert (own["processor_id"], own["phase"], own["is_leader"]) == ("one", "waiting", True)
+    assert (other["processor_id"], other["phase"], other["epoch"]) == ("two", "unknown", 1)
+    assert status["change"] == {"version": 1, "barrier": "NEW", "missing": ["one", "two"]}
+    assert own["waits"] == ["until one, two have joined version 1"]
+    assert status["hosts"] == ["h1", "h2"]
+    assert [c["processor_id"] for c in page.own_status()["containers"]] == ["one"]
+    assert page.locality() == {ONE: "h1", TWO: "h2"}
+
+
+def test_a_processor_says_what_it_waits_for() -> None:
+    """Each obstacle has its words."""
+
+    def waits(told: Told) -> list[str]:
+        found: list[str] = told.page.own_status()["containers"][0]["waits"]
+        return found
+
+    told = Told(SECOND)
+    assert waits(told) == ["for ZooKeeper to answer"]
+    told.feed(SessionBegun(), Registered(2), ProcessorsSeen((FIRST, SECOND)))
+    assert waits(told) == ["for a version after 0 that has a place for it"]
+    twin = Registration(1, TWO, Host("h9"))
+    told.feed(ProcessorsSeen((twin, SECOND)))
+    assert waits(told) == ["for the end of registration 1 at h9, which has its id"]
+    empty = next_plan(None, (FIRST, SECOND), {ONE: (TaskName("a"),)}, {}, frozenset())
+    told.feed(ProcessorsSeen((FIRST, SECOND)), PlanSeen(empty), BarrierSeen(1, BarrierPhase.DONE))
+    assert waits(told) == ["for tasks: version 1 has none for it"]
+
+
+def test_the_decisions_are_shown_with_their_reasons() -> None:
+    """The newest, or those after a number."""
+    page = _planned(FIRST).page
+    told = json.loads(page.events(EventsAsked()))
+    sentences = [r["sentence"] for event in told["events"] for r in event["reasons"]]
+    assert "The session is new: processor one registers" in sentences
+    assert told["events"][0]["cause"] == "SessionBegun"
+    newest = json.loads(page.events(EventsAsked(limit=1)))
+    assert [e["number"] for e in newest["events"]] == [told["last"]]
+    assert newest["more"]
+    assert json.loads(page.events(EventsAsked(since=told["last"])))["events"] == []
+
+
+def test_a_version_has_the_configuration_of_the_processor() -> None:
+    """The same object each time; no version that was not seen."""
+    page = _planned(FIRST).page
+    model = page.job_model(None)
+    assert model is not None
+    assert model.config == CONFIG
+    assert page.job_model(1) is model
+    assert page.job_model(7) is None
+    assert Told(FIRST).page.job_model(None) is None
+
+
+def test_one_that_does_not_answer_stays_unknown() -> None:
+    """The leader asks where the registration says, and goes on without an answer."""
+    told = _planned(FIRST)
+    told.tree.found = {2: "http://127.0.0.1:1/"}
+    asyncio.run(told.page.gather())
+    assert told.page.status()["containers"][1]["phase"] == "unknown"
+
+
+def test_what_only_yarn_has_is_refused() -> None:
+    """In one line that says why."""
+    page = Told(FIRST).page
+    for asked in (page.what_if([]), page.shutdown()):
+        with pytest.raises(WireError, match="no meaning for a standalone job"):
+            asyncio.run(asked)

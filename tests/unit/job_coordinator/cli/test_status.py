@@ -1,0 +1,111 @@
+"""The first screen of a job: what is late comes before what runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from homeport.job_coordinator.cli.status_command import lines
+
+NOW_MS = 100_000_000
+
+
+def container(processor_id: str, **changes: object) -> dict[str, Any]:
+    """One that runs on nm1 since 72 seconds."""
+    return {
+        "processor_id": processor_id,
+        "role": "active",
+        "replica_of": None,
+        "phase": "running",
+        "host": "nm1",
+        "last_host": "nm1",
+        "requested_host": None,
+        "since_ms": NOW_MS - 72_000,
+        "epoch": 3,
+        "lag": None,
+        "failures": 0,
+        "last_failure": None,
+        "report": {"processed": 1200, "input_lag": 7},
+        **changes,
+    }
+
+
+def screen(*containers: dict[str, Any], **changes: object) -> list[str]:
+    """What is printed."""
+    job = {
+        "name": "flights",
+        "id": "1",
+        "application": "application_1_1",
+        "state": "active",
+        "health": "deployed",
+        "model_version": 2,
+    }
+    body = {"job": job, "containers": list(containers), "hosts": ["nm1", "nm2"], **changes}
+    return list(lines(body, NOW_MS))
+
+
+def test_a_job_in_order_is_one_line_and_a_table() -> None:
+    """Of an active container the input's lag, of a standby its changelogs'."""
+    standby = container("0-0", replica_of="0", role="standby", host="nm2", lag=12, report=None)
+    assert screen(container("0"), standby) == [
+        "flights-1: deployed, application_1_1, JobModel version 2",
+        "2 of 2 containers are in order",
+        "",
+        "PROCESSOR  ROLE          PHASE    HOST  FOR    EPOCH  LAG  PROCESSED  FAILURES",
+        "0          active        running  nm1   1m12s  3        7       1200         0",
+        "0-0        standby of 0  running  nm2   1m12s  3       12          -         0",
+    ]
+
+
+def test_what_is_late_comes_first_with_its_reason() -> None:
+    """Since when, what it waits for, why it ended."""
+    late = container(
+        "1",
+        phase="requested",
+        host=None,
+        requested_host="nm2",
+        since_ms=NOW_MS - 90_061_000,
+        last_failure="exit code 1",
+        failures=2,
+    )
+    found = screen(container("0"), late, coordinator_stream="Kafka does not answer")
+    assert found[1:6] == [
+        "  the coordinator stream: Kafka does not answer",
+        "1 of 2 containers are in order",
+        "  1: requested, for 1d1h",
+        "      waits for a container on nm2",
+        "      last failure: exit code 1",
+    ]
+    assert found[-1].split() == ["1", "active", "requested", "-", "1d1h", "3", "7", "1200", "2"]
+
+
+def test_a_restore_says_how_far_it_is() -> None:
+    """With the time that is left, where it is known; a clock that is behind shows no time."""
+    progress = {
+        "store": "planes",
+        "task": "Partition 0",
+        "records": 500,
+        "remaining": 1500,
+        "seconds_left": 3.4,
+    }
+    unknown = {**progress, "store": "names", "seconds_left": None}
+    report = {"restoring": [progress, unknown]}
+    found = screen(container("0", phase="starting", since_ms=NOW_MS + 5, report=report))
+    assert found[2:6] == [
+        "  0: starting, for 0s",
+        "      waits for its report that its stores are restored",
+        "  0 restores planes of Partition 0: 500 records read, 1500 offsets to go, some 3s left",
+        "  0 restores names of Partition 0: 500 records read, 1500 offsets to go",
+    ]
+
+
+def test_a_job_that_has_just_begun_says_so() -> None:
+    """The table has its head alone."""
+    assert screen()[1] == "none yet"
+
+
+def test_a_processor_without_tasks_is_in_order() -> None:
+    """A standalone one; what the leader does not know of it is not shown."""
+    waiting = container("two", phase="waiting", since_ms=0, host=None, report=None)
+    found = screen(container("one"), waiting)
+    assert found[1] == "2 of 2 containers are in order"
+    assert found[-1].split() == ["two", "active", "waiting", "-", "-", "3", "-", "-", "0"]

@@ -1,0 +1,119 @@
+"""Servers of a job that has one for each processor: one answers for the job, others redirect."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from coordinator_server import TOKEN, Backend, Loop, Served
+
+from homeport.config.errors import UnavailableError, WireError
+from homeport.job_coordinator.http.client import CoordinatorClient
+from homeport.job_coordinator.http.server import JobCoordinatorServer
+from homeport.job_coordinator.model.ids import ProcessorId
+
+TEMPORARY_REDIRECT = 307
+
+
+class Members:
+    """The processors as one of them knows them."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.leader: str | None = ""
+        self.urls: dict[str, str] = {}
+        self.gathered = 0
+
+    def leader_url(self) -> str | None:
+        """As the test says."""
+        return self.leader
+
+    def url_of(self, processor_id: ProcessorId) -> str | None:
+        """As the test says."""
+        return "" if processor_id == self.name else self.urls.get(processor_id)
+
+    async def gather(self) -> None:
+        """It is counted."""
+        self.gathered += 1
+
+    def own_status(self) -> Mapping[str, Any]:
+        """Its name, and little more."""
+        return {"job": {"state": "member", "health": "deployed"}, "processor": self.name}
+
+
+@pytest.fixture
+def pair(loop: Loop) -> Iterator[tuple[Served, Members, Served, Members]]:
+    """A leader, and a follower that knows where it answers."""
+    made: list[Any] = []
+    for name in ("one", "two"):
+        backend, members = Backend(), Members(name)
+        server = JobCoordinatorServer(backend, TOKEN, "127.0.0.1", 0, peers=members)
+        _, port = loop.run(server.start())
+        made += [Served(backend, server, port), members]
+    made[3].leader = made[0].url
+    yield made[0], made[1], made[2], made[3]
+    for served in (made[0], made[2]):
+        loop.run(served.server.stop())
+
+
+def test_a_follower_redirects_what_the_leader_answers(
+    pair: tuple[Served, Members, Served, Members],
+) -> None:
+    """With the path and the query of the request; a client without a token goes there."""
+    leader, members, follower, _ = pair
+    status, headers, _ = follower.call("GET", "/?version=1")
+    assert (status, headers["location"]) == (TEMPORARY_REDIRECT, f"{leader.url}?version=1")
+    client = CoordinatorClient(follower.url, None)
+    assert client.status()["job"] == leader.backend.status()["job"]
+    assert members.gathered == 1
+    assert client.job_model(1).containers.keys() == {"0"}
+    with pytest.raises(WireError, match="307 answered at"):
+        CoordinatorClient(follower.url, TOKEN).status()
+
+
+def test_each_processor_answers_of_itself(pair: tuple[Served, Members, Served, Members]) -> None:
+    """Health, metrics, and what the leader asks it."""
+    _, _, follower, _ = pair
+    health = json.loads(follower.call("GET", "/health")[2])
+    assert health == {"state": "member", "health": "deployed"}
+    assert json.loads(follower.call("GET", "/v1/processor")[2])["processor"] == "two"
+    assert follower.call("GET", "/metrics")[0] == 200
+    assert follower.error("GET", "/nothing") == "404 Not Found: GET /nothing"
+
+
+def test_decisions_are_those_of_the_processor_that_is_named(
+    pair: tuple[Served, Members, Served, Members],
+) -> None:
+    """Of another one by its URL; there are none here."""
+    leader, members, follower, _ = pair
+    members.urls["two"] = follower.url
+    client = CoordinatorClient(leader.url, None)
+    with pytest.raises(WireError, match="decisions are not served here"):
+        client.events(ProcessorId("two"))
+    assert leader.call("GET", "/v1/events?processor=two")[0] == TEMPORARY_REDIRECT
+    assert leader.error("GET", "/v1/events").startswith("404 ")
+    assert leader.error("GET", "/v1/events?processor=three").startswith("503 ")
+
+
+def test_nobody_leads_for_a_moment(pair: tuple[Served, Members, Served, Members]) -> None:
+    """503, which may be asked again; two that name each other are given up."""
+    leader, members, follower, others = pair
+    others.leader = None
+    with pytest.raises(UnavailableError, match="is not known now; ask again"):
+        CoordinatorClient(follower.url, None).status()
+    members.leader, others.leader = follower.url, leader.url
+    with pytest.raises(WireError, match="307 answered at"):
+        CoordinatorClient(follower.url, None).status()
+
+
+def test_an_application_master_has_no_peers(loop: Loop) -> None:
+    """Its health is the job's; it is no processor."""
+    backend = Backend()
+    server = JobCoordinatorServer(backend, TOKEN, "127.0.0.1", 0)
+    _, port = loop.run(server.start())
+    served = Served(backend, server, port)
+    assert served.call("GET", "/health")[0] == 200
+    assert served.error("GET", "/v1/processor").startswith("404 no processor")
+    loop.run(server.stop())

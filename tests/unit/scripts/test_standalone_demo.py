@@ -1,0 +1,43 @@
+"""scripts/demo --standalone: its options, and what it takes of a history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from flights_demo.options import parse_arguments
+from flights_demo.processors import Done, first_commits
+
+
+def _line(event: str, ts_ms: int, epoch: int = 1, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    return {"event": event, "ts_ms": ts_ms, "processor_id": "p1", "epoch": epoch, **fields}
+
+
+def test_the_first_commit_of_each_task_and_incarnation_counts() -> None:
+    """A transaction that ends and is not committed says nothing."""
+    lines = [
+        _line("started", 1),
+        _line("transaction-ending", 2, offsets={"a": {}, "b": {}}),
+        _line("transaction-committed", 3),
+        _line("transaction-ending", 4, offsets={"a": {}}),
+        _line("transaction-committed", 5),
+        _line("transaction-committed", 6),
+        _line("transaction-ending", 7, epoch=2, offsets={"a": {}}),
+        _line("transaction-committed", 8, epoch=2),
+        _line("transaction-ending", 9, epoch=2, offsets={"c": {}}),
+    ]
+    assert list(first_commits(lines)) == [
+        Done("p1", 1, "a", 3),
+        Done("p1", 1, "b", 3),
+        Done("p1", 2, "a", 8),
+    ]
+
+
+def test_standalone_goes_alone_or_with_a_form(capsys: pytest.CaptureFixture[str]) -> None:
+    """Anything else is refused before the set-up."""
+    options = parse_arguments(["--standalone", "--form", "batch-task"])
+    assert (options.standalone, options.form) == (True, "batch-task")
+    for other in (["--keep"], ["--rate", "5"], ["--chaos", "0"], ["--fail-host"]):
+        with pytest.raises(SystemExit):
+            parse_arguments(["--standalone", *other])
+        assert "--standalone goes alone" in capsys.readouterr().err
