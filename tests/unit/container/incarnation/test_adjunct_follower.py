@@ -264,6 +264,20 @@ def test_a_standby_says_what_its_stores_hold(case: _Case) -> None:
     assert (airlines.kind, airlines.records, airlines.positions) == ("broadcast", 1, {"0": 1})
 
 
+def test_a_standby_builds_the_versions_of_a_data_set(case: _Case) -> None:
+    """As its active container does: the one that is whole is what a successor's tasks see."""
+    case.more = {"stores.airlines.adstore.version.marker.header": "version"}
+    follower, storage = case.standby()
+    _follow(follower)
+    assert not case.held(storage, "airlines", "Standby-Partition 0-0")
+    case.broker.append("airlines", None, None, partition=0, headers={"version": b"end"})
+    case.broker.append("airlines", b"AA", b"American", partition=0)
+    _follow(follower)
+    assert case.held(storage, "airlines", "Standby-Partition 0-0") == {b"UA": b"United"}
+    (airlines, *_) = follower.states()
+    assert (airlines.version, airlines.records, airlines.positions) == (1, 1, {"0": 3})
+
+
 def test_a_stream_that_was_recreated_ends_the_standby(case: _Case) -> None:
     """In one line; the next start finds another topic id and fills the store again."""
     follower, storage = case.standby()
