@@ -34,8 +34,9 @@ class ContainerJob:
     ``systems``: every system that the container reads or writes, by name. ``transaction_systems``:
     those on the same brokers as the checkpoints, which one transaction can reach.
     ``active_processor``: of a standby, the container whose state it keeps; its ``stores`` are those
-    with a changelog, and its ``systems`` only what it takes to follow these. ``adjuncts``: the
-    stores that inputs fill, by name, which are none of ``stores``; a standby keeps none.
+    with a changelog, and its ``systems`` only what it takes to follow these and its ``adjuncts``.
+    ``adjuncts``: the stores that inputs fill, by name, which are none of ``stores``; a standby
+    keeps those that a start may find again.
     """
 
     config: Config
@@ -68,6 +69,7 @@ class ContainerJob:
         job, task = JobConfig.of(config), TaskConfig.of(config)
         is_standby = container.role is TaskMode.STANDBY
         adjuncts = AdjunctsConfig.of(config).stores
+        own = {n: a for n, a in adjuncts.items() if a.is_kept or not is_standby}
         stores = tuple(
             store
             for name, store in StorageConfig.of(config).stores.items()
@@ -79,6 +81,7 @@ class ContainerJob:
             names |= _declared(config)
             names |= {ssp.system for t in tasks for ssp in t.system_stream_partitions}
         names |= {store.changelog.system for store in stores if store.changelog}
+        names |= {adjunct.stream.system for adjunct in own.values()}
         systems = {name: SystemConfig.of(config, name) for name in sorted(names)}
         brokers = systems[task.checkpoint_system].bootstrap_servers
         reached = frozenset(n for n, s in systems.items() if s.bootstrap_servers == brokers)
@@ -92,7 +95,7 @@ class ContainerJob:
             systems,
             reached,
             container.active_processor,
-            {} if is_standby else adjuncts,
+            own,
         )
         view.refuse_what_cannot_be()
         return view

@@ -199,7 +199,7 @@ JOB_HISTORY_MAX_MB = IntKey(
 JOB_HOT_STANDBY_ENABLED = BoolKey(
     name="job.hotstandby.enabled",
     default=False,
-    meaning="standby containers follow the changelogs of the active ones",
+    meaning="standby containers follow changelogs and inputs of adjunct stores of the active ones",
     source="STANDBY",
     liveness=Liveness.NEEDS_REDEPLOY,
 )

@@ -73,7 +73,7 @@ def validate(config: Config) -> tuple[str, ...]:
     systems = _check_systems(config, task, storage, broadcast)
     _check_outputs(config, task)
     _check_pipeline_output(config)
-    _check_standby(config, job, storage)
+    _check_standby(config, job, storage, adjuncts)
     _check_prewarmed_standbys(config, task)
     _check_prewarmed_containers(config, task)
     _check_sizes(config)
@@ -96,14 +96,16 @@ def validate(config: Config) -> tuple[str, ...]:
 def _standby_warnings(config: Config, adjuncts: AdjunctsConfig) -> Iterator[str]:
     if StandbyConfig.of(config).enabled:
         for store in adjuncts.stores.values():
+            if store.is_kept:
+                continue
             stream, key = store.stream, keys.STREAM_BOOTSTRAP
             what = f"fills it from {stream}"
             if not store.is_bootstrap:
                 name = key.named(stream.system, stream.stream)
                 what = f"has what {stream} brings from then on alone; set {name}=true"
             yield (
-                f"stores.{store.name} is not kept by standbys: after a failover its container "
-                f"{what}"
+                f"stores.{store.name} is not kept by standbys, as no start uses what it finds of "
+                f"it: after a failover its container {what}"
             )
 
 
@@ -304,7 +306,9 @@ def _check_pipeline_output(config: Config) -> None:
         )
 
 
-def _check_standby(config: Config, job: JobConfig, storage: StorageConfig) -> None:
+def _check_standby(
+    config: Config, job: JobConfig, storage: StorageConfig, adjuncts: AdjunctsConfig
+) -> None:
     if not StandbyConfig.of(config).enabled:
         return
     key = keys.JOB_HOT_STANDBY_ENABLED.name
@@ -317,11 +321,12 @@ def _check_standby(config: Config, job: JobConfig, storage: StorageConfig) -> No
             "hot standby needs host affinity",
             f"set {keys.JOB_HOST_AFFINITY_ENABLED.name}=true, or turn hot standby off",
         )
-    if not any(store.changelog for store in storage.stores.values()):
+    is_filled = any(store.is_kept for store in adjuncts.stores.values())
+    if not is_filled and not any(store.changelog for store in storage.stores.values()):
         raise ConfigError(
             key,
             config.get_str(key),
-            "no store has a changelog, which is what a standby follows",
+            "no store has a changelog or is an adjunct one on disk: a standby follows such",
             f"set {keys.STORE_CHANGELOG.named('<store>')}, or turn hot standby off",
         )
 

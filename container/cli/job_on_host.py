@@ -19,12 +19,14 @@ from homeport.config.errors import ConfigError
 from homeport.config.settings.adjunct_section import AdjunctsConfig
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.config.settings.stores_section import StorageConfig, StoreConfig
+from homeport.container.adjunct.store_plan import PlannedStore, plan_stores
+from homeport.container.container_job import ContainerJob
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.progress.host_directories import Owner, owners, task_directory
 from homeport.job_coordinator.cli.job_view import JobView, open_job
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.recorded_model import recorded_model
-from homeport.job_coordinator.model.ids import Host, host_of
+from homeport.job_coordinator.model.ids import Host, ProcessorId, host_of
 from homeport.job_coordinator.model.job_model import JobModel, TaskMode, TaskModel
 
 BASE_VARIABLE = "LOGGED_STORE_BASE_DIR"
@@ -72,6 +74,21 @@ class RecordedJob:
         actives = [t for t in tasks if t.task_mode is TaskMode.ACTIVE]
         return tuple(sorted(actives, key=lambda task: task.task_name))
 
+    @property
+    def adjuncts(self) -> dict[PurePosixPath, PlannedStore]:
+        """{directory below the job's folder: the adjunct store in it}, of all active containers."""
+        kept = [s for s in AdjunctsConfig.of(self.config).stores.values() if s.is_kept]
+        return {
+            planned.directory: planned
+            for name, container in sorted(self.model.containers.items())
+            if container.role is TaskMode.ACTIVE
+            for planned in plan_stores(kept, list(container.tasks.values()), name).stores
+        }
+
+    def view_of(self, processor: ProcessorId) -> ContainerJob:
+        """What the container would see of the job."""
+        return ContainerJob.of(self.model, processor)
+
     def owners(self, host: Host) -> dict[PurePosixPath, Owner]:
         """{directory below the job's folder: whose it is}, by what the stream says now."""
         localities = LocalityManager(self.view.stream)
@@ -85,12 +102,16 @@ class RecordedJob:
             [store.name for store in adjuncts if store.is_broadcast],
         )
 
-    def chosen_stores(self, only: str | None) -> list[StoreConfig]:
+    def chosen_stores(self, only: str | None, *, has_adjuncts: bool = False) -> list[StoreConfig]:
         """The store of that name, else all that have a changelog.
+
+        ``has_adjuncts``: whether an adjunct store may be named too, which is none of these.
 
         Raises:
             ConfigError: there is no such store.
         """
+        if has_adjuncts and only in {item.store.name for item in self.adjuncts.values()}:
+            return []
         if only is not None and only not in self.stores:
             known = ", ".join(self.stores) or "none"
             rule = f"the job's stores with a changelog are: {known}"

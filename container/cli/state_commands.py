@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,13 @@ from homeport.config.config import INT_MAX
 from homeport.config.errors import ConfigError, StoreError
 from homeport.config.settings.sections import JobConfig
 from homeport.config.settings.stores_section import StorageConfig, StoreConfig
-from homeport.container.cli import state_dump, state_list, state_restore, state_verify
+from homeport.container.cli import (
+    state_adjuncts,
+    state_dump,
+    state_list,
+    state_restore,
+    state_verify,
+)
 from homeport.container.cli.formatting import number
 from homeport.container.cli.job_on_host import (
     Bases,
@@ -25,7 +32,9 @@ from homeport.container.cli.job_on_host import (
     recorded_job,
 )
 from homeport.container.cli.state_verify import Answer
+from homeport.container.engine.storage_engine import StoreView
 from homeport.container.progress.host_directories import task_directory
+from homeport.container.storage.adjunct.store_look import VisibleView, is_adjunct
 from homeport.container.storage.storage_engines import persistent_engine
 from homeport.job_coordinator.cli.options import (
     AsJson,
@@ -54,7 +63,8 @@ def ls(
 
     Of each: its task, its role here, size and files, OFFSET, the position that the store itself
     names, the changelog's head and how many offsets behind, when it last stood there, which process
-    has it open, and whether a start would use it, or why not. What a running container has not
+    has it open, and whether a start would use it, or why not; of an adjunct store its stream, the
+    positions in it, how many offsets behind, records and version. What a running container has not
     flushed is not seen. --json: one object per directory.
     """
     with recorded_job(loaded(config_path, config)) as job:
@@ -71,7 +81,11 @@ def dump(  # noqa: PLR0913 - each is an option of the command line
     store: Annotated[str, typer.Argument(metavar="STORE", help="The store's name.")],
     task: Annotated[
         str | None,
-        typer.Argument(metavar="TASK", help="The task's name, such as 'Partition 0'."),
+        typer.Argument(
+            metavar="TASK",
+            help="The task's name, such as 'Partition 0'; of a store that a container has whole, "
+            "'container-' and its processor.",
+        ),
     ] = None,
     config_path: ConfigPath,
     config: Overrides = None,
@@ -104,10 +118,20 @@ def dump(  # noqa: PLR0913 - each is an option of the command line
     path = directory or _only_path(JobConfig.of(given), base, store, task)
     serdes = state_dump.serdes_of(found)
     query = state_dump.Query.of(serdes[0], key, prefix, is_hex=is_hex)
-    with closing(persistent_engine(found.factory).view(path)) as view:
-        note(f"from {path}, flushed up to changelog offset {view.position}")
+    with closing(_view(path, found)) as view:
         for line in state_dump.lines(view, serdes, query, limit, as_json=as_json):
             print(line)
+
+
+def _view(path: Path, store: StoreConfig) -> StoreView:
+    if is_adjunct(path):
+        filled = VisibleView(path, store.factory)
+        at = ", ".join(f"{ssp} {part.next}" for ssp, part in sorted(filled.parts.items()))
+        note(f"from {path}, flushed up to {at or 'no partition'}")
+        return filled
+    view = persistent_engine(store.factory).view(path)
+    note(f"from {path}, flushed up to changelog offset {view.position}")
+    return view
 
 
 def _store(stores: Mapping[str, StoreConfig], name: str) -> StoreConfig:
@@ -154,7 +178,10 @@ def verify(
     """Compares every store directory of this host with its changelog, key by key.
 
     The changelog is replayed up to the store's position; keys that were written again since, and
-    whose older record is compacted away, are counted as not decided. With --against it is two
+    whose older record is compacted away, are counted as not decided. An adjunct store is compared
+    with its stream in the same way, by the job's own extractor from PYTHONPATH where it has one;
+    not decided is also a key that two partitions have, and, without samza.bootstrap, one that the
+    store need not have read. With --against it is two
     directories of one store and task, such as a standby's and its active's; then Kafka is not
     asked. Exit code 1 where one differs, or could not be compared; the first keys are named.
     Digests of the keys go to $TMPDIR: some 40 bytes a key, and the key.
@@ -169,8 +196,10 @@ def verify(
         return
     with recorded_job(given) as job:
         folders = job_folders_of(job.job, base)
-        stores, tasks = job.chosen_stores(store), job.chosen_tasks(task)
-        _print_answers(state_verify.with_changelogs(job, folders, stores, tasks), as_json=as_json)
+        stores = job.chosen_stores(store, has_adjuncts=True)
+        logged = state_verify.with_changelogs(job, folders, stores, job.chosen_tasks(task))
+        filled = state_adjuncts.with_streams(job, folders, store, task)
+        _print_answers(chain(logged, filled), as_json=as_json)
 
 
 def _print_answers(answers: Iterable[Answer], *, as_json: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,11 @@ from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.cli.formatting import age, number, size
-from homeport.container.cli.job_on_host import JobFolder, RecordedJob, changelog_reader
+from homeport.container.cli.job_on_host import JobFolder, RecordedJob, log_readers
+from homeport.container.cli.state_adjuncts import ShownAdjunct, shown
 from homeport.container.host.clocks import read_clocks
 from homeport.container.kafka.clients import PartitionError
+from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.host_directories import (
     DirectoryKind,
@@ -57,6 +59,7 @@ class Row:
     head: int | None
     reason: str | None
     now_ms: int
+    adjunct: ShownAdjunct | None = None
 
     @property
     def position(self) -> int | None:
@@ -99,18 +102,22 @@ class Row:
             "holder": None if holder is None else asdict(holder),
             "is_valid": self.local is not None and self.reason is None,
             "reason": self.reason,
+            **({} if self.adjunct is None else self.adjunct.to_json()),
         }
 
     def __str__(self) -> str:
         """For people, in one line."""
         parts = [self._whose(), self._extent()]
-        if self.texts.offset is not None or self.local is not None:
+        if self.adjunct is not None:
+            parts.append(str(self.adjunct))
+        elif self.texts.offset is not None or self.local is not None:
             parts.append(self._offsets())
         parts.append(self._age())
         if self.found.holder is not None:
             parts.append(f"open by {self.found.holder}")
-        if self.local is not None:
-            parts.append("valid" if self.reason is None else f"would not be used: {self.reason}")
+        reason = self.reason if self.adjunct is None else self.adjunct.reason
+        if self.local is not None or self.adjunct is not None:
+            parts.append("valid" if reason is None else f"would not be used: {reason}")
         return f"{self.found.name}: {'; '.join(parts)}"
 
     def _whose(self) -> str:
@@ -145,16 +152,18 @@ def lines(
     job: RecordedJob, folders: Sequence[JobFolder], host: Host, *, as_json: bool
 ) -> Iterator[str]:
     """Every directory of the job, then other jobs' in short; of each folder."""
-    with changelog_reader(job) as reader:
-        heads = _Heads(reader)
+    with log_readers(job) as readers:
         for folder in folders:
-            for row in _rows(job, folder, host, heads):
+            for row in _rows(job, folder, host, readers):
                 yield compact_json(row.to_json()).decode() if as_json else str(row)
             yield from _others(folder, as_json=as_json)
 
 
-def _rows(job: RecordedJob, folder: JobFolder, host: Host, heads: _Heads) -> Iterator[Row]:
-    owners = job.owners(host)
+def _rows(
+    job: RecordedJob, folder: JobFolder, host: Host, readers: Mapping[str, LogReader]
+) -> Iterator[Row]:
+    owners, adjuncts = job.owners(host), job.adjuncts
+    heads = _Heads(KafkaChangelogReader(readers))
     for found in found_directories(folder.path):
         owner = owners.get(found.name)
         now = read_clocks()
@@ -164,7 +173,11 @@ def _rows(job: RecordedJob, folder: JobFolder, host: Host, heads: _Heads) -> Ite
         if owner is not None and owner.store in job.stores:
             local, head, reason = _judged(job, owner, found.path, heads, now)
         kind, texts = kind_of(found.name, owners), offset_texts(found.path)
-        yield Row(found, kind, owner, texts, local, head, reason, now.wall_ms)
+        planned = adjuncts.get(found.name)
+        adjunct = None
+        if planned is not None:
+            adjunct = shown(job, planned, found.path, readers, now.wall_ms)
+        yield Row(found, kind, owner, texts, local, head, reason, now.wall_ms, adjunct)
 
 
 def _judged(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,10 @@ _SCRATCH_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of one directory: ``comparison``, or the ``fault`` that was in its way."""
+    """What came of one directory: ``comparison``, or the ``fault`` that was in its way.
+
+    ``positions``: of an adjunct store, {partition: next offset}.
+    """
 
     path: Path
     store: str
@@ -44,6 +47,17 @@ class Answer:
     position: int | None = None
     comparison: Comparison | None = None
     fault: str | None = None
+    positions: Mapping[str, int] | None = None
+
+    def but(
+        self,
+        *,
+        fault: str | None = None,
+        positions: Mapping[str, int] | None = None,
+        comparison: Comparison | None = None,
+    ) -> Answer:
+        """The same directory with what came of it."""
+        return replace(self, fault=fault, positions=positions, comparison=comparison)
 
     @property
     def is_equal(self) -> bool:
@@ -59,6 +73,7 @@ class Answer:
             "task": self.task,
             "against": self.against,
             "position": self.position,
+            "positions": self.positions,
             "is_equal": self.is_equal,
             "compared": found.compared if found else 0,
             "undecided": found.undecided if found else 0,
@@ -78,12 +93,15 @@ class Answer:
         counted = f"{number(found.compared, 'key')} compared with {self.against}"
         if found.undecided:
             counted += f", {found.undecided} written again since and not decided"
+        at = f"position {self.position}"
+        if self.positions is not None:
+            at = f"positions {', '.join(f'{p}: {o}' for p, o in self.positions.items())}"
         if not found.different:
-            return f"{name}, position {self.position}: equal; {counted}"
+            return f"{name}, {at}: equal; {counted}"
         story = [f"  {_key(key)}: {how}" for key, how in found.first]
         if found.different > len(story):
             story.append(f"  and {found.different - len(story)} more")
-        verdict = f"{name}, position {self.position}: {found.different} DIFFERENT; {counted}"
+        verdict = f"{name}, {at}: {found.different} DIFFERENT; {counted}"
         return "\n".join([verdict, *story])
 
 

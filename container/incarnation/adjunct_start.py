@@ -22,9 +22,8 @@ from homeport.container.classes import load_extractor_factory, load_manager_fact
 from homeport.container.container_job import ContainerJob
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.processing.adjunct_feed import AdjunctFeed, RefusedRecords
-from homeport.container.processing.records import InputMessages
-from homeport.container.processing.task_factory import bad_records, stream_serdes
-from homeport.container.processing.task_instance import Outputs
+from homeport.container.processing.records import BadRecords, InputMessages
+from homeport.container.processing.task_factory import stream_serdes
 from homeport.container.storage.adjunct.adjunct_storage import NO_STORES, AdjunctStorage, OpenStores
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
@@ -39,7 +38,7 @@ def adjunct_storage(
 
     Args:
         job: the container's view.
-        owner: the container.
+        owner: the container; for a standby the active one.
         roots: where stores are that a start may find again, and where others are.
         now_ms: this host's clock.
     """
@@ -52,12 +51,13 @@ def adjunct_storage(
 def adjunct_feed(
     job: ContainerJob,
     storage: AdjunctStorage | None,
-    outputs: Outputs,
+    bad: BadRecords,
     processed: Mapping[TaskName, Mapping[SystemStreamPartition, int]],
 ) -> AdjunctFeed | None:
     """What fills the stores, which are open; None: the job has none.
 
-    ``processed``: the last offset before those that each task is handed.
+    ``bad``: what becomes of records that cannot be stored. ``processed``: the last offset before
+    those that each task is handed.
 
     Raises:
         ConfigError: a manager, an extractor or a serde cannot be had.
@@ -71,7 +71,15 @@ def adjunct_feed(
         managers = _built_in(job, storage, refused)
     else:
         managers = _own(job, storage, refused, manager, processed)
-    return AdjunctFeed(storage, managers, refused, bad_records(job, outputs))
+    return AdjunctFeed(storage, managers, refused, bad)
+
+
+def extraction_of(job: ContainerJob, store: AdjunctStore, refused: RefusedRecords) -> Extraction:
+    """How entries of the store are made; ConfigError where an extractor or a serde is not there.
+
+    ``refused``: gets the records that cannot be stored.
+    """
+    return _maker(job, store, refused)()
 
 
 def warn_of_compacted(job: ContainerJob, readers: Mapping[str, LogReader]) -> None:

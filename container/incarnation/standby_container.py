@@ -1,7 +1,8 @@
 """StandbyContainer: one incarnation of a standby: its stores follow their changelogs to its stop.
 
-It has no task object, no Spark, no producer and no checkpoint: it reads what active containers have
-committed, and keeps it where an active one that starts on this host finds it. Its process gives way
+Adjunct stores follow their streams. It has no task object, no Spark, no producer and no checkpoint:
+it reads what active containers have committed, and keeps it where an active one that starts on this
+host finds it. Its process gives way
 to the active containers of the host: it is nicer than they are by ten, reads at most a thousand
 records at a time into eight MB of buffers, and asks rarely while nothing comes.
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Sequence
 
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.lease_memory import LeaseMemory, NoLauncher
@@ -19,6 +21,7 @@ from homeport.container.host.niceness import give_way
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag, StopRequestedError
 from homeport.container.incarnation import start_up
+from homeport.container.incarnation.adjunct_follower import AdjunctFollower, adjunct_follower
 from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.live_tuning import LiveTuning
 from homeport.container.incarnation.predecessors import open_stores
@@ -31,7 +34,7 @@ from homeport.container.storage.changelog_follower import (
     place_of,
 )
 from homeport.job_coordinator.http.client import CoordinatorClient
-from homeport.job_coordinator.http.container_report import ContainerReport
+from homeport.job_coordinator.http.container_report import ContainerReport, StoreLag
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.model.outcomes import Restored
 
@@ -74,6 +77,7 @@ class StandbyContainer:
         self._restored: dict[str, dict[str, Restored]] = {}
         self._history = start_up.history_of(job, permit, environment)
         self._storage = start_up.storage_of(job, permit, environment, stop)
+        self._adjuncts: AdjunctFollower | None = None
         self._tuning = LiveTuning(
             job.config, permit.model_version, client.config, launcher, self._history, stop
         )
@@ -108,6 +112,8 @@ class StandbyContainer:
             self._follow(ChangelogFollower(self._storage.logged, feed, self._storage.clocks))
         finally:
             feed.close()
+            if self._adjuncts is not None:
+                self._adjuncts.close()
         self._flush()
         self._storage.close()
         _LOG.info("stopped in order")
@@ -127,6 +133,13 @@ class StandbyContainer:
                     RestoreReport(self._history, self._send),
                     start_up.restore_workers(self._job, self._stop.pause),
                 )
+                self._adjuncts = adjunct_follower(
+                    self._job,
+                    self._storage.adjuncts,
+                    readers,
+                    self._stop.pause,
+                    self._storage.clocks,
+                )
         finally:
             for reader in readers.values():
                 reader.close()
@@ -139,7 +152,8 @@ class StandbyContainer:
     def _follow(self, follower: ChangelogFollower) -> None:
         """Until the order to stop; flushes every ``task.commit.ms``."""
         look_s = self._look_s()
-        progress = _Progress(follower)
+        adjuncts = self._adjuncts
+        progress = _Progress(lambda: self._lags(follower))
         flushed_at = time.monotonic()
         looked_at = flushed_at - look_s
         try:
@@ -148,8 +162,13 @@ class StandbyContainer:
                 if now - looked_at >= look_s:
                     looked_at = now
                     follower.look()
-                    self._send(ContainerReport.following(follower.lags()))
-                progress.add(follower.step(min(_POLL_S, look_s)))
+                    if adjuncts is not None:
+                        adjuncts.look()
+                    states = () if adjuncts is None else adjuncts.states()
+                    self._send(ContainerReport.following(self._lags(follower), states))
+                came = 0 if adjuncts is None else adjuncts.step(0)
+                # While reference data comes, nothing waits for changelogs.
+                progress.add(came + follower.step(0 if came else min(_POLL_S, look_s)))
                 flush_s = self._tuning.latest().commit_ms / 1000
                 if now - flushed_at >= flush_s or self._storage.has_first_changes():
                     flushed_at = now
@@ -157,10 +176,16 @@ class StandbyContainer:
         except StopRequestedError:
             _LOG.info("ordered to stop")
 
+    def _lags(self, follower: ChangelogFollower) -> list[StoreLag]:
+        """How far each store is behind."""
+        return [*follower.lags(), *(self._adjuncts.lags() if self._adjuncts else ())]
+
     def _look_s(self) -> float:
         """The interval of requests for heads: several in the shortest retention of deletions."""
         retentions = [s.expected.delete_retention_ms for s in self._storage.logged if s.expected]
-        wanted_s = min(retentions, default=0) / 1000 / _LOOKS_IN_A_RETENTION
+        if not retentions:
+            return _LOOK_S
+        wanted_s = min(retentions) / 1000 / _LOOKS_IN_A_RETENTION
         return min(_LOOK_S, max(_QUICKEST_LOOK_S, wanted_s))
 
     def _flush(self) -> None:
@@ -172,8 +197,8 @@ class StandbyContainer:
 class _Progress:
     """One line every few seconds in which something came."""
 
-    def __init__(self, follower: ChangelogFollower) -> None:
-        self._follower = follower
+    def __init__(self, lags: Callable[[], Sequence[StoreLag]]) -> None:
+        self._lags = lags
         self._records = 0
         self._since = time.monotonic()
 
@@ -181,7 +206,7 @@ class _Progress:
         self._records += records
         passed = time.monotonic() - self._since
         if self._records and passed >= _PROGRESS_S:
-            lags = self._follower.lags()
+            lags = self._lags()
             _LOG.info(
                 "followed %d records in %.1f s, behind by %d records and %.1f s",
                 self._records,

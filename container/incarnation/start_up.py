@@ -27,7 +27,7 @@ from homeport.container.incarnation.adjunct_start import adjunct_storage
 from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.predecessors import longest_stop_s
 from homeport.container.kafka.checkpoints import Checkpoint, read_whole_checkpoints
-from homeport.container.kafka.log_reader import LogReader
+from homeport.container.kafka.log_reader import LogReader, input_ranges, topic_ids
 from homeport.container.kafka.transactional_producer import TransactionalProducer, fence
 from homeport.container.progress.checkpoint import NOTHING, Change
 from homeport.container.progress.input_position import (
@@ -196,7 +196,8 @@ def storage_of(
 ) -> ContainerStorage:
     """The stores of the container, none of them open; predecessors are waited for."""
     logged, scratch = environment.state_root(job.job), environment.scratch_root(job.config)
-    owner = permit.incarnation.processor_id
+    # A standby keeps the directories of its active container.
+    owner = job.active_processor or permit.incarnation.processor_id
     return ContainerStorage(
         logged_root=logged,
         scratch_root=scratch,
@@ -339,7 +340,9 @@ def read_positions(
             InputTopicManager(stream).floors(),
         )
     checkpoints = {name: item.offsets for name, item in whole.items()}
-    ranges = _input_ranges(job, readers)
+    ranges = input_ranges(
+        readers, (ssp for task in job.tasks for ssp in task.system_stream_partitions)
+    )
     starts: Offsets = {task.task_name: {} for task in job.tasks}
     lost: dict[SystemStreamPartition, InputPosition] = {}
     resets: list[Reset] = []
@@ -347,7 +350,7 @@ def read_positions(
     found = _Found(job, readers, ranges, first_counts, checkpoints)
     own: Starts = {}
     if adjuncts is not None:
-        own = adjuncts.recover(_topic_ids(job, readers), ranges, found.shared)
+        own = adjuncts.recover(topic_ids(readers, job.adjunct_streams), ranges, found.shared)
     for task in job.tasks:
         name, known = task.task_name, checkpoints.get(task.task_name, {})
         for ssp in task.system_stream_partitions:
@@ -432,31 +435,6 @@ class _Found:
         """Where the tasks go on that read the store; errors as of ``position``."""
         known = shared_checkpoint(ssp, [self.checkpoints.get(task, {}) for task in store.readers])
         return self.position(ssp, {} if known is None else {ssp: known})
-
-
-def _topic_ids(job: ContainerJob, readers: Mapping[str, LogReader]) -> dict[SystemStream, str]:
-    """{adjunct stream: the broker's id of its topic}."""
-    found: dict[SystemStream, str] = {}
-    for system, reader in readers.items():
-        names = sorted(s.stream for s in job.adjunct_streams if s.system == system)
-        found |= {
-            SystemStream(system, n): found_id for n, found_id in reader.topic_ids(names).items()
-        }
-    return found
-
-
-def _input_ranges(
-    job: ContainerJob, readers: Mapping[str, LogReader]
-) -> dict[SystemStreamPartition, InputRange]:
-    ssps = {ssp for task in job.tasks for ssp in task.system_stream_partitions}
-    found: dict[SystemStreamPartition, InputRange] = {}
-    for system, reader in readers.items():
-        own = sorted(ssp for ssp in ssps if ssp.system == system)
-        ends = reader.ends([(ssp.stream, ssp.partition) for ssp in own])
-        for ssp in own:
-            place = ends[ssp.stream, ssp.partition]
-            found[ssp] = InputRange(place.oldest, place.head)
-    return found
 
 
 def write_locality(

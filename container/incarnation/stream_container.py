@@ -18,6 +18,7 @@ from homeport.container.host.lease_memory import LeaseMemory, NoLauncher
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation import start_up
+from homeport.container.incarnation.adjunct_report import adjunct_states
 from homeport.container.incarnation.adjunct_start import adjunct_feed, warn_of_compacted
 from homeport.container.incarnation.coordinators import Coordinator
 from homeport.container.incarnation.environment import Environment
@@ -34,6 +35,7 @@ from homeport.container.kafka.partition_counts import partition_count
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.topic_watch import TopicWatch
 from homeport.container.kafka.transactional_producer import TransactionalProducer
+from homeport.container.processing.adjunct_feed import AdjunctFeed
 from homeport.container.processing.call_watch import (
     CallWatch,
     WatchedCalls,
@@ -53,6 +55,7 @@ from homeport.container.processing.loop_parts import (
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.stream_task_instance import Requests
 from homeport.container.processing.task_factory import (
+    bad_records,
     make_tasks,
     outputs_of,
     task_class_of,
@@ -198,9 +201,13 @@ class StreamContainer:
             timers=made.timers,
             calls=made.calls,
             drain=Drain(InputEnds(self._job.systems, self._stop.pause)),
-            adjuncts=adjunct_feed(self._job, self._storage.adjuncts, made.outputs, processed),
+            adjuncts=self._feed(made.outputs, processed),
         )
         return self._work(parts, is_stream_task=issubclass(task_class, StreamTask))
+
+    def _feed(self, outputs: Outputs, processed: start_up.Offsets) -> AdjunctFeed | None:
+        bad = bad_records(self._job, outputs)
+        return adjunct_feed(self._job, self._storage.adjuncts, bad, processed)
 
     def _made(self, task_class: type[BatchTask | StreamTask]) -> _Made:
         """Every task, initialised, and what they work with."""
@@ -315,7 +322,7 @@ class StreamContainer:
             start_up.commit_starts(self._job, producer, positions, self._stop.pause)
 
     def _source(self, positions: start_up.Positions) -> InputConsumer:
-        return InputConsumer(
+        source = InputConsumer(
             self._job.systems,
             positions.starts,
             ends=positions.ends,
@@ -324,6 +331,9 @@ class StreamContainer:
             shared=self._storage.shared,
             holds_back=self._storage.holds_back,
         )
+        told = functools.partial(adjunct_states, self._storage.adjuncts, source)
+        self._report.tell_of(told)
+        return source
 
     def _lost(self, ssp: SystemStreamPartition, position: InputPosition) -> None:
         """Log, history and report say what of the input is never read."""

@@ -1,33 +1,23 @@
 """KafkaChangelogFeed: the committed records of changelogs as they come, and where these end.
 
-One consumer reads all partitions, which are assigned to it by hand. Their ends are requested by a
-thread of its own, as the answer of a broker that is away takes long: read_uncommitted, so that a
-store counts as being at the head only where no transaction is open either (safety K1).
+One consumer reads all partitions, which are assigned to it by hand.
 """
 
 from __future__ import annotations
 
-import logging
-import queue
-import threading
 from collections.abc import Callable, Mapping
 
 from confluent_kafka import KafkaError, Message, TopicPartition
 
-from homeport.config.errors import HomeportError, UnavailableError
+from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.clients import PartitionError, follow_properties, know_topics, unread
-from homeport.container.kafka.log_reader import LogReader
+from homeport.container.kafka.head_watch import HeadWatch, Looks
 from homeport.container.progress.clock_reading import ClockReading
-from homeport.container.progress.follow import Look
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.task_store import Position
 from homeport.job_coordinator.kafka.clients import consumer
-from homeport.job_coordinator.kafka.topics import TopicAdmin
 
-_LOG = logging.getLogger(__name__)
-
-_ANSWER_S = 10.0
 _MOST = 1000
 _DELETED = "the changelog was deleted while it was followed; the next start looks for it"
 _GONE = frozenset(
@@ -43,8 +33,6 @@ _LOST = frozenset(
         KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001 - as above
     }
 )
-
-Looks = Mapping[Position, Look]
 
 
 class KafkaChangelogFeed:
@@ -71,8 +59,7 @@ class KafkaChangelogFeed:
         self._consumer = consumer(system, follow_properties(system))
         know_topics(self._consumer, system, sorted({topic for topic, _ in starts}))
         self._consumer.assign([TopicPartition(*place, start) for place, start in starts.items()])
-        self._watch = _HeadWatch(system, list(starts), pause, clocks)
-        self._is_away = False
+        self._watch = HeadWatch(system, list(starts), pause, clocks, _DELETED)
 
     def poll(self, seconds: float) -> dict[Position, Chunk]:
         """What has come, after at most ``seconds``; at most a thousand records.
@@ -102,23 +89,10 @@ class KafkaChangelogFeed:
     def looks(self) -> Looks:
         """The outcome of the last look; nothing until it is there.
 
-        Says in the log, once, that Kafka is away, and that it is back.
-
         Raises:
             PartitionError: there is no such topic or partition any more.
         """
-        answer = self._watch.answer()
-        if isinstance(answer, UnavailableError):
-            if not self._is_away:
-                _LOG.warning("following waits for Kafka: %s", answer)
-            self._is_away = True
-            return {}
-        if isinstance(answer, HomeportError):
-            raise answer
-        if answer and self._is_away:
-            _LOG.info("Kafka answers again: following goes on")
-            self._is_away = False
-        return answer
+        return self._watch.looks()
 
     def close(self) -> None:
         """Nothing is read any more."""
@@ -158,63 +132,3 @@ class _Part:
     def chunk(self) -> Chunk:
         """All of it."""
         return Chunk(self._entries, self._records, self.last_offset)
-
-
-class _HeadWatch:
-    """Asks, on a thread of its own, where partitions end and which topics they are of."""
-
-    def __init__(
-        self,
-        system: SystemConfig,
-        places: list[Position],
-        pause: Callable[[float], None],
-        clocks: Callable[[], ClockReading],
-    ) -> None:
-        self._places = places
-        self._clocks = clocks
-        # It looks again in a moment; a standby is to know of an outage at once.
-        self._reader = LogReader(system, pause, waits_out_outages=False)
-        self._topics = TopicAdmin(system, _ANSWER_S)
-        self._asked: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._answers: queue.SimpleQueue[Looks | HomeportError] = queue.SimpleQueue()
-        self._is_asked = False
-        threading.Thread(target=self._run, name="changelog-heads", daemon=True).start()
-
-    def ask(self) -> bool:
-        if self._is_asked:
-            return False
-        self._is_asked = True
-        self._asked.put(None)
-        return True
-
-    def answer(self) -> Looks | HomeportError:
-        try:
-            found = self._answers.get_nowait()
-        except queue.Empty:
-            return {}
-        self._is_asked = False
-        return found
-
-    def _run(self) -> None:
-        while True:
-            self._asked.get()
-            try:
-                self._answers.put(self._look())
-            except HomeportError as error:
-                self._answers.put(error)
-
-    def _look(self) -> Looks:
-        asked = self._clocks()
-        names = sorted({topic for topic, _ in self._places})
-        try:
-            ends = self._reader.ends(self._places)
-        except PartitionError as error:
-            # Of a broker that is starting too: it knows the topic, and not yet its leader.
-            if self._topics.partition_counts(names).keys() == set(names):
-                raise UnavailableError(str(error)) from None
-            raise PartitionError(f"{error}; {_DELETED}") from None
-        ids = self._topics.topic_ids(names)
-        return {
-            place: Look(asked, ends[place].oldest, ends[place].head, ids[place[0]])
-            for place in self._places
-        }

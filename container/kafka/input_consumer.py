@@ -7,8 +7,8 @@ import itertools
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -94,6 +94,7 @@ class InputConsumer:
             for ssp, offset in offsets.items():
                 self._readers.setdefault(ssp, []).append((task_name, offset))
         self._next = {ssp: min(o for _, o in tasks) for ssp, tasks in self._readers.items()}
+        self._starts = dict(self._next)
         self._policies = {ssp: systems[ssp.system].input_policy(ssp.stream) for ssp in self._next}
         tiers = {ssp: tier_of(policy) for ssp, policy in self._policies.items()}
         self._schedule = InputSchedule.of(tiers, self._next, ends or {})
@@ -189,12 +190,38 @@ class InputConsumer:
         for (topic, partition), group in by_place.items():
             grouped[SystemStreamPartition(system, topic or "", partition or 0)] = group
 
+    @property
+    def following(self) -> Mapping[SystemStreamPartition, int]:
+        """{partition: the offset that is read next}; behind what is no record, where it shows."""
+        return self._next
+
     def lag(self) -> int:
         """Records that are known to be there and were not handed out yet."""
         total = 0
         for ssp, following in self._next.items():
             total += max(0, self._known_end(ssp) - following)
         return total
+
+    def lag_of(self, partitions: Iterable[SystemStreamPartition]) -> int | None:
+        """As ``lag``, of some partitions; None: an end is not known yet."""
+        places = [(self._known_end(ssp), self._next[ssp]) for ssp in partitions]
+        if any(end < 0 for end, _ in places):
+            return None
+        return sum(max(0, end - following) for end, following in places)
+
+    def bootstrap_left(
+        self, partitions: Iterable[SystemStreamPartition]
+    ) -> tuple[int, float | None] | None:
+        """Offsets of these that other inputs wait for, and about how many seconds they take.
+
+        None: no input waits for them; the seconds None: nothing has come of them yet.
+        """
+        ends = self._schedule.ends
+        own = replace(self._schedule, ends={ssp: ends[ssp] for ssp in partitions if ssp in ends})
+        if not own.is_bootstrapping:
+            return None
+        left, now_s = own.left(self._next), time.monotonic()
+        return left, seconds_left(self._began_s, own.left(self._starts), now_s, left)
 
     def is_at_end(self) -> bool:
         """Whether every partition has been read as far as it is known to go.
@@ -308,7 +335,7 @@ class InputConsumer:
                     if self._shared.get(ssp, task_name) == task_name:
                         parts.setdefault(task_name, []).append((ssp, own))
                         size += sum(map(len, own))
-        tables = [_table(t, ssp, own) for t in sorted(parts) for ssp, own in parts[t]]
+        tables = [table_of(t, ssp, own) for t in sorted(parts) for ssp, own in parts[t]]
         if not tables:
             return None
         table = pa.concat_tables(tables).combine_chunks()
@@ -323,9 +350,10 @@ def within(max_bytes: int, messages: Sequence[Message]) -> int:
     return bisect.bisect_left(sizes, max_bytes) + 1
 
 
-def _table(
+def table_of(
     task_name: TaskName, ssp: SystemStreamPartition, messages: Sequence[Message]
 ) -> pa.Table:
+    """The rows of ``BATCH_SCHEMA`` of ``messages``, which are of one partition."""
     count = len(messages)
     headers = [m.headers() for m in messages]
     columns = [

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from confluent_kafka import (
     IsolationLevel,
@@ -32,6 +32,7 @@ from homeport.container.kafka.clients import (
     restore_properties,
     unread,
 )
+from homeport.container.progress.input_position import InputRange
 from homeport.container.progress.restore import ChangelogRange, ChangelogTopic
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.job_coordinator.kafka.clients import admin, consumer, error_of, unavailable
@@ -40,6 +41,7 @@ from homeport.job_coordinator.kafka.offsets import reported_offset
 from homeport.job_coordinator.kafka.open_transactions import how_to_end
 from homeport.job_coordinator.kafka.topics import DELETE_RETENTION, TopicAdmin
 from homeport.job_coordinator.kafka.transient_errors import DISCONNECTED, OVERDUE, is_transient
+from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 _LOG = logging.getLogger(__name__)
 
@@ -296,6 +298,34 @@ class LogReader:
                 what = f"reading {message.topic()} partition {message.partition()}"
                 raise unread(self._system, what, error)
         return records, reached
+
+
+def input_ranges(
+    readers: Mapping[str, LogReader], partitions: Iterable[SystemStreamPartition]
+) -> dict[SystemStreamPartition, InputRange]:
+    """What Kafka has of each of ``partitions``; errors of ``LogReader.ends``."""
+    wanted = sorted(set(partitions))
+    found: dict[SystemStreamPartition, InputRange] = {}
+    for system, reader in readers.items():
+        own = [ssp for ssp in wanted if ssp.system == system]
+        ends = reader.ends([(ssp.stream, ssp.partition) for ssp in own])
+        for ssp in own:
+            place = ends[ssp.stream, ssp.partition]
+            found[ssp] = InputRange(place.oldest, place.head)
+    return found
+
+
+def topic_ids(
+    readers: Mapping[str, LogReader], streams: Iterable[SystemStream]
+) -> dict[SystemStream, str]:
+    """{stream: the broker's id of its topic}; errors of ``LogReader.topic_ids``."""
+    wanted = set(streams)
+    found: dict[SystemStream, str] = {}
+    for system, reader in readers.items():
+        names = sorted(s.stream for s in wanted if s.system == system)
+        ids = reader.topic_ids(names)
+        found |= {SystemStream(system, name): topic_id for name, topic_id in ids.items()}
+    return found
 
 
 class _OpenTransaction:

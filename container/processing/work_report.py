@@ -10,7 +10,12 @@ from dataclasses import replace
 
 from homeport.container.host.lease_memory import unheard
 from homeport.container.storage.value_guard import ValueGuard
-from homeport.job_coordinator.http.container_report import ContainerReport, DroppedValues, StageTime
+from homeport.job_coordinator.http.container_report import (
+    AdjunctState,
+    ContainerReport,
+    DroppedValues,
+    StageTime,
+)
 
 _MS_PER_S = 1000
 _EVERY_S = 1.0
@@ -39,12 +44,17 @@ class WorkReport:
         self._due_s = 0.0
         self._spent_s: dict[str, float] = {}
         self._lost = 0
+        self._adjuncts: Callable[[], tuple[AdjunctState, ...]] = tuple
 
     def count(self, guard: ValueGuard | None) -> ValueGuard | None:
         """The report counts what ``guard`` drops; returns ``guard``."""
         if guard is not None:
             self._guards.append(guard)
         return guard
+
+    def tell_of(self, adjuncts: Callable[[], tuple[AdjunctState, ...]]) -> None:
+        """The report has what ``adjuncts`` says of the adjunct stores; not called for long."""
+        self._adjuncts = adjuncts
 
     def read(self, records: int) -> None:
         """The open transaction has so many more records of the input."""
@@ -96,7 +106,13 @@ class WorkReport:
         self._due_s = now_s + _EVERY_S
         spent = sorted(self._spent_s.items())
         stages = tuple(StageTime(stage, round(s * _MS_PER_S)) for stage, s in spent)
-        return replace(report, processed=self._committed, input_lag=lag(), stages=stages)
+        return replace(
+            report,
+            processed=self._committed,
+            input_lag=lag(),
+            stages=stages,
+            adjuncts=self._adjuncts(),
+        )
 
     def _report(self, report: ContainerReport) -> None:
         if report != self._sent:

@@ -11,21 +11,31 @@ where the record is still there, and left undecided else.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import islice
+from typing import Protocol
 
 from homeport.config.system_stream import SystemStream
 from homeport.container.engine.storage_engine import StorageEngine
 from homeport.container.progress.restore import ChangelogRange
-from homeport.container.storage.changelog_reader import ChangelogReader
+from homeport.container.storage.changelog_reader import ChangelogReader, Chunk
 
 Pairs = Iterable[tuple[bytes, bytes]]
 
 _DIGEST_BYTES = 16
 _FIRST = 10
+_MERGED = 1000
 _DELETED, _PRESENT, _UNKNOWN = b"d", b"p", b"u"
 _SINCE, _UP_TO = b"+", b"="
+
+
+class RecordReader(Protocol):
+    """What ``ChangelogReader`` has to read records."""
+
+    def read(self, stream: SystemStream, partition: int, start: int, head: int) -> Iterator[Chunk]:
+        """The committed records of [start, head), in order."""
 
 
 class Kind(StrEnum):
@@ -101,6 +111,34 @@ def compare_with_changelog(
     return found
 
 
+def compare_with_partitions(
+    own: Pairs,
+    logs: Sequence[tuple[int, Changelog]],
+    reader: RecordReader,
+    digests: Sequence[StorageEngine],
+) -> Comparison:
+    """As ``compare_with_changelog``, of a store that several partitions fill.
+
+    A key that two of them have is not decided: nothing says which record came last.
+
+    ``logs``: (position, partition) of each. ``digests``: one more empty store than there are logs.
+    """
+    *parts, merged = digests
+    for part, (position, log) in zip(parts, logs, strict=True):
+        _replay(part, position, log, reader)
+        pairs = iter(part.scan())
+        while batch := dict(islice(pairs, _MERGED)):
+            known = merged.get_all(list(batch))
+            both = _SINCE + _UNKNOWN
+            entries = zip(batch.items(), known, strict=True)
+            merged.write({k: v if was is None else both for (k, v), was in entries}, None)
+    found = Comparison()
+    forgets = any(log.forgets for _, log in logs)
+    for key, value, said in _side_by_side(own, merged.scan()):
+        _compare(found, key, value, said, forgets=forgets)
+    return found
+
+
 def _compare(
     found: Comparison, key: bytes, value: bytes | None, said: bytes | None, *, forgets: bool
 ) -> None:
@@ -127,7 +165,7 @@ def _kind(value: bytes | None, said: bytes | None) -> Kind | None:
 
 
 def _replay(
-    digests: StorageEngine, position: int, changelog: Changelog, reader: ChangelogReader
+    digests: StorageEngine, position: int, changelog: Changelog, reader: RecordReader
 ) -> None:
     stream, partition, ends = changelog.stream, changelog.partition, changelog.range
     middle = min(max(position + 1, ends.oldest), ends.head)

@@ -39,7 +39,12 @@ from homeport.container.processing.concurrent_tasks import calls_for
 from homeport.container.processing.drain import Drain
 from homeport.container.processing.loop_parts import LoopParts
 from homeport.container.processing.run_loop import RunLoop
-from homeport.container.processing.task_factory import make_tasks, outputs_of, typed_input
+from homeport.container.processing.task_factory import (
+    bad_records,
+    make_tasks,
+    outputs_of,
+    typed_input,
+)
 from homeport.container.processing.task_instance import Context
 from homeport.container.processing.work_report import WorkReport
 from homeport.container.progress.flush_plan import FlushStep, StoreProgress, flush_plan
@@ -209,7 +214,9 @@ class MemoryContainer:
             timers={name: context.timers for name, context in self.contexts.items()},
             calls=calls,
             drain=Drain(ends),
-            adjuncts=adjunct_feed(job, storage.adjuncts, outputs, positions.processed()),
+            adjuncts=adjunct_feed(
+                job, storage.adjuncts, bad_records(job, outputs), positions.processed()
+            ),
         )
 
     def _restored(self, producer: MemoryProducer) -> Positions:

@@ -6,7 +6,7 @@ PURE. ``/v1/status`` shows it as it came, and ``/metrics`` in numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from homeport.config.errors import WireError
@@ -141,6 +141,69 @@ class StageTime:
 
 
 @dataclass(frozen=True, slots=True)
+class AdjunctState:
+    """One adjunct store of a container.
+
+    ``task``: by whose name its records come. ``input``: its stream. ``kind``: ``partitioned``, or
+    ``broadcast`` where the container has it whole. ``records``: of the stream, that it has taken;
+    of a version, those of it. ``bytes``: on the disk; None: it is in memory. ``positions``:
+    {partition: next offset}. ``lag``: offsets up to the ends that are known. ``remaining``: offsets
+    that other inputs still wait for, and ``seconds_left`` how long, at the rate so far; None: none
+    waits. ``age_seconds``: since the newest record that came since the container began; of a
+    version, since its first record. ``version``: the one that tasks see. None: not known.
+    """
+
+    store: str
+    task: TaskName
+    input: str
+    kind: str
+    records: int
+    bytes: int | None = None
+    positions: Mapping[str, int] = field(default_factory=dict)
+    lag: int | None = None
+    remaining: int | None = None
+    seconds_left: float | None = None
+    age_seconds: float | None = None
+    version: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """An item of ``adjuncts``."""
+        return {
+            "store": self.store,
+            "task": self.task,
+            "input": self.input,
+            "kind": self.kind,
+            "records": self.records,
+            "bytes": self.bytes,
+            "positions": dict(self.positions),
+            "lag": self.lag,
+            "remaining": self.remaining,
+            "seconds_left": self.seconds_left,
+            "age_seconds": self.age_seconds,
+            "version": self.version,
+        }
+
+    @staticmethod
+    def from_json(body: Mapping[str, Any]) -> AdjunctState:
+        """The state that ``body`` carries; WireError where a field is missing or wrong."""
+        positions = required_field(body, "positions", dict)
+        return AdjunctState(
+            required_field(body, "store", str),
+            TaskName(required_field(body, "task", str)),
+            required_field(body, "input", str),
+            required_field(body, "kind", str),
+            required_number(body, "records"),
+            optional_number(body, "bytes"),
+            {name: required_number(positions, name) for name in positions},
+            optional_number(body, "lag"),
+            optional_number(body, "remaining"),
+            _number(body, "seconds_left"),
+            _number(body, "age_seconds"),
+            optional_number(body, "version"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerReport:
     """The last word of a stream container of what it does.
 
@@ -152,7 +215,7 @@ class ContainerReport:
     ``processed``: records of the input in its committed transactions. ``input_lag``: offsets from
     what it has read to the heads of its input that it knows. ``stages``: those that have worked.
     These three of late, of an active one. ``input_lost``: offsets of the input that Kafka had
-    deleted before they were read; None: none.
+    deleted before they were read; None: none. ``adjuncts``: each adjunct store, of either role.
     """
 
     restoring: tuple[RestoreProgress, ...] = ()
@@ -166,6 +229,7 @@ class ContainerReport:
     input_lag: int | None = None
     stages: tuple[StageTime, ...] = ()
     input_lost: int | None = None
+    adjuncts: tuple[AdjunctState, ...] = ()
 
     @property
     def works_after_ms(self) -> int | None:
@@ -173,18 +237,21 @@ class ContainerReport:
         return self.first_commit_ms if self.caught_up_ms is None else self.caught_up_ms
 
     @staticmethod
-    def following(lags: Sequence[StoreLag]) -> ContainerReport:
+    def following(
+        lags: Sequence[StoreLag], adjuncts: Sequence[AdjunctState] = ()
+    ) -> ContainerReport:
         """The report of a standby whose stores are so far behind."""
         seconds = [lag.seconds for lag in lags if lag.seconds is not None]
         return ContainerReport(
             lags=tuple(lags),
             lag=sum(lag.records for lag in lags),
             lag_seconds=max(seconds, default=None),
+            adjuncts=tuple(adjuncts),
         )
 
     def in_brief(self) -> ContainerReport:
         """Without single stores."""
-        return replace(self, restoring=(), lags=(), dropped=(), stages=())
+        return replace(self, restoring=(), lags=(), dropped=(), stages=(), adjuncts=())
 
     def to_json(self) -> dict[str, Any]:
         """The field ``report`` of a check-in."""
@@ -200,6 +267,7 @@ class ContainerReport:
             "input_lag": self.input_lag,
             "stages": [time.to_json() for time in self.stages],
             "input_lost": self.input_lost,
+            "adjuncts": [state.to_json() for state in self.adjuncts],
         }
 
     @staticmethod
@@ -209,6 +277,7 @@ class ContainerReport:
         lags = required_field(body, "lags", list)
         dropped = optional_field(body, "dropped", list) or []
         stages = optional_field(body, "stages", list) or []
+        adjuncts = optional_field(body, "adjuncts", list) or []
         return ContainerReport(
             tuple(RestoreProgress.from_json(as_object(item, "a restore")) for item in under_way),
             tuple(StoreLag.from_json(as_object(item, "a lag")) for item in lags),
@@ -221,6 +290,7 @@ class ContainerReport:
             optional_number(body, "input_lag"),
             tuple(StageTime.from_json(as_object(item, "a time")) for item in stages),
             optional_number(body, "input_lost"),
+            tuple(AdjunctState.from_json(as_object(item, "a store")) for item in adjuncts),
         )
 
 

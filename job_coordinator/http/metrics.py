@@ -34,6 +34,23 @@ _OF_STORES: Final = (
     ("restoring", "merging", "restore_merging_files", "Merged before the store is used."),
     ("lags", "records", "standby_lag_records", "Committed, and not in the standby's store."),
     ("lags", "seconds", "standby_lag_seconds", "How long the standby's store is behind."),
+    ("adjuncts", "records", "adjunct_records", "Records that the adjunct store has taken."),
+    ("adjuncts", "bytes", "adjunct_bytes", "What the adjunct store takes on the disk."),
+    ("adjuncts", "lag", "adjunct_lag_records", "Offsets up to the end of its stream."),
+    (
+        "adjuncts",
+        "remaining",
+        "adjunct_bootstrap_remaining_records",
+        "Offsets that other inputs wait for; absent where none waits.",
+    ),
+    (
+        "adjuncts",
+        "seconds_left",
+        "adjunct_bootstrap_remaining_seconds",
+        "How long other inputs wait, at the rate so far.",
+    ),
+    ("adjuncts", "age_seconds", "adjunct_age_seconds", "Since its newest record, or its version."),
+    ("adjuncts", "version", "adjunct_version", "The version that tasks see."),
 )
 """(list of a container's report, field of its items, metric, what it is)."""
 
@@ -82,6 +99,7 @@ class JobCoordinatorMetrics(Collector):
         yield from _phases(containers)
         yield from _work(containers)
         yield from _reports(containers)
+        yield _adjuncts(containers)
         yield _dropped(containers)
         yield _refusals(status)
         yield from _stream(status)
@@ -184,6 +202,19 @@ def _reports(containers: Any) -> Iterator[Metric]:  # noqa: ANN401 - JSON
                     labels = (container["processor_id"], item["store"], item["task"])
                     metric.add_metric(labels, item[name])
         yield metric
+
+
+def _adjuncts(containers: Any) -> Metric:  # noqa: ANN401 - JSON
+    metric = GaugeMetricFamily(
+        "homeport_adjunct_store_info",
+        "1 for each adjunct store: what fills it, and whether the container has it whole.",
+        labels=(*_STORE_LABELS, "input", "kind"),
+    )
+    for container in containers:
+        for item in (container.get("report") or {}).get("adjuncts", ()):
+            labels = (item["store"], item["task"], item["input"], item["kind"])
+            metric.add_metric((container["processor_id"], *labels), 1)
+    return metric
 
 
 def _dropped(containers: Any) -> Metric:  # noqa: ANN401 - JSON

@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 from stream_containers import Job, Running, make_job
 
+from homeport.config.errors import StoreError
 from homeport.container.progress.transaction_plan import RESERVED_PREFIX
 from homeport.container.rocksdb.rocksdb_view import RocksDbView
 from homeport.container.testing import TestRunner, shared_spark
+from homeport.job_coordinator.http.container_report import ContainerReport
+from homeport.job_coordinator.model.ids import ProcessorId
 
 _PLANES, _AIRLINES = 3000, 50
 JOIN = """
@@ -317,3 +320,76 @@ def test_a_pipeline_has_the_other_inputs_and_its_task_the_store(
     finally:
         shared_spark.stop()
         sys.modules.pop("joined_pipeline", None)
+
+
+def _standby(job: Job, epoch: int) -> Running:
+    """A standby of the container on another host."""
+    fence = range(1, epoch)
+    standby = ProcessorId("0-0")
+    return job.start(epoch, fence, processor=standby, host="NM2", stores="stores-2")
+
+
+def _is_kept(job: Job, expected: dict[str, dict[str, str]]) -> bool:
+    """Whether the standby has so much on its disk, where it has the stores open."""
+    try:
+        return _held(job, "stores-2") == expected
+    except StoreError:
+        return False  # a store that is about to be made
+
+
+_ALL_TOLD = {
+    ("airlines", "broadcast", _AIRLINES, (_AIRLINES,), 0, True),
+    ("planes", "partitioned", _PLANES, (_PLANES,), 0, True),
+}
+
+
+def _told(job: Job, container: Running) -> set[tuple[object, ...]]:
+    """What the container reports of each store; at the end whether size and age are known.
+
+    The two parts of ``planes`` have as many records, and so make one.
+    """
+    found: set[tuple[object, ...]] = set()
+    for state in (container.memory.last_report() or ContainerReport()).adjuncts:
+        assert state.input == f"kafka.{job.topic(state.store)}"
+        at = tuple(state.positions.values())
+        is_known = bool(state.bytes) and state.age_seconds is not None
+        found.add((state.store, state.kind, state.records, at, state.lag, is_known))
+    return found
+
+
+def test_a_failover_needs_no_bootstrap(kafka: str, tmp_path: Path) -> None:
+    """A standby fills the stores too: its successor begins with what they hold, and reads on."""
+    job = make_job(
+        kafka,
+        tmp_path,
+        JOIN,
+        {**_KEYS, "job.hotstandby.enabled": "true"},
+        {"planes": 2, "airlines": 1},
+    )
+    try:
+        _planes(job, "737")
+        _airlines(job, "United")
+        active, standby = job.start(1), _standby(job, 1)
+        _until_seen(job, active, "737 0/United 0")
+        _planes(job, "A320")
+        job.until(lambda: _is_kept(job, _expected("A320", "United")), standby)
+        lags = (standby.memory.last_report() or ContainerReport()).lags
+        assert {lag.store for lag in lags} == {"counts", "planes", "airlines"}
+        job.until(lambda: _told(job, active) == _told(job, standby) == _ALL_TOLD, standby)
+        active.stop(signal.SIGKILL)
+        assert standby.stop() == 143
+
+        job.produce([(0, b"A0", b"Untied 0")], "airlines")
+        _fly(job, 1)
+        flights = len(_seen(job))
+        successor = job.start(2, fence=[1], host="NM2", stores="stores-2")
+        job.until(lambda: len(_seen(job)) >= flights + _AIRLINES, successor)
+        assert "A320 0/Untied 0" in {value.rpartition("/")[0] for value in _seen(job)}
+        log = _log(successor)
+        for stream, ends in (("planes", "0: 3000"), ("planes", "1: 3000"), ("airlines", "0: 50")):
+            assert f"is kept: its stream kafka.{job.topic(stream)} is read on at {ends}" in log
+        assert successor.stop() == 143
+        _counts_exactly(job)
+        _has_a_sound_history(job)
+    finally:
+        job.close()

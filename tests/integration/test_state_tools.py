@@ -315,3 +315,132 @@ def test_a_job_that_never_ran_has_no_state(operator: Operator) -> None:
     operator.stores.mkdir()
     assert "changelog are: counts;" in operator.refusal("state", "verify", "--store", "nope")
     assert "'Partition 0', 'Partition 1'" in operator.refusal("state", "verify", "--task", "x")
+
+
+_REFERENCE = """
+from homeport.container.api import BatchTask, KeyValueExtractor, KeyValueExtractorFactory
+
+class Counter(BatchTask):
+    def process_batch(self, table, collector):
+        pass
+
+class Shouted(KeyValueExtractorFactory):
+    def get_key_value_extractor(self, config):
+        return Shout()
+
+class Shout(KeyValueExtractor):
+    def get_key(self, message):
+        return None if message.value == b"no plane" else message.key.decode().upper()
+
+    def get_value(self, message):
+        return None if message.value == b"gone" else message.value.decode()
+"""
+
+
+@pytest.fixture
+def adjuncts(kafka: str, tmp_path: Path) -> Iterator[Operator]:
+    """A job with a store of its tasks, which has an extractor, and one of the container."""
+    keys = {
+        "task.inputs": "kafka.<job>-in, kafka.<job>-planes",
+        "task.broadcast.inputs": "kafka.<job>-airlines#0",
+        "task.commit.ms": "100",
+        "stores.planes.adstore.key.value.extractor.factory": "user_job:Shouted",
+    }
+    for store in ("planes", "airlines"):
+        keys |= {
+            f"systems.kafka.streams.<job>-{store}.samza.bootstrap": "true",
+            f"stores.{store}.factory": "rocksdb",
+            f"stores.{store}.key.serde": "string",
+            f"stores.{store}.msg.serde": "string",
+            f"stores.{store}.adstore.input": f"kafka.<job>-{store}",
+        }
+    job = make_job(kafka, tmp_path, _REFERENCE, keys, {"planes": 2, "airlines": 1})
+    with job.coordinator_stream() as stream:
+        record_job(stream, job.model)
+    made = Operator(job, tmp_path / "job.properties")
+    yield made
+    made.job.close()
+
+
+def test_adjunct_stores_are_listed_read_and_compared_with_their_streams(
+    adjuncts: Operator,
+) -> None:
+    """By the job's own extractor: values that are none, keys that are not stored, null values."""
+    job = adjuncts.job
+    planes = [(n % 2, b"n%d" % n, b"737 of %d" % n) for n in range(10)]
+    planes += [(0, b"n0", b"A320"), (0, b"n2", b"gone"), (1, b"x", b"no plane")]
+    job.produce(planes, "planes")
+    job.produce([(0, b"UA", b"United"), (0, b"AA", b"American"), (0, b"ZZ", b"")], "airlines")
+    job.produce([(0, b"ZZ", None)], "airlines")
+    container = job.start(1)
+    job.report(container, 1)
+
+    def is_there() -> bool:
+        rows = adjuncts.objects("state", "ls")
+        of_adjuncts = [row for row in rows if "input" in row]
+        return len(of_adjuncts) == 3 and not any(row["behind"] for row in of_adjuncts)
+
+    job.until(is_there, container)
+    rows = {row["path"].rpartition("-1/")[2]: row for row in adjuncts.objects("state", "ls")}
+    airlines, plane = rows["airlines/container-0"], rows["planes/Partition_0"]
+    assert (airlines["input"], airlines["kind"]) == (f"kafka.{job.topic('airlines')}", "broadcast")
+    assert (airlines["records"], airlines["positions"], airlines["behind"]) == (4, {"0": 4}, 0)
+    assert (plane["kind"], plane["positions"], plane["is_valid"]) == ("partitioned", {"0": 7}, True)
+    assert plane["holder"]["pid"] == container.process.pid
+    (line,) = [row for row in adjuncts.answer("state", "ls") if row.startswith("airlines/")]
+    assert f"from kafka.{job.topic('airlines')} up to 0: 4, 0 behind, 4 records" in line
+    assert line.endswith("; valid")
+
+    assert adjuncts.answer("state", "dump", "planes", "Partition 0") == [
+        "N0 = A320",
+        "N4 = 737 of 4",
+        "N6 = 737 of 6",
+        "N8 = 737 of 8",
+    ]
+    dumped = adjuncts.answer("state", "dump", "airlines", "container-0")
+    assert dumped == ["AA = American", "UA = United"]
+    package = str(job.folder / "package")
+    sys.path.append(package)
+    try:
+        _are_compared(adjuncts)
+        assert container.stop() == 143
+        _break(adjuncts.directory / "planes" / "Partition_0")
+        _differ(adjuncts)
+    finally:
+        sys.path.remove(package)
+
+
+def _are_compared(adjuncts: Operator) -> None:
+    """The stores hold what their streams say."""
+    verified = [
+        row
+        for store in ("airlines", "planes")
+        for row in adjuncts.objects("state", "verify", "--store", store)
+    ]
+    found = {row["path"].rpartition("-1/")[2]: row for row in verified}
+    assert {name: (row["is_equal"], row["compared"]) for name, row in found.items()} == {
+        "airlines/container-0": (True, 2),
+        "planes/Partition_0": (True, 4),
+        "planes/Partition_1": (True, 5),
+    }
+    assert found["planes/Partition_0"]["positions"] == {"0": 7}
+
+
+def _differ(adjuncts: Operator) -> None:
+    """What was changed by hand is found; a task may be chosen."""
+    done = adjuncts.call("state", "verify", "--store", "planes")
+    assert done.returncode == 1
+    assert "Partition_0, positions 0: 7: 3 DIFFERENT; 5 keys compared with" in done.stdout
+    assert "  N0: another value" in done.stdout
+    assert "  N2: only here" in done.stdout
+    assert "  N4: missing here" in done.stdout
+    (only,) = adjuncts.objects("state", "verify", "--store", "planes", "--task", "Partition 1")
+    assert only["task"] == "Partition 1"
+
+
+def _break(path: Path) -> None:
+    """A value is another, a deletion is missing, and so is a key."""
+    store = RocksDbStore(path, RocksDbMemory(8 << 20, 1))
+    store.write({b"N0": b"737 of 0", b"N2": b"737 of 2", b"N4": None}, None)
+    store.flush()
+    store.close()

@@ -27,6 +27,7 @@ from homeport.container.adjunct.store_plan import PlannedStore, StorePlan
 from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.storage.adjunct.filled_store import FilledStore, Reached
 from homeport.container.storage.adjunct.read_only_entries import ReadOnlyEntries
+from homeport.container.storage.adjunct.store_facts import StoreFacts
 from homeport.container.storage.adjunct.unbounded_store import UnboundedStore
 from homeport.container.storage.adjunct.versioned_store import VersionedStore
 from homeport.container.storage.directory import StoreDirectory
@@ -136,6 +137,10 @@ class AdjunctStorage:
         return OpenStores(
             {i.planned.store.name: i for i in self._opened if i.planned.is_of_container}
         )
+
+    def facts(self) -> list[tuple[PlannedStore, StoreFacts]]:
+        """Each store, and the facts that a report has of it."""
+        return [(item.planned, item.facts()) for item in self._opened]
 
     def sealed(self) -> Layers:
         """What the stores were handed since the last call."""

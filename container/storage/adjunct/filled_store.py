@@ -27,7 +27,9 @@ from homeport.container.engine.storage_engine import DamagedStoreError
 from homeport.container.host.disk_space import DiskError
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.storage.adjunct.read_only_entries import ReadOnlyEntries
+from homeport.container.storage.adjunct.store_facts import StoreFacts
 from homeport.container.storage.directory import StoreDirectory
+from homeport.container.storage.host_survey import extent_of
 from homeport.container.storage.storage_engines import StorageEngines
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
@@ -114,6 +116,10 @@ class FilledStore(ABC):
     @abstractmethod
     def is_whole(self) -> bool:
         """Whether tasks may read it as it is."""
+
+    @abstractmethod
+    def facts(self) -> StoreFacts:
+        """What a report has of the store."""
 
     @abstractmethod
     def _flush_engines(self) -> None:
@@ -203,6 +209,10 @@ class FilledStore(ABC):
                 self._directory.set_written(META_FILE, now_ms)
             reached(step)
         return has_moved
+
+    def _size_bytes(self) -> int | None:
+        is_on_disk = self._config.is_persistent
+        return extent_of(self._directory.path).size_bytes if is_on_disk else None
 
     @property
     def partitions(self) -> Collection[SystemStreamPartition]:

@@ -22,6 +22,7 @@ from homeport.container.storage.adjunct.filled_store import (
     Reached,
     RefusedStoreError,
 )
+from homeport.container.storage.adjunct.store_facts import StoreFacts
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.storage_engines import StorageEngines, persistent_engine
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
@@ -43,6 +44,7 @@ class UnboundedStore(FilledStore):
         self._engine: StorageEngine | None = None
         self._parts: Parts = {}
         self._intake = Intake({})
+        self._newest_ms = 0
 
     @property
     def is_whole(self) -> bool:
@@ -76,6 +78,12 @@ class UnboundedStore(FilledStore):
     def take(self, run: Run, keys: Bytes, values: Bytes) -> None:
         """As ``FilledStore``."""
         self._intake.take(run, keys, values)
+        self._newest_ms = max(self._newest_ms, *run.timestamps)
+
+    def facts(self) -> StoreFacts:
+        """As ``FilledStore``."""
+        # A record without a time of its own has -1.
+        return StoreFacts.of_parts(self._parts, self._size_bytes(), self._newest_ms or None)
 
     def sealed(self) -> Layer | None:
         """As ``FilledStore``."""

@@ -45,6 +45,7 @@ from homeport.container.storage.adjunct.filled_store import (
     Reached,
     RefusedStoreError,
 )
+from homeport.container.storage.adjunct.store_facts import StoreFacts
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.directory_files import DirectoryFiles
 from homeport.container.storage.storage_engines import StorageEngines, persistent_engine
@@ -87,6 +88,18 @@ class VersionedStore(FilledStore):
     def served(self) -> int | None:
         """The version that tasks see."""
         return self._versions.catalogue.served
+
+    def facts(self) -> StoreFacts:
+        """As ``FilledStore``, of the version that tasks see, and where all of them stand."""
+        served, size_bytes = self.served, self._size_bytes()
+        positions = {p: self._versions.cursor(p).next for p in self.planned.partitions}
+        if served is None:
+            return StoreFacts(0, size_bytes, positions)
+        text = self._engine_of(served).get(PARTS_KEY)
+        parts = parse_parts((text or b"{}").decode())
+        began = [part.began_ms for part in parts.values() if part.began_ms is not None]
+        records = self._versions.catalogue.records
+        return StoreFacts(records, size_bytes, positions, min(began, default=None), served)
 
     # -- the start
 

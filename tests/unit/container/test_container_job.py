@@ -92,6 +92,27 @@ def test_a_standby_needs_only_the_systems_it_follows() -> None:
     assert (view.is_standby, len(view.stores)) == (False, 2)
 
 
+def test_a_standby_keeps_the_adjunct_stores_that_a_start_may_find() -> None:
+    """It reads their streams, wherever they are; one in memory would be gone with it."""
+    more = {
+        "task.inputs": "elsewhere.in, third.planes, third.airlines",
+        "systems.third.consumer.bootstrap.servers": "c:1",
+    }
+    for name, factory in (("planes", "rocksdb"), ("airlines", "in-memory")):
+        more |= {
+            f"stores.{name}.factory": factory,
+            f"stores.{name}.key.serde": "string",
+            f"stores.{name}.msg.serde": "string",
+            f"stores.{name}.adstore.input": f"third.{name}",
+        }
+    model = _with_standby(more)
+    view = ContainerJob.of(model, ProcessorId("0-0"))
+    assert list(view.adjuncts) == ["planes"]
+    assert sorted(view.systems) == ["kafka", "third"]
+    assert [store.name for store in view.stores] == ["s"]
+    assert sorted(ContainerJob.of(model, ProcessorId("0")).adjuncts) == ["airlines", "planes"]
+
+
 def test_a_spark_waits_where_the_role_s_key_asks_for_it() -> None:
     """Beside standbys and beside active containers by a key each; not without a pipeline."""
     active = {"job.container.prewarm": "true"}

@@ -200,22 +200,28 @@ def test_a_store_that_only_an_input_names_needs_its_kind() -> None:
 
 @pytest.mark.parametrize("key", [_INPUT, _SIDE])
 def test_a_job_with_such_a_store_is_taken(key: str) -> None:
-    """In either spelling; a standby of it reads the changelogs alone, which is said."""
+    """In either spelling; standbys keep it where a start may find it again, else that is said."""
     config = {**_JOB, key: "planes"}
     assert validate(Config(config)) == ()
-    standby = {
-        "job.host-affinity.enabled": "true",
-        "job.hotstandby.enabled": "true",
+    standby = {"job.host-affinity.enabled": "true", "job.hotstandby.enabled": "true"}
+    assert validate(Config({**config, **standby})) == ()
+    cleaned = {**config, "stores.planes.clean.on.container.start": "true"}
+    with pytest.raises(ConfigError, match=r"no store has a changelog or is an adjunct one"):
+        validate(Config({**cleaned, **standby}))
+    counts = {
         "stores.counts.factory": "in-memory",
         "stores.counts.key.serde": "string",
         "stores.counts.msg.serde": "long",
         "stores.counts.changelog": "kafka.counts",
     }
     bootstrap = "systems.kafka.streams.planes.samza.bootstrap"
-    said = "stores.planes is not kept by standbys: after a failover its container"
-    (line,) = validate(Config({**config, **standby}))
+    said = (
+        "stores.planes is not kept by standbys, as no start uses what it finds of it: after a "
+        "failover its container"
+    )
+    (line,) = validate(Config({**cleaned, **standby, **counts}))
     assert line == (f"{said} has what kafka.planes brings from then on alone; set {bootstrap}=true")
-    (line,) = validate(Config({**config, **standby, bootstrap: "true"}))
+    (line,) = validate(Config({**cleaned, **standby, **counts, bootstrap: "true"}))
     assert line == f"{said} fills it from kafka.planes"
 
 

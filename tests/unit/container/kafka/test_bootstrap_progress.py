@@ -49,13 +49,21 @@ def test_the_log_says_how_long_other_inputs_still_wait(
         ends={_TABLE: 4, _IN: 1},
         holds_back=lambda: holds_back[0],
     )
+    assert source.bootstrap_left([_IN]) is None
+    assert source.bootstrap_left([_TABLE, _IN]) == (4, None)
+    assert (source.lag_of([_TABLE]), source.lag_of([_TABLE, _IN])) == (4, 5)
     for _ in range(3):
         source.poll(1, 0)
         now[0] += 6
+    left = source.bootstrap_left([_TABLE])
+    assert left is not None
+    assert (left[0], source.lag_of([_TABLE])) == (1, 1)
+    assert left[1] == pytest.approx(6.0)
     assert "at 0 of 4" in caplog.text
     assert "other inputs begin in about 12 s: 2 records are left" in caplog.text
     source.poll(1, 0)
     assert "bootstrap streams are read to their ends: other inputs begin" in caplog.text
+    assert source.bootstrap_left([_TABLE]) is None
     holds_back[0] = True
     for _ in range(2):
         now[0] += 6

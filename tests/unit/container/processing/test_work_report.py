@@ -12,7 +12,12 @@ from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.host.lease_memory import LeaseMemory
 from homeport.container.processing.work_report import WorkReport
 from homeport.container.storage.value_guard import ValueGuard
-from homeport.job_coordinator.http.container_report import ContainerReport, DroppedValues, StageTime
+from homeport.job_coordinator.http.container_report import (
+    AdjunctState,
+    ContainerReport,
+    DroppedValues,
+    StageTime,
+)
 from homeport.job_coordinator.model.ids import TaskName
 
 TASK = TaskName("Partition 0")
@@ -144,3 +149,20 @@ def test_the_time_of_each_stage_is_reported_with_the_numbers(stated: Stated) -> 
         stated.work.spent(stage, seconds)
     stated.commit()
     assert stated.reports[-1].stages == (StageTime("fetch", 250), StageTime("tasks", 1500))
+
+
+def test_adjunct_stores_are_reported_about_once_a_second(stated: Stated) -> None:
+    """As all that changes all the time."""
+    asked = []
+
+    def told() -> tuple[AdjunctState, ...]:
+        asked.append(stated.elapsed_s)
+        return (AdjunctState("a", TASK, "kafka.a", "broadcast", len(asked)),)
+
+    stated.work.tell_of(told)
+    for _ in range(3):
+        stated.commit()
+    stated.elapsed_s = 2.5
+    stated.commit()
+    assert asked == [1.5, 2.5]
+    assert [state.records for report in stated.reports for state in report.adjuncts] == [1, 2]

@@ -18,6 +18,7 @@ from homeport.container.storage.state_comparison import (
     Kind,
     compare_stores,
     compare_with_changelog,
+    compare_with_partitions,
 )
 
 STREAM = SystemStream("kafka", "log")
@@ -134,3 +135,44 @@ def test_the_first_keys_are_named_and_all_are_counted() -> None:
     """However many differ."""
     found = compare_stores([(b"%03d" % i, b"") for i in range(500)], [])
     assert (found.different, len(found.first)) == (500, 10)
+
+
+class _Partitions:
+    """Several partitions of one stream."""
+
+    def __init__(self, partitions: Sequence[Records]) -> None:
+        self._partitions = partitions
+
+    def read(self, stream: SystemStream, partition: int, start: int, head: int) -> Iterator[Chunk]:
+        """The records of [start, head), one a chunk."""
+        assert stream == STREAM
+        for offset, key, value in self._partitions[partition]:
+            if start <= offset < head:
+                yield Chunk({key: value}, 1, offset)
+
+
+def test_a_store_of_several_partitions_is_compared_as_of_each_position(tmp_path: Path) -> None:
+    """Each up to its own; a key that two of them have is not decided."""
+    partitions: list[Records] = [
+        [(0, b"a", b"1"), (1, b"both", b"1"), (2, b"a", b"later")],
+        [(0, b"b", b"1"), (1, b"both", b"2"), (2, b"c", b"1"), (3, b"c", None), (4, b"d", b"1")],
+    ]
+    logs = [
+        (position, Changelog(STREAM, number, ChangelogRange(0, len(records))))
+        for number, (position, records) in enumerate(zip((1, 3), partitions, strict=True))
+    ]
+
+    def compared(folder: str, **store: bytes) -> Comparison:
+        memory = RocksDbMemory(1 << 24, 3)
+        digests = [RocksDbStore(tmp_path / folder / str(n), memory) for n in range(3)]
+        own = sorted((key.encode(), value) for key, value in store.items())
+        found = compare_with_partitions(own, logs, _Partitions(partitions), digests)
+        for item in digests:
+            item.close()
+        return found
+
+    found = compared("right", a=b"1", b=b"1", both=b"1")
+    assert (found.compared, found.undecided, found.different) == (2, 1, 0)
+    found = compared("wrong", a=b"1", b=b"2", both=b"3", c=b"1", d=b"1")
+    assert found.first == [(b"b", Kind.OTHER_VALUE), (b"c", Kind.SURPLUS)]
+    assert found.undecided == 2

@@ -9,6 +9,7 @@ import pytest
 
 from homeport.config.errors import WireError
 from homeport.job_coordinator.http.container_report import (
+    AdjunctState,
     ContainerReport,
     DroppedValues,
     RestoreProgress,
@@ -21,8 +22,18 @@ TASK = TaskName("Partition 0")
 PROGRESS = RestoreProgress("s", TASK, 5, 60, 7, 2.5, None)
 DROPPED = (DroppedValues("s", TASK, 2),)
 STAGES = (StageTime("tasks", 7),)
+ADJUNCTS = (
+    AdjunctState("a", TASK, "kafka.a", "partitioned", 3, positions={"0": 4, "7": 1}),
+    AdjunctState("b", TASK, "kafka.b", "broadcast", 3, 4096, {"0": 4}, 5, 6, 7.5, 8.5, 9),
+)
 REPORT = ContainerReport(
-    (PROGRESS,), (StoreLag("t", TASK, 3, 0.5),), 3, 0.5, dropped=DROPPED, stages=STAGES
+    (PROGRESS,),
+    (StoreLag("t", TASK, 3, 0.5),),
+    3,
+    0.5,
+    dropped=DROPPED,
+    stages=STAGES,
+    adjuncts=ADJUNCTS,
 )
 
 
@@ -47,8 +58,9 @@ def test_every_report_survives_the_wire(report: ContainerReport) -> None:
 def test_a_standby_is_as_late_as_its_latest_store() -> None:
     """Records of all its stores together, seconds of the one furthest behind."""
     lags = [StoreLag("s", TASK, 3, 0.5), StoreLag("t", TASK, 4, 2.0), StoreLag("u", TASK, 0)]
-    report = ContainerReport.following(lags)
+    report = ContainerReport.following(lags, ADJUNCTS)
     assert (report.lags, report.lag, report.lag_seconds) == (tuple(lags), 7, 2.0)
+    assert report.adjuncts == ADJUNCTS
     assert ContainerReport.following(lags[2:]).lag_seconds is None
     assert report.in_brief() == ContainerReport(lag=7, lag_seconds=2.0)
 
@@ -78,6 +90,20 @@ def test_a_standby_is_as_late_as_its_latest_store() -> None:
         (["lag"], -1),
         (["processed"], -1),
         (["input_lag"], "0"),
+        (["adjuncts"], {}),
+        (["adjuncts", 0], 1),
+        (["adjuncts", 0, "store"], None),
+        (["adjuncts", 0, "input"], 1),
+        (["adjuncts", 0, "kind"], None),
+        (["adjuncts", 0, "records"], -1),
+        (["adjuncts", 0, "bytes"], "4"),
+        (["adjuncts", 0, "positions"], []),
+        (["adjuncts", 0, "positions", "0"], None),
+        (["adjuncts", 0, "lag"], -1),
+        (["adjuncts", 0, "remaining"], 0.5),
+        (["adjuncts", 0, "seconds_left"], -1.0),
+        (["adjuncts", 0, "age_seconds"], "1"),
+        (["adjuncts", 0, "version"], True),
         (["stages"], {}),
         (["stages", 0], 1),
         (["stages", 0, "stage"], None),

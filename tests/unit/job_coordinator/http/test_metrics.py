@@ -103,6 +103,44 @@ def test_the_metrics_of_single_stores() -> None:
     }
 
 
+def test_the_metrics_of_adjunct_stores() -> None:
+    """What fills each, how much it has and how far behind it is; what is not known is left out."""
+    known = {
+        "store": "a",
+        "task": "Partition 1",
+        "input": "kafka.a",
+        "kind": "broadcast",
+        "records": 3,
+        "bytes": 4096,
+        "positions": {"0": 4},
+        "lag": 5,
+        "remaining": 6,
+        "seconds_left": 7.5,
+        "age_seconds": 8.5,
+        "version": 9,
+    }
+    unknown = dict.fromkeys(known) | {"store": "b", "task": "P", "input": "i", "kind": "k"}
+    containers = [
+        _container("0", "running", {"adjuncts": [known, unknown | {"records": 0}]}),
+        _container("1", "running", {}),
+    ]
+    samples = _samples(JobCoordinatorMetrics(lambda: {"containers": containers}).text())
+    found = {name: value for name, value in samples.items() if name[0].startswith("homeport_adj")}
+    labels = "0", "a", "Partition 1"
+    assert found == {
+        ("homeport_adjunct_records", *labels): 3,
+        ("homeport_adjunct_bytes", *labels): 4096,
+        ("homeport_adjunct_lag_records", *labels): 5,
+        ("homeport_adjunct_bootstrap_remaining_records", *labels): 6,
+        ("homeport_adjunct_bootstrap_remaining_seconds", *labels): 7.5,
+        ("homeport_adjunct_age_seconds", *labels): 8.5,
+        ("homeport_adjunct_version", *labels): 9,
+        ("homeport_adjunct_store_info", "kafka.a", "broadcast", *labels): 1,
+        ("homeport_adjunct_records", "0", "b", "P"): 0,
+        ("homeport_adjunct_store_info", "i", "k", "0", "b", "P"): 1,
+    }
+
+
 def test_the_metrics_of_the_input() -> None:
     """What active containers report; a standby reports none."""
     stages = [{"stage": "tasks", "ms": 1500}, {"stage": "fetch", "ms": 0}]

@@ -14,6 +14,7 @@ from odd_bodies import ODD, bodies
 
 from homeport.config.errors import WireError
 from homeport.job_coordinator.http.container_report import (
+    AdjunctState,
     ContainerReport,
     DroppedValues,
     RestoreProgress,
@@ -42,6 +43,7 @@ _REPORT = ContainerReport(
     input_lag=3,
     stages=(StageTime("tasks", 7),),
     input_lost=2,
+    adjuncts=(AdjunctState("a", _TASK, "kafka.a", "broadcast", 3, 4, {"0": 4}, 5, 6, 7.5, 8.5, 9),),
 )
 RIGHT: dict[str, dict[str, Any]] = {
     "check-in": {

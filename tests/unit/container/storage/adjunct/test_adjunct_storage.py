@@ -17,7 +17,7 @@ from homeport.container.adjunct.meta_text import META_FILE
 from homeport.container.adjunct.steps import AdjunctStep
 from homeport.container.adjunct.store_plan import plan_stores
 from homeport.container.adjunct.version_text import PARTS_KEY
-from homeport.container.adjunct.versions import Run
+from homeport.container.adjunct.versions import Marker, MarkerKind, Run
 from homeport.container.api import ReadOnlyStoreError
 from homeport.container.engine.in_memory_store import InMemoryStore
 from homeport.container.engine.storage_engine import StorageEngine
@@ -382,6 +382,50 @@ def test_tasks_share_what_is_the_containers(host: _Host) -> None:
     assert all(storage.entries("airlines", name).get(b"UA") == b"United" for name in _NAMES)
     with pytest.raises(StoreError, match="no adjunct store trains of task Partition 0"):
         storage.entries("trains", _NAMES[0])
+    storage.close()
+
+
+def test_what_is_told_of_a_store(host: _Host) -> None:
+    """Records and positions outlive the container; the time of the newest record does not."""
+    host.planes = replace(_PLANES, is_bootstrap=True)
+    storage = host.start()
+    _fill(storage, 3, 4)
+    sink = storage.of_task(_NAMES[0]).adjunct("planes")
+    assert sink is not None
+    sink.take(Run(_P0, [7], [5_000]), [b"k7"], [b"1"])
+    write(storage.sealed(), _passed, _passed)
+    storage.flush(_passed, _passed)
+    facts = {str(planned.directory): found for planned, found in storage.facts()}
+    found = facts["planes/Partition_0"]
+    assert (found.records, found.positions, found.version) == (3, {_P0: 8}, None)
+    assert found.size_bytes
+    assert (found.age_s(7_500), found.age_s(4_000)) == (2.5, 0)
+    empty = facts["airlines/container-0"]
+    assert (empty.records, empty.age_s(7_500)) == (0, None)
+    storage.close()
+    storage = host.start()
+    found = {str(planned.directory): found for planned, found in storage.facts()}[str(_DIRECTORY)]
+    assert (found.records, found.positions, found.age_s(0)) == (3, {_P0: 8}, None)
+    storage.close()
+
+
+def test_what_is_told_of_a_store_is_of_the_version_that_tasks_see(host: _Host) -> None:
+    """Nothing before there is one; its age is that of its first record."""
+    host.planes = replace(_PLANES, is_bootstrap=True, markers=VersionMarkers(header="version"))
+    storage = host.start()
+    sink = storage.of_task(_NAMES[0]).adjunct("planes")
+    assert sink is not None
+    keys, values = [b"a", b"b", b""], [b"1", b"1", b""]
+    sink.take(Run(_P0, [0, 1], [2_000, 3_000]), keys, values)
+    write(storage.sealed(), _passed, _passed)
+    (_, before), _ = ((p, f) for p, f in storage.facts() if p.store.name == "planes")
+    assert (before.records, before.version, before.age_s(4_000)) == (0, None, None)
+    assert before.positions[_P0] == 2
+    sink.take(Run(_P0, [2], [4_000], {0: Marker(MarkerKind.END)}), [None], [None])
+    write(storage.sealed(), _passed, _passed)
+    (_, served), _ = ((p, f) for p, f in storage.facts() if p.store.name == "planes")
+    assert (served.records, served.version, served.age_s(4_500)) == (2, 1, 2.5)
+    assert served.positions == {_P0: 3}
     storage.close()
 
 

@@ -1,0 +1,122 @@
+"""HeadWatch: where the partitions that a standby follows end, and which topics they are of.
+
+Their ends are requested by a thread of its own, as the answer of a broker that is away takes long:
+read_uncommitted, so that a store counts as being at the head only where no transaction is open
+either (safety K1).
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+from homeport.config.errors import HomeportError, UnavailableError
+from homeport.config.settings.sections import SystemConfig
+from homeport.container.kafka.clients import PartitionError
+from homeport.container.kafka.log_reader import LogReader
+from homeport.container.progress.clock_reading import ClockReading
+from homeport.container.progress.follow import Look
+from homeport.container.storage.task_store import Position
+from homeport.job_coordinator.kafka.topics import TopicAdmin
+
+_LOG = logging.getLogger(__name__)
+_ANSWER_S = 10.0
+
+Looks = Mapping[Position, Look]
+
+
+class HeadWatch:
+    """Of one system's brokers; its thread ends with the process.
+
+    Args:
+        system: any system of these brokers.
+        places: each (topic, partition).
+        pause: waits the seconds given, and raises to stop.
+        clocks: the clocks of this machine.
+        deleted: what there is to say of a topic that is not there any more.
+    """
+
+    def __init__(
+        self,
+        system: SystemConfig,
+        places: Sequence[Position],
+        pause: Callable[[float], None],
+        clocks: Callable[[], ClockReading],
+        deleted: str,
+    ) -> None:
+        self._places = places
+        self._clocks = clocks
+        self._deleted = deleted
+        # It looks again in a moment; a standby is to know of an outage at once.
+        self._reader = LogReader(system, pause, waits_out_outages=False)
+        self._topics = TopicAdmin(system, _ANSWER_S)
+        self._asked: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[Looks | HomeportError] = queue.SimpleQueue()
+        self._is_asked = False
+        self._is_away = False
+        threading.Thread(target=self._run, name="heads", daemon=True).start()
+
+    def ask(self) -> bool:
+        """A look is under way; False where the one before it still is."""
+        if self._is_asked:
+            return False
+        self._is_asked = True
+        self._asked.put(None)
+        return True
+
+    def looks(self) -> Looks:
+        """The outcome of the last look; nothing until it is there.
+
+        Says in the log, once, that Kafka is away, and that it is back.
+
+        Raises:
+            PartitionError: there is no such topic or partition any more.
+        """
+        answer = self._answer()
+        if isinstance(answer, UnavailableError):
+            if not self._is_away:
+                _LOG.warning("following waits for Kafka: %s", answer)
+            self._is_away = True
+            return {}
+        if isinstance(answer, HomeportError):
+            raise answer
+        if answer and self._is_away:
+            _LOG.info("Kafka answers again: following goes on")
+            self._is_away = False
+        return answer
+
+    def _answer(self) -> Looks | HomeportError:
+        try:
+            found = self._answers.get_nowait()
+        except queue.Empty:
+            return {}
+        self._is_asked = False
+        return found
+
+    def _run(self) -> None:
+        while True:
+            self._asked.get()
+            try:
+                self._answers.put(self._look())
+            except HomeportError as error:
+                self._answers.put(error)
+
+    def _look(self) -> Looks:
+        if not self._places:
+            return {}
+        asked = self._clocks()
+        names = sorted({topic for topic, _ in self._places})
+        try:
+            ends = self._reader.ends(self._places)
+        except PartitionError as error:
+            # Of a broker that is starting too: it knows the topic, and not yet its leader.
+            if self._topics.partition_counts(names).keys() == set(names):
+                raise UnavailableError(str(error)) from None
+            raise PartitionError(f"{error}; {self._deleted}") from None
+        ids = self._topics.topic_ids(names)
+        return {
+            place: Look(asked, ends[place].oldest, ends[place].head, ids[place[0]])
+            for place in self._places
+        }
