@@ -6,6 +6,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 _DISTURBED_1, _DISTURBED_2 = "disturbed 1", "disturbed 2"
 _GROUPS = {
+    "disturbed/test_adjunct_failover.py": _DISTURBED_2,
     "disturbed/test_attempts.py": _DISTURBED_1,
     "disturbed/test_cluster_resource_manager.py": _DISTURBED_1,
     "disturbed/test_failover_hosts.py": _DISTURBED_2,
