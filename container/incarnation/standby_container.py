@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.lease_memory import LeaseMemory, NoLauncher
@@ -30,6 +31,7 @@ from homeport.container.storage.changelog_follower import (
     next_offset,
     place_of,
 )
+from homeport.container.storage.container_storage import ContainerStorage
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import Started
@@ -73,7 +75,7 @@ class StandbyContainer:
         self._phases = start_up.Phases()
         self._restored: dict[str, dict[str, Restored]] = {}
         self._history = start_up.history_of(job, permit, environment)
-        self._storage = start_up.storage_of(job, permit, environment, stop)
+        self._storage = start_up.storage_of(job, permit, environment, stop.pause)
         self._tuning = LiveTuning(
             job.config, permit.model_version, client.config, launcher, self._history, stop
         )
@@ -138,35 +140,56 @@ class StandbyContainer:
 
     def _follow(self, follower: ChangelogFollower) -> None:
         """Until the order to stop; flushes every ``task.commit.ms``."""
-        look_s = self._look_s()
-        progress = _Progress(follower)
-        flushed_at = time.monotonic()
-        looked_at = flushed_at - look_s
+        following = Following(follower, look_interval_s(self._storage), self._send)
         try:
             while not self._stop.is_set():
-                now = time.monotonic()
-                if now - looked_at >= look_s:
-                    looked_at = now
-                    follower.look()
-                    self._send(ContainerReport.following(follower.lags()))
-                progress.add(follower.step(min(_POLL_S, look_s)))
-                flush_s = self._tuning.latest().commit_ms / 1000
-                if now - flushed_at >= flush_s or self._storage.has_first_changes():
-                    flushed_at = now
+                is_due = following.step(self._tuning.latest().commit_ms / 1000)
+                if is_due or self._storage.has_first_changes():
                     self._flush()
         except StopRequestedError:
             _LOG.info("ordered to stop")
-
-    def _look_s(self) -> float:
-        """The interval of requests for heads: several in the shortest retention of deletions."""
-        retentions = [s.expected.delete_retention_ms for s in self._storage.logged if s.expected]
-        wanted_s = min(retentions, default=0) / 1000 / _LOOKS_IN_A_RETENTION
-        return min(_LOOK_S, max(_QUICKEST_LOOK_S, wanted_s))
 
     def _flush(self) -> None:
         moved = self._storage.flush()
         if moved:
             self._history("commit", stores=moved)
+
+
+def look_interval_s(storage: ContainerStorage) -> float:
+    """The interval of requests for heads: several in the shortest retention of deletions."""
+    retentions = [s.expected.delete_retention_ms for s in storage.logged if s.expected]
+    wanted_s = min(retentions, default=0) / 1000 / _LOOKS_IN_A_RETENTION
+    return min(_LOOK_S, max(_QUICKEST_LOOK_S, wanted_s))
+
+
+class Following:
+    """The rhythm of a follower: records all the time, looks at the heads, flushes."""
+
+    def __init__(
+        self,
+        follower: ChangelogFollower,
+        look_s: float,
+        send: Callable[[ContainerReport], object],
+    ) -> None:
+        self._follower = follower
+        self._look_s = look_s
+        self._send = send
+        self._progress = _Progress(follower)
+        self._flushed_at = time.monotonic()
+        self._looked_at = self._flushed_at - look_s
+
+    def step(self, flush_s: float) -> bool:
+        """What came within a moment is in the stores; whether a flush is due."""
+        now = time.monotonic()
+        if now - self._looked_at >= self._look_s:
+            self._looked_at = now
+            self._follower.look()
+            self._send(ContainerReport.following(self._follower.lags()))
+        self._progress.add(self._follower.step(min(_POLL_S, self._look_s)))
+        is_due = now - self._flushed_at >= flush_s
+        if is_due:
+            self._flushed_at = now
+        return is_due
 
 
 class _Progress:

@@ -29,6 +29,7 @@ _LOG = logging.getLogger(__name__)
 
 _ANSWER_S = 10.0
 _MOST = 1000
+_LOOK, _END = "look", "end"
 _DELETED = "the changelog was deleted while it was followed; the next start looks for it"
 _GONE = frozenset(
     {
@@ -122,6 +123,7 @@ class KafkaChangelogFeed:
 
     def close(self) -> None:
         """Nothing is read any more."""
+        self._watch.close()
         self._consumer.close()
 
     def _require_passing(self, message: Message, error: KafkaError) -> None:
@@ -175,7 +177,7 @@ class _HeadWatch:
         # It looks again in a moment; a standby is to know of an outage at once.
         self._reader = LogReader(system, pause, waits_out_outages=False)
         self._topics = TopicAdmin(system, _ANSWER_S)
-        self._asked: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._asked: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[Looks | HomeportError] = queue.SimpleQueue()
         self._is_asked = False
         threading.Thread(target=self._run, name="changelog-heads", daemon=True).start()
@@ -184,8 +186,11 @@ class _HeadWatch:
         if self._is_asked:
             return False
         self._is_asked = True
-        self._asked.put(None)
+        self._asked.put(_LOOK)
         return True
+
+    def close(self) -> None:
+        self._asked.put(_END)
 
     def answer(self) -> Looks | HomeportError:
         try:
@@ -196,8 +201,7 @@ class _HeadWatch:
         return found
 
     def _run(self) -> None:
-        while True:
-            self._asked.get()
+        while self._asked.get() == _LOOK:
             try:
                 self._answers.put(self._look())
             except HomeportError as error:
