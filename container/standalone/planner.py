@@ -205,25 +205,28 @@ class JobPlanner:
         changelogs.make(partitions)
         _require_same_inputs(stream, config)
         containers = {p: c for p, c in model.containers.items() if c.tasks}
-        self._warn_of_missing_standbys(containers, {r.location for r in processors})
+        warn_of_missing_standbys(config, containers, {r.location for r in processors})
         return JobModel(config, containers)
 
-    def _warn_of_missing_standbys(
-        self, containers: Mapping[ProcessorId, ContainerModel], locations: Collection[Host]
-    ) -> None:
-        """One line, where there are fewer locations than replicas."""
-        standby = StandbyConfig.of(self._config)
-        if not standby.enabled:
-            return
-        wanted = standby.replication_count * sum(len(active_tasks(c)) for c in containers.values())
-        missing = wanted - sum(len(standbys_of(c)) for c in containers.values())
-        if missing:
-            _LOG.warning(
-                "%d of %d standbys have no place: each replica of a task needs a location of its "
-                "own, and the processors are at %d (%s); start some at others, or lower %s",
-                *(missing, wanted, len(locations), ", ".join(sorted(locations))),
-                keys.JOB_STANDBY_TASKS_REPLICATION_FACTOR.name,
-            )
+
+def warn_of_missing_standbys(
+    config: Config,
+    containers: Mapping[ProcessorId, ContainerModel],
+    locations: Collection[Host],
+) -> None:
+    """One line, where there are fewer locations than replicas of a task."""
+    standby = StandbyConfig.of(config)
+    if not standby.enabled:
+        return
+    wanted = standby.replication_count * sum(len(active_tasks(c)) for c in containers.values())
+    missing = wanted - sum(len(standbys_of(c)) for c in containers.values())
+    if missing:
+        _LOG.warning(
+            "%d of %d standbys have no place: each replica of a task needs a location of its own, "
+            "and the processors are at %d (%s); start some at others, or lower %s",
+            *(missing, wanted, len(locations), ", ".join(sorted(locations))),
+            keys.JOB_STANDBY_TASKS_REPLICATION_FACTOR.name,
+        )
 
 
 def previous_assignment(
@@ -247,7 +250,7 @@ def previous_assignment(
     members = () if plan is None else plan.members
     return PreviousAssignment(
         task_processors={task: m.processor_id for m in members for task in m.tasks},
-        standbys=_standbys(members),
+        standbys=standbys_before(members),
         task_partitions=known,
         changelog_partitions={
             **changelogs,
@@ -258,7 +261,7 @@ def previous_assignment(
     )
 
 
-def _standbys(members: Sequence[Member]) -> dict[TaskName, dict[TaskName, ProcessorId]]:
+def standbys_before(members: Sequence[Member]) -> dict[TaskName, dict[TaskName, ProcessorId]]:
     """{task: {name of its standby: processor}}."""
     found: dict[TaskName, dict[TaskName, ProcessorId]] = {}
     for member in members:

@@ -201,6 +201,27 @@ def test_backups_have_room_by_a_chain_of_moves() -> None:
     assert on_backups(after, [p, q], names) is after
 
 
+def test_a_larger_size_passes_on_where_that_makes_room() -> None:
+    """Of four tasks on three processors one may have two: not q, where b need not be."""
+    gone, (p, q, r) = ProcessorId("x"), (ProcessorId(name) for name in "pqr")
+    of = {"a": [q], "b": [q, r], "c": [p], "d": [p]}
+    standbys = {
+        TaskName(task): {TaskName(f"s{task}{at}"): at for at in there} for task, there in of.items()
+    }
+    owners = dict.fromkeys(map(TaskName, of), gone)
+    before = PreviousAssignment(task_processors=owners, standbys=standbys)
+    after = on_backups(before, [p, q, r], list(owners))
+    assert after.task_processors == {"a": q, "b": r, "c": p, "d": p}
+
+
+def test_the_only_other_location_has_all_standbys() -> None:
+    """However much that is: Invariant-1 comes before evenness."""
+    places = {"p": "a", "q": "a", "r": "a", "s": "b"}
+    model = planned(places, 4)
+    require_apart(model, places)
+    assert sizes(model) == [1, 1, 2, 4]
+
+
 def _best(
     lost: list[TaskName],
     of: Mapping[TaskName, list[ProcessorId]],
