@@ -15,6 +15,7 @@ Source: STANDBY, part 4.
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -268,14 +269,14 @@ class _Dealing:
 
     def _move_one(self) -> bool:
         by_load = sorted(self._of, key=lambda p: (self._load[p], p))
-        for source in reversed(by_load):
-            for target in by_load:
-                if self._load[source] - self._load[target] <= 1:
-                    break
-                movable = list(self._movable(source, target))
-                if movable:
-                    self._remove(movable[0], source)
-                    self._add(movable[0], target)
+        lowest = self._load[by_load[0]]
+        sources = [p for p in reversed(by_load) if self._load[p] - lowest > 1]
+        for source, target in itertools.product(sources, by_load):
+            if self._load[source] - self._load[target] > 1:
+                replica = next(self._movable(source, target), None)
+                if replica is not None:
+                    self._remove(replica, source)
+                    self._add(replica, target)
                     return True
         return False
 
