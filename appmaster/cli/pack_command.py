@@ -10,7 +10,7 @@ import typer
 
 from homeport.appmaster.environment.class_data import own_java
 from homeport.appmaster.environment.pack import pack as packed
-from homeport.appmaster.yarn.submission import cache_folder
+from homeport.appmaster.yarn.client_files import cache_folder
 from homeport.job_coordinator.cli.options import new_app, note
 
 app = new_app()

@@ -10,14 +10,15 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import astuple
 from pathlib import Path
 
 from homeport.appmaster.environment.job_python import JobPython
 from homeport.appmaster.job_model.input_acceptance import InputAcceptance
+from homeport.appmaster.yarn.client_files import token_folder
 from homeport.appmaster.yarn.private_files import private_folder
 from homeport.appmaster.yarn.resource_manager_rest import Application, Node, ResourceManagerRest
 from homeport.appmaster.yarn.scheduler import Partition
-from homeport.appmaster.yarn.submission import token_folder
 from homeport.config.config import LONG_MAX, Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError
@@ -63,11 +64,15 @@ _MAX_CORES = "yarn.scheduler.maximum-allocation-vcores"
 
 
 def check_kafka(config: Config) -> None:
-    """Every system that the job cannot begin without answers; inputs, declared outputs exist."""
+    """Every system that the job cannot begin without answers; inputs exist.
+
+    So do declared outputs, where they are not to be created.
+    """
     wanted: dict[str, dict[str, str]] = {name: {} for name in used_systems(config)}
     for stream in input_streams(config):
         wanted[stream.system][stream.stream] = keys.TASK_INPUTS.name
-    for key, stream in declared_outputs(config).items():
+    may_create = keys.TASK_OUTPUTS_CREATE_PARTITIONS.read(config) > 0
+    for key, stream in () if may_create else declared_outputs(config):
         wanted[stream.system][stream.stream] = key
     for name, topics in wanted.items():
         admin = TopicAdmin(SystemConfig.of(config, name), _KAFKA_TIMEOUT_S)
@@ -222,7 +227,7 @@ def check_classes(config: Config, python: JobPython, import_path: Path) -> None:
             for store in AdjunctsConfig.of(config).stores.values()
             if store.extractor is not None
         ],
-        "inputs": [(item.key, item.stream, item.serde) for item in input_serdes(config)],
+        "inputs": [astuple(item) for item in input_serdes(config)],
     }
     command.append("--more")
     _check_with_package(python, command, import_path, json.dumps(asked).encode())
@@ -255,7 +260,7 @@ def _serdes(config: Config) -> Iterator[tuple[str, str, str]]:
     for store in StorageConfig.of(config).stores.values():
         yield keys.STORE_KEY_SERDE.named(store.name), store.key_serde, ""
         yield keys.STORE_MSG_SERDE.named(store.name), store.msg_serde, ""
-    streams = (*TaskConfig.of(config).inputs, *declared_outputs(config).values())
+    streams = (*TaskConfig.of(config).inputs, *(stream for _, stream in declared_outputs(config)))
     for item in dict.fromkeys(streams):
         system, stream = item.system, item.stream
         view = SystemConfig.of(config, system)

@@ -18,7 +18,6 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated, NoReturn
-from urllib.parse import urlsplit
 
 import typer
 
@@ -30,33 +29,25 @@ from homeport.appmaster.cli import (
     submission_claim,
 )
 from homeport.appmaster.cli.am_address import am_address, is_answering
+from homeport.appmaster.cli.application_text import end_of, log_place, samza_status
 from homeport.appmaster.cli.cluster_check import cluster_facts, require_fit
 from homeport.appmaster.cli.draining import order_drain
 from homeport.appmaster.cli.job import SOURCE, Job
 from homeport.appmaster.cli.record_sizes import check_record_sizes
 from homeport.appmaster.cli.waiting import Waiter, log_shortage, say
 from homeport.appmaster.environment.job_python import job_python, published
+from homeport.appmaster.yarn.client_files import cache_folder, forget_token, token_path
 from homeport.appmaster.yarn.hadoop_files import hadoop_files
 from homeport.appmaster.yarn.host_affinity import warnings
 from homeport.appmaster.yarn.job_package import PreparedPackage, package_path, prepared
 from homeport.appmaster.yarn.kerberos import kerberos_login
-from homeport.appmaster.yarn.node_names import NodeNames
 from homeport.appmaster.yarn.resource_manager_rest import (
     CONF_DIR_VARIABLE,
     Application,
     ResourceManagerRest,
 )
-from homeport.appmaster.yarn.submission import (
-    NodePython,
-    SkeinDriver,
-    Submission,
-    cache_folder,
-    forget_token,
-    known_hosts,
-    starting_driver,
-    submit,
-    token_path,
-)
+from homeport.appmaster.yarn.skein_driver import SkeinDriver, starting_driver
+from homeport.appmaster.yarn.submission import NodePython, Submission, known_hosts, submit
 from homeport.config.config import Config
 from homeport.config.declarations.standalone_keys import YARN
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError
@@ -69,6 +60,7 @@ from homeport.config.settings.validation import validate
 from homeport.job_coordinator.cli.usage import run_app, usage_error
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.output_topics import create_outputs
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec, topics_of
 from homeport.job_coordinator.metadata import epochs
 from homeport.job_coordinator.metadata.configuration import ConfigManager
@@ -79,7 +71,6 @@ _ANSWER_LIMIT_S = 180.0
 _CLAIM_LIMIT_S = 30.0
 _KILL_MARGIN_S = 15.0
 _YARN_KILL_LIMIT_S = 60.0
-_STORY_LINES = 4
 _ADVICE = "see the log of the AM"
 
 
@@ -91,34 +82,6 @@ class Operation(StrEnum):
     KILL = "kill"
     WAIT = "wait"
     DRAIN = "drain"
-
-
-# ---------------------------------------------------------------------------------------- words
-
-
-def end_of(application: Application) -> str:
-    """How an application that has ended did so, in one line.
-
-    Of long diagnostics, as YARN's own of an attempt are, it has the two first and the last.
-    """
-    lines = [" ".join(line.split()) for line in application.diagnostics.splitlines()]
-    lines = [line for line in lines if line]
-    if len(lines) > _STORY_LINES:
-        lines = [*lines[:2], "...", lines[-1]]
-    story = f": {' '.join(lines)}" if lines else ""
-    return (
-        f"{application.application_id} ended as {samza_status(application)} "
-        f"({application.final_status}){story}"
-    )
-
-
-def samza_status(application: Application | None) -> str:
-    """The reference's word for the state of a job."""
-    if application is None:
-        return "New"
-    if application.is_active:
-        return "Running" if application.state == "RUNNING" else "New"
-    return "SuccessfulFinish" if application.final_status == "SUCCEEDED" else "UnsuccessfulFinish"
 
 
 # ---------------------------------------------------------------------------------------- run
@@ -141,25 +104,19 @@ def run(job: Job, *, reset_state: bool = False) -> None:
     path = package_path(YarnConfig.of(config).package_path, may_be_none=may_be_none)
     files = partial(hadoop_files, os.environ, kerberos_login(config))
     python = job_python(config, os.environ, files, say)
-    preflight.check_kafka(config)
-    model = preflight.check_job_model(config)
-    check_record_sizes(config, model, job.record_limit())
-    state_check.check_state(job, reset_state=reset_state)
-    preflight.check_token_folder(os.environ)
-    job.rest.require_reachable()
-    job.require_not_running()
-    facts = cluster_facts(config, job.rest, os.environ)
-    require_fit(config, facts)
-    preflight.check_sizes(config, job.rest, facts.partition)
-    with prepared(path, files) as package:
-        preflight.check_classes(config, python, package.import_path)
-        preflight.check_own_groupers(config, python, package.import_path)
-        for warning in warnings(config, facts):
-            say(f"warning: {warning}")
-        say("checked: configuration, Kafka, YARN, package, classes")
-        log = cache_folder(os.environ) / "logs" / f"skein-{job.name}.log"
-        with starting_driver(log, os.environ, kerberos_login(config)) as driver:
-            # Skein's JVM starts meanwhile.
+    log = cache_folder(os.environ) / "logs" / f"skein-{job.name}.log"
+    # Skein's JVM starts beside the checks.
+    with starting_driver(log, os.environ, kerberos_login(config)) as driver:
+        model = check_job(job, reset_state=reset_state)
+        facts = cluster_facts(config, job.rest, os.environ)
+        require_fit(config, facts)
+        preflight.check_sizes(config, job.rest, facts.partition)
+        with prepared(path, files) as package:
+            preflight.check_classes(config, python, package.import_path)
+            preflight.check_own_groupers(config, python, package.import_path)
+            for warning in warnings(config, facts):
+                say(f"warning: {warning}")
+            say("checked: configuration, Kafka, YARN, package, classes")
             preflight.check_pipeline(config, python, package.import_path, say)
             python = published(python, files, say)
             number, application_id = submit_once(
@@ -171,6 +128,22 @@ def run(job: Job, *, reset_state: bool = False) -> None:
     print(f"JobModel    {url}")
     print(f"status      {url}v1/status")
     print(f"YARN        {job.rest.url}/cluster/app/{application_id}")
+
+
+def check_job(job: Job, *, reset_state: bool) -> JobModel | None:
+    """Kafka, the state and YARN let the job run; its JobModel, where that is known already.
+
+    Raises:
+        HomeportError: refused.
+    """
+    preflight.check_kafka(job.config)
+    model = preflight.check_job_model(job.config)
+    check_record_sizes(job.config, model, job.record_limit())
+    state_check.check_state(job, reset_state=reset_state)
+    preflight.check_token_folder(os.environ)
+    job.rest.require_reachable()
+    job.require_not_running()
+    return model
 
 
 def with_written_keys(job: Job) -> Job:
@@ -240,6 +213,8 @@ def submit_once(
                 ConfigManager(store).replace(config, SOURCE)
             else:
                 reset_state_of(config, reset, number, store)
+            if created := create_outputs(config):
+                say(f"created: {', '.join(created)}")
             submission = Submission(
                 config=config,
                 file=job.file,
@@ -308,17 +283,6 @@ def await_am(job: Job, number: int, application_id: str) -> str:
                 f"({state}): see {job.rest.url}/cluster/app/{application_id}"
             )
     raise UnavailableError(f"{end_of(application)}; {_ADVICE}: {log_place(application)}")
-
-
-def log_place(application: Application) -> str:
-    """Where the log of an application's AM is."""
-    url = application.am_log_url
-    if not url:
-        return f"yarn logs -applicationId {application.application_id}"
-    # A local cluster's nodes have names that no browser can resolve.
-    parts = urlsplit(url)
-    endpoint = NodeNames.from_environment(os.environ).with_known_address(parts.netloc)
-    return parts._replace(netloc=endpoint).geturl()
 
 
 # ---------------------------------------------------------------------------------------- others

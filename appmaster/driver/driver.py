@@ -461,9 +461,9 @@ class Driver:
         unheard = self.hold_back.pending
         waited_ms = now_ms - self.hold_back.since_ms
         log.info(
-            "placing begins after %d ms; no word of %s",
+            "placing begins after %d ms; containers whose stop is not recorded: %s",
             waited_ms,
-            ", ".join(map(named, unheard)) or "nobody",
+            ", ".join(map(named, unheard)) or "none",
         )
         self._history.event(
             "hold-back-over", waited_ms=waited_ms, unheard=[named(i) for i in unheard]

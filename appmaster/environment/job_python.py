@@ -19,8 +19,9 @@ from urllib.parse import unquote, urlsplit
 
 from homeport.appmaster.environment import node
 from homeport.appmaster.environment.tree import DESCRIPTION_NAME, START_NAME, describe
+from homeport.appmaster.yarn.client_files import cache_folder
 from homeport.appmaster.yarn.hadoop_files import FileFacts, HadoopFiles
-from homeport.appmaster.yarn.submission import NodePython, cache_folder
+from homeport.appmaster.yarn.submission import NodePython
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError

@@ -10,27 +10,23 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import secrets
 import shlex
-import shutil
 import tempfile
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 from homeport.appmaster.yarn.application_tags import APPLICATION_TAG, HTTPS_TAG, JOB_TAG_PREFIX
 from homeport.appmaster.yarn.certificate import make_certificate
+from homeport.appmaster.yarn.client_files import token_folder
 from homeport.appmaster.yarn.job_package import PACKAGE_NAME
-from homeport.appmaster.yarn.kerberos import KerberosLogin
 from homeport.appmaster.yarn.node_names import HOSTS_FILE_VARIABLE
 from homeport.appmaster.yarn.private_files import PrivateFolder, private_folder
 from homeport.appmaster.yarn.resource_manager_rest import read_hadoop_files
-from homeport.appmaster.yarn.skein_jar import ensure_patched_jar
+from homeport.appmaster.yarn.skein_driver import SkeinDriver, import_skein, one_line
 from homeport.appmaster.yarn.submission_file import (
     SUBMISSION_FILE_NAME,
     SubmissionFile,
@@ -38,7 +34,6 @@ from homeport.appmaster.yarn.submission_file import (
     coordinator_part,
 )
 from homeport.config.config import Config
-from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import ClusterManagerConfig, JobConfig, YarnConfig
 from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
@@ -49,7 +44,6 @@ from homeport.job_coordinator.model.incarnation import job_identity
 ANY_SERVICE = "any"
 _ENVIRONMENT_NAME = "__environment"
 _START_NAME = "__start"
-TOKEN_VARIABLE = "HOMEPORT_TOKEN_FILE"  # noqa: S105 - the name of a variable that holds a path
 
 TUNED_YARN_SITE = {
     # Half of it is how often Skein's AM talks to the ResourceManager: 0.2 s instead of 5 s.
@@ -69,8 +63,6 @@ _AM_JAVA_OPTIONS = (
     "--add-opens=java.base/java.util=ALL-UNNAMED"  # Skein's web page needs it
 )
 _MIN_AM_HEAP_MB = 96
-_DRIVER_JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
-_DRIVER_VARIABLE = "SKEIN_DRIVER_JAVA_OPTIONS"
 _WITH_SPARE = " --keeper-spare"
 _SPARE_LEAST_MB = 1024
 """The AM's memory from which on a spare of the keeper, about 50 MB, has room in it."""
@@ -91,31 +83,6 @@ def job_tag(config: Config) -> str:
     job = JobConfig.of(config)
     identity = job_identity(job.name, job.id).encode()
     return f"{JOB_TAG_PREFIX}{hashlib.sha256(identity).hexdigest()}"
-
-
-def cache_folder(environment: Mapping[str, str]) -> Path:
-    """``HOMEPORT_CACHE_DIR``, by default ``${XDG_CACHE_HOME:-~/.cache}/homeport``."""
-    given = environment.get("HOMEPORT_CACHE_DIR", "")
-    if given:
-        return Path(given).expanduser().absolute()
-    base = environment.get("XDG_CACHE_HOME", "")
-    return (Path(base) if base else Path.home() / ".cache").absolute() / "homeport"
-
-
-def token_path(environment: Mapping[str, str], application_id: str) -> Path:
-    """Where the bearer token of an application is, for its submitter's tools."""
-    given = environment.get(TOKEN_VARIABLE, "")
-    return Path(given) if given else token_folder(environment) / application_id
-
-
-def token_folder(environment: Mapping[str, str]) -> Path:
-    """Where submissions leave the tokens of their applications."""
-    return cache_folder(environment) / "tokens"
-
-
-def forget_token(environment: Mapping[str, str], application_id: str) -> None:
-    """The token of an application that has ended is gone."""
-    (token_folder(environment) / application_id).unlink(missing_ok=True)
 
 
 def services_of(hosts: Iterable[Host]) -> dict[Host, str]:
@@ -298,105 +265,6 @@ def _master(
     )
 
 
-def import_skein(environment: Mapping[str, str]) -> Any:  # noqa: ANN401 - skein has no types
-    """The module skein, imported so that it writes nothing into the user's home folder."""
-    os.environ.setdefault("SKEIN_CONFIG", str(cache_folder(environment) / "skein-config"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # it compares versions with distutils
-        import skein  # noqa: PLC0415 - it reads the environment when it is imported
-
-    return skein
-
-
-def driver_java_options(environment: Mapping[str, str]) -> str:
-    """Options of the JVM of Skein's driver, which lives for some seconds: it is to start quickly.
-
-    What the user gives in ``SKEIN_DRIVER_JAVA_OPTIONS`` comes after our own. A JVM takes one
-    garbage collector alone, so that ours go where the user names one.
-    """
-    given = environment.get(_DRIVER_VARIABLE, "")
-    return given if "GC" in given else f"{_DRIVER_JAVA_OPTIONS} {given}".strip()
-
-
-@contextlib.contextmanager
-def skein_client(
-    security: object,
-    log: Path,
-    environment: Mapping[str, str],
-    login: KerberosLogin | None = None,
-) -> Iterator[Any]:
-    """A connection to YARN through Skein's driver, a JVM that is gone afterwards.
-
-    ``login``: None: with the ticket that ``kinit`` has made, if the cluster has Kerberos.
-
-    Raises:
-        UnavailableError: Java, the ``yarn`` command or YARN cannot be reached; the message names
-        the log.
-    """
-    java = environment.get("JAVA_HOME", "")
-    if shutil.which(f"{java}/bin/java" if java else "java", path=environment.get("PATH")) is None:
-        raise UnavailableError(f"no Java at JAVA_HOME = {java!r}: let it name a JDK 17 or later")
-    if shutil.which("yarn", path=environment.get("PATH")) is None:
-        raise UnavailableError("no `yarn` command on PATH: add the bin folder of the Hadoop client")
-    skein = import_skein(environment)
-    skein.core._SKEIN_JAR = str(ensure_patched_jar(cache_folder(environment)))  # noqa: SLF001 - there is no other way
-    log.parent.mkdir(parents=True, exist_ok=True)
-    by_keytab = {} if login is None else asdict(login)
-    options = driver_java_options(environment)
-    with _one_line(skein, log):
-        client = skein.Client(security=security, log=str(log), java_options=options, **by_keytab)
-    with client:
-        yield client
-
-
-@contextlib.contextmanager
-def _one_line(skein: Any, log: Path) -> Iterator[None]:  # noqa: ANN401 - skein has no types
-    """An error of Skein's is one of ours, which names the log of its driver."""
-    try:
-        yield
-    except (skein.exceptions.SkeinError, ValueError, OSError) as e:
-        first = str(e).strip().splitlines()
-        raise UnavailableError(
-            f"Skein cannot submit to YARN ({first[0] if first else type(e).__name__}): see {log}"
-        ) from None
-
-
-@dataclass(frozen=True, slots=True)
-class SkeinDriver:
-    """A connection to YARN, with the log of its JVM and the credentials of the application."""
-
-    client: Any
-    security: Any
-    log: Path
-
-
-@contextlib.contextmanager
-def starting_driver(
-    log: Path, environment: Mapping[str, str], login: KerberosLogin | None
-) -> Iterator[Callable[[], SkeinDriver]]:
-    """Skein's driver starts beside what the caller does; what is yielded waits until it serves.
-
-    The driver is gone afterwards. It takes seconds to start.
-
-    Raises:
-        UnavailableError: as for ``skein_client``, by what is yielded.
-    """
-
-    def start() -> SkeinDriver:
-        security = import_skein(environment).Security.new_credentials()
-        client = opened.enter_context(skein_client(security, log, environment, login))
-        return SkeinDriver(client, security, log)
-
-    opened = contextlib.ExitStack()
-    with ThreadPoolExecutor(1) as pool:
-        started = pool.submit(start)
-        try:
-            yield started.result
-        finally:
-            wait([started])
-            opened.close()
-
-
 def submit(submission: Submission, driver: SkeinDriver, environment: Mapping[str, str]) -> str:
     """Submits the application; its id. Afterwards its token is where ``token_path`` says.
 
@@ -409,7 +277,7 @@ def submit(submission: Submission, driver: SkeinDriver, environment: Mapping[str
         made = tempfile.TemporaryDirectory(prefix="homeport-submission-")
         files = Path(stack.enter_context(made))
         spec = specification(submission, files, driver.security, environment)
-        with _one_line(import_skein(environment), driver.log):
+        with one_line(import_skein(environment), driver.log):
             application_id = str(driver.client.submit(spec))
         tokens.write(application_id, (files / TOKEN_FILE_NAME).read_bytes())
     return application_id

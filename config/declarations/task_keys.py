@@ -84,6 +84,26 @@ TASK_BROADCAST_INPUTS = ListKey(
     source=SAMZA,
     liveness=Liveness.NEVER_WITH_STATE,
 )
+TASK_OUTPUTS = ListKey(
+    name="task.outputs",
+    meaning=(
+        "output streams, system.stream, separated by commas: each exists before the job starts;"
+        " a task may send to others too"
+    ),
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+TASK_OUTPUTS_CREATE_PARTITIONS = IntKey(
+    name="task.outputs.create.partitions",
+    default=0,
+    minimum=0,
+    meaning=(
+        "an output that is named in the configuration and does not exist is created with so many"
+        " partitions; 0: the job is refused"
+    ),
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
 TASK_NAME_GROUPER_FACTORY = TextKey(
     name="task.name.grouper.factory",
     default="group-by-container-count",

@@ -1,4 +1,4 @@
-"""The serdes of the inputs' values, and the one that makes columns of them.
+"""The serdes of the inputs' values, and those that make columns of them.
 
 PURE.
 """
@@ -14,18 +14,25 @@ from homeport.config.errors import ConfigError
 from homeport.config.settings.adjunct_section import streams_of_tasks
 from homeport.config.settings.sections import SystemConfig
 from homeport.config.settings.serde_names import AVRO, SchemaSerde
+from homeport.config.system_stream import SystemStream
 
 
 @dataclass(frozen=True)
 class InputSerde:
-    """``serde``: of the values of ``stream``, as ``serde_name`` gives it; empty: there is none.
+    """``serde``: of the values of the input, as ``serde_name`` gives it; empty: there is none.
 
     ``key``: that of the configuration for it.
     """
 
     key: str
+    system: str
     stream: str
     serde: str = field(repr=False)
+
+    @property
+    def input(self) -> SystemStream:
+        """The stream with its system."""
+        return SystemStream(self.system, self.stream)
 
     @property
     def has_schema(self) -> bool:
@@ -39,38 +46,60 @@ def input_serdes(config: Config) -> tuple[InputSerde, ...]:
     for item in streams_of_tasks(config):
         serde = SystemConfig.of(config, item.system).msg_serde(item.stream) or ""
         key = keys.STREAM_MSG_SERDE.named(item.system, item.stream)
-        found.append(InputSerde(key, item.stream, serde))
+        found.append(InputSerde(key, item.system, item.stream, serde))
     return tuple(dict.fromkeys(found))
 
 
-def serde_of_columns(inputs: Sequence[InputSerde]) -> InputSerde | None:
-    """The serde that makes columns for a pipeline or a BatchTask; None where values stay bytes.
+def are_alike(inputs: Sequence[InputSerde]) -> bool:
+    """Whether one serde reads the values of all of them, by one schema."""
+    if len({item.serde for item in inputs}) > 1:
+        return False
+    entry = SchemaSerde.unpacked(inputs[0].serde) if inputs else None
+    return len({item.stream for item in inputs}) < 2 or not _is_by_stream(entry)  # noqa: PLR2004 - one
+
+
+def _is_by_stream(entry: SchemaSerde | None) -> bool:
+    """Whether the registry has a schema of its own for each stream."""
+    return entry is not None and entry.kind == AVRO and not (entry.schema or entry.file)
+
+
+def serde_of_columns(
+    inputs: Sequence[InputSerde], *, has_pipeline: bool = False
+) -> InputSerde | None:
+    """The serde that makes one column of the values of all inputs; None where they stay bytes.
+
+    ``has_pipeline``: for one that takes a frame with the rows of all, else for a BatchTask.
 
     Raises:
-        ConfigError: inputs have different ones, and a batch has one column of values.
+        ConfigError: inputs have different ones.
     """
     first = next((item for item in inputs if item.has_schema), None)
     if first is None:
         return None
     entry = SchemaSerde.unpacked(first.serde)
     assert entry is not None  # noqa: S101 - for the type checker: it has a schema
+    who = "a BatchTask gets"
+    more = ""
+    if has_pipeline:
+        who = "this pipeline takes"
+        more = ", or let the pipeline take a frame of each stream"
     for other in inputs:
         if other.serde != first.serde:
             theirs = SchemaSerde.unpacked(other.serde)
             raise ConfigError(
                 other.key,
                 (theirs.name if theirs else other.serde) or None,
-                "a pipeline or BatchTask gets the values of all inputs in one column, and those "
-                f"of {first.stream} have the serde {entry.name!r}",
-                "give all inputs the same serde, or none a schema",
+                f"{who} the values of all inputs in one column, and those of {first.stream} have "
+                f"the serde {entry.name!r}",
+                f"give all inputs the same serde, or none a schema{more}",
             )
-    streams = {item.stream for item in inputs}
-    if entry.kind == AVRO and not (entry.schema or entry.file) and len(streams) > 1:
+    streams = sorted({item.stream for item in inputs})
+    if _is_by_stream(entry) and len(streams) > 1:
         raise ConfigError(
             keys.SERIALIZERS_REGISTRY_SCHEMA.named(entry.name),
             None,
-            f"the values of {', '.join(sorted(streams))} are one column, and the registry has a "
-            "schema for each",
-            "write the schema by which all are to be read",
+            f"the values of {', '.join(streams)} are one column, and the registry has a schema for "
+            "each",
+            f"write the schema by which all are to be read{more}",
         )
     return first

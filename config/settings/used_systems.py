@@ -35,23 +35,39 @@ def used_systems(config: Config) -> tuple[str, ...]:
         JobConfig.of(config).coordinator_system,
         *(stream.system for stream in streams),
         task.checkpoint_system,
-        *(stream.system for stream in declared_outputs(config).values()),
+        *(stream.system for _, stream in declared_outputs(config)),
     ]
     return tuple(dict.fromkeys(names))
 
 
-def declared_outputs(config: Config) -> dict[str, SystemStream]:
-    """{key: the stream that it names as an output}: dead letters, and what a pipeline sends.
+def declared_outputs(config: Config) -> tuple[tuple[str, SystemStream], ...]:
+    """(key, a stream that it names as an output): dead letters, a pipeline's and a task's outputs.
 
     Raises:
         ConfigError: one is not of the form it must have.
     """
     pipeline = PipelineConfig.of(config)
-    found = {
-        keys.TASK_DEAD_LETTER_STREAM.name: RecordsConfig.of(config).dead_letter,
-        keys.TASK_PIPELINE_OUTPUT.name: None if pipeline is None else pipeline.output,
-    }
-    return {key: stream for key, stream in found.items() if stream is not None}
+    found = [
+        (keys.TASK_DEAD_LETTER_STREAM.name, RecordsConfig.of(config).dead_letter),
+        (keys.TASK_PIPELINE_OUTPUT.name, None if pipeline is None else pipeline.output),
+    ]
+    own = [(keys.TASK_OUTPUTS.name, stream) for stream in _outputs(config)]
+    return (*((key, stream) for key, stream in found if stream is not None), *own)
+
+
+def _outputs(config: Config) -> tuple[SystemStream, ...]:
+    found = []
+    for item in keys.TASK_OUTPUTS.read(config):
+        stream = SystemStream.parse(item)
+        if stream is None:
+            raise ConfigError(
+                keys.TASK_OUTPUTS.name,
+                item,
+                "each must have the form system.stream",
+                "write it as in kafka.totals",
+            )
+        found.append(stream)
+    return tuple(found)
 
 
 def broadcast_streams(config: Config) -> tuple[SystemStream, ...]:

@@ -282,7 +282,7 @@ def _check_one_transaction(task: TaskConfig, storage: StorageConfig) -> None:
 
 def _check_outputs(config: Config, task: TaskConfig) -> None:
     """They can be sent to, within the transaction where that is wanted, and are no input."""
-    for key, stream in declared_outputs(config).items():
+    for key, stream in declared_outputs(config):
         _check_stream(key, stream)
         if stream in task.inputs:
             raise ConfigError(

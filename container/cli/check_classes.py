@@ -23,8 +23,9 @@ from homeport.container.classes import (
     load_task_class,
     require_single_calls,
 )
-from homeport.container.spark.inputs import stream_names
+from homeport.container.spark.inputs import Takes, stream_names
 from homeport.container.spark.option_check import require_taken
+from homeport.container.spark.value_columns import value_columns
 from homeport.container.spark.work import FunctionWork
 from homeport.job_coordinator.cli.check_job_model import CHECKED
 
@@ -41,17 +42,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     given = parser.parse_args(arguments)
     try:
-        gets_columns = bool(given.pipeline)
+        takes: Takes | None = None
+        gets_batches = False
         if given.task_class:
             task_class = load_task_class(given.task_class)
             require_single_calls(task_class, given.max_concurrency)
-            gets_columns |= issubclass(task_class, BatchTask)
+            gets_batches = issubclass(task_class, BatchTask)
         if given.pipeline:
             inputs = (SystemStream.parse(name) for name in given.input)
             names = stream_names(stream for stream in inputs if stream is not None)
-            FunctionWork.load(given.pipeline, names)
+            takes = FunctionWork.load(given.pipeline, names).takes
         if given.more:
-            _check(json.load(sys.stdin), gets_columns=gets_columns)
+            _check(json.load(sys.stdin), takes, gets_batches=gets_batches)
     except HomeportError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -59,12 +61,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _check(asked: Mapping[str, Any], *, gets_columns: bool) -> None:
+def _check(asked: Mapping[str, Any], takes: Takes | None, *, gets_batches: bool) -> None:
     """Raises HomeportError for the first fault.
 
     ``asked``: ``java-options`` of the job's Spark; ``serdes``, each (key, name, stream, which is
     empty for a store's); ``extractors``, each (key, name); ``inputs``, each as ``InputSerde``;
-    ``has-pipeline``.
+    ``has-pipeline``. ``takes``: the frames of a pipeline that is a function. ``gets_batches``: of
+    the task.
     """
     if asked["java-options"]:
         require_taken(asked["java-options"])
@@ -72,8 +75,15 @@ def _check(asked: Mapping[str, Any], *, gets_columns: bool) -> None:
         load_serde(key, name, stream)
     for key, name in asked["extractors"]:
         load_extractor_factory(key, name)
-    if gets_columns or asked["has-pipeline"]:
-        found = serde_of_columns([InputSerde(*item) for item in asked["inputs"]])
+    inputs = [InputSerde(*item) for item in asked["inputs"]]
+    if takes is not None:
+        value_columns(inputs, takes)
+    elif asked["has-pipeline"]:  # of SQL: its frames are known when its text is
+        for item in inputs:
+            if item.has_schema:
+                load_columns(item)
+    elif gets_batches:
+        found = serde_of_columns(inputs)
         if found is not None:
             load_columns(found)
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.container.cli.job_on_host import RecordedJob
-from homeport.container.kafka.checkpoints import write_checkpoint
+from homeport.container.kafka.checkpoints import Checkpoint, write_checkpoint
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.kafka.transactional_producer import fence
-from homeport.container.progress.checkpoint import CheckpointKey
+from homeport.container.progress.checkpoint import Change, CheckpointKey
 from homeport.job_coordinator.cli.job_view import running_job
 from homeport.job_coordinator.metadata.epochs import EpochManager, ProcessorEpoch, Submission
 from homeport.job_coordinator.metadata.lifecycle import StopManager
@@ -127,8 +127,23 @@ def resolve(place: Place, ssp: SystemStreamPartition, reader: LogReader) -> int:
     return place.offset
 
 
-def write(job: RecordedJob, task: TaskModel, offsets: Mapping[SystemStreamPartition, int]) -> None:
-    """The task's next incarnation goes on after ``offsets``, the last processed of each partition.
+def changed(before: Checkpoint, ssp: SystemStreamPartition, next_offset: int) -> Checkpoint:
+    """PURE: ``before``, but that ``ssp`` goes on at ``next_offset``, which its changes say.
+
+    A change that no container has seen stays in them, and says where the partition went on before
+    the first of them.
+    """
+    unseen = {change.ssp: change for change in before.changes}
+    processed = before.offsets.get(ssp)
+    first = None if processed is None else processed + 1
+    if ssp in unseen:
+        first = unseen[ssp].first
+    changes = {**unseen, ssp: Change(ssp, first, next_offset)}
+    return Checkpoint({**before.offsets, ssp: next_offset - 1}, tuple(changes.values()))
+
+
+def write(job: RecordedJob, task: TaskModel, wanted: Checkpoint) -> None:
+    """The task's next incarnation goes on after the offsets of ``wanted``, and says its changes.
 
     Raises:
         UnavailableError: Kafka did not answer; or the job was started meanwhile.
@@ -139,7 +154,8 @@ def write(job: RecordedJob, task: TaskModel, offsets: Mapping[SystemStreamPartit
     for incarnation in _unstopped(job):
         fence(system, transactional_id(job.job.name, job.job.id, incarnation))
     key = CheckpointKey(job.job.ssp_grouper_factory, task.task_name)
-    write_checkpoint(system, job.task.checkpoint_topic, key, offsets)
+    topic = job.task.checkpoint_topic
+    write_checkpoint(system, topic, key, wanted.offsets, wanted.changes)
     stream.catch_up()
     if _who_may_run(job) != before or running_job(job.view.given, stream) is not None:
         raise UnavailableError(

@@ -13,7 +13,7 @@ from homeport.config.errors import ConfigError
 from homeport.config.settings.input_section import TIME_REMEDY, TIME_RULE, time_ms
 from homeport.container.cli import checkpoint_change
 from homeport.container.cli.job_on_host import OneTask, RecordedJob, log_readers, recorded_job
-from homeport.container.kafka.checkpoints import read_checkpoints
+from homeport.container.kafka.checkpoints import Checkpoint, read_whole_checkpoints
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.progress.restore import ChangelogRange
 from homeport.job_coordinator.cli.options import (
@@ -106,6 +106,7 @@ def positions(
         StoreError: a checkpoint was written under another grouper.
     """
     known = checkpoints(job, tasks, readers)
+    offsets = {task_name: found.offsets for task_name, found in known.items()}
     ssps = sorted({ssp for task in tasks for ssp in task.system_stream_partitions})
     ends: dict[SystemStreamPartition, ChangelogRange] = {}
     for system, reader in readers.items():
@@ -113,7 +114,7 @@ def positions(
         found = reader.ends([(ssp.stream, ssp.partition) for ssp in own])
         ends.update((ssp, found[ssp.stream, ssp.partition]) for ssp in own)
     return [
-        Position(task.task_name, ssp, known.get(task.task_name, {}).get(ssp), ends[ssp])
+        Position(task.task_name, ssp, offsets.get(task.task_name, {}).get(ssp), ends[ssp])
         for task in tasks
         for ssp in task.system_stream_partitions
     ]
@@ -121,8 +122,8 @@ def positions(
 
 def checkpoints(
     job: RecordedJob, tasks: list[TaskModel], readers: Mapping[str, LogReader]
-) -> dict[TaskName, dict[SystemStreamPartition, int]]:
-    """The last processed offsets of those of ``tasks`` that have a checkpoint; errors as above."""
+) -> dict[TaskName, Checkpoint]:
+    """Those of ``tasks`` that have one; errors as above."""
     if not job.task.checkpoint_enabled:
         raise ConfigError(
             "task.checkpoint.factory",
@@ -130,7 +131,7 @@ def checkpoints(
             "the job keeps no checkpoints",
             "remove the key and submit the job again",
         )
-    return read_checkpoints(
+    return read_whole_checkpoints(
         readers[job.task.checkpoint_system],
         job.task.checkpoint_topic,
         job.job.ssp_grouper_factory,
@@ -172,7 +173,8 @@ def set_(
     Refused while the job runs, and where the task has state: a state cannot be taken back, as its
     changelog keeps each key's last value only, and a state that has seen more or less than the
     input position says is a wrong result. run-job --reset-state throws both away; the job then
-    begins where samza.offset.default says.
+    begins where samza.offset.default says. The history of the task's next container has the
+    change, so that check-history knows of it.
     """
     place = checkpoint_change.Place.of(
         offset=offset, earliest=earliest, latest=latest, at_ms=milliseconds(timestamp)
@@ -183,9 +185,10 @@ def set_(
         checkpoint_change.require_not_running(job)
         checkpoint_change.require_no_state(job, model, readers)
         next_offset = checkpoint_change.resolve(place, partition, readers[partition.system])
-        before = checkpoints(job, [model], readers).get(model.task_name, {})
-        checkpoint_change.write(job, model, {**before, partition: next_offset - 1})
-    was = before.get(partition)
+        before = checkpoints(job, [model], readers).get(model.task_name, Checkpoint({}))
+        wanted = checkpoint_change.changed(before, partition, next_offset)
+        checkpoint_change.write(job, model, wanted)
+    was = before.offsets.get(partition)
     print(
         f"{model.task_name}  {short_name(partition)}: next {next_offset}, "
         f"before {'no checkpoint' if was is None else f'next {was + 1}'}"

@@ -26,17 +26,16 @@ from homeport.container.host.stop_flag import OvertakenError, StopFlag
 from homeport.container.incarnation.adjunct_start import adjunct_storage
 from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.predecessors import longest_stop_s
-from homeport.container.kafka.checkpoints import read_checkpoints
+from homeport.container.kafka.checkpoints import Checkpoint, read_whole_checkpoints
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.kafka.transactional_producer import TransactionalProducer, fence
-from homeport.container.progress.checkpoint import NOTHING
+from homeport.container.progress.checkpoint import NOTHING, Change
 from homeport.container.progress.input_position import (
     InputPosition,
     InputRange,
     checkpoint_of,
     first_place,
     first_position,
-    lost_story,
     next_position,
 )
 from homeport.container.progress.restore_schedule import worker_limits
@@ -90,7 +89,8 @@ class Positions:
 
     Shapes: ``starts`` {task: {partition: next offset}}; ``new``: the tasks that have a partition
     without a checkpoint, or one whose next records are lost; ``ends`` {partition: its end};
-    ``lost`` {partition: its position, behind the gap}; ``resets``: where no checkpoint counts.
+    ``lost`` {partition: its position, behind the gap}; ``resets``: where no checkpoint counts;
+    ``changes``: what an operator has set in the checkpoints, by task.
     """
 
     starts: Offsets
@@ -98,6 +98,7 @@ class Positions:
     ends: Mapping[SystemStreamPartition, int] = field(default_factory=dict)
     lost: Mapping[SystemStreamPartition, InputPosition] = field(default_factory=dict)
     resets: tuple[Reset, ...] = ()
+    changes: tuple[tuple[TaskName, Change], ...] = ()
 
     def processed(self) -> Offsets:
         """{task: {partition: last processed}}, which is ``NOTHING`` before offset 0."""
@@ -327,15 +328,16 @@ def read_positions(
         LostInputError: records were deleted before they were read, and the job is to fail then.
     """
     first_counts = InputPartitionManager(stream).read()
-    checkpoints: Offsets = {}
+    whole: dict[TaskName, Checkpoint] = {}
     if job.task.checkpoint_enabled:
-        checkpoints = read_checkpoints(
+        whole = read_whole_checkpoints(
             readers[job.task.checkpoint_system],
             job.task.checkpoint_topic,
             job.job.ssp_grouper_factory,
             {task.task_name for task in job.tasks},
             InputTopicManager(stream).floors(),
         )
+    checkpoints = {name: item.offsets for name, item in whole.items()}
     ranges = _input_ranges(job, readers)
     starts: Offsets = {task.task_name: {} for task in job.tasks}
     lost: dict[SystemStreamPartition, InputPosition] = {}
@@ -361,34 +363,8 @@ def read_positions(
                 new.add(name)
     ends = {ssp: available.end for ssp, available in ranges.items()}
     resets = [reset for reset in resets if reset.checkpoint != reset.next_offset]
-    return Positions(starts, frozenset(new), ends, lost, tuple(resets))
-
-
-def report_reset(history: History, reset: Reset) -> None:
-    """The history says where the task begins, as its last commit does not say it."""
-    history(
-        "input-reset",
-        task=reset.task_name,
-        input=_partition_name(reset.ssp),
-        first=reset.checkpoint,
-        next=reset.next_offset,
-    )
-
-
-def report_lost(history: History, ssp: SystemStreamPartition, position: InputPosition) -> None:
-    """Log and history say which offsets of the partition are never read."""
-    _LOG.error("%s", lost_story(ssp, position))
-    history(
-        "input-lost",
-        input=_partition_name(ssp),
-        first=position.offset - position.lost,
-        next=position.offset,
-        lost=position.lost,
-    )
-
-
-def _partition_name(ssp: SystemStreamPartition) -> str:
-    return f"{ssp.system}.{ssp.stream}.{ssp.partition}"
+    changes = tuple((name, change) for name, item in whole.items() for change in item.changes)
+    return Positions(starts, frozenset(new), ends, lost, tuple(resets), changes)
 
 
 def commit_starts(

@@ -26,6 +26,7 @@ from homeport.container.incarnation.live_tuning import LiveTuning
 from homeport.container.incarnation.predecessors import open_stores
 from homeport.container.incarnation.restore_report import RestoreReport
 from homeport.container.incarnation.standby_tasks import StandbyTasks
+from homeport.container.incarnation.start_events import report_change, report_lost, report_reset
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.input_ends import InputEnds
@@ -63,6 +64,7 @@ from homeport.container.processing.timers import Timers, partitions_of, timers_o
 from homeport.container.processing.work_report import WorkReport
 from homeport.container.progress.input_position import InputPosition
 from homeport.container.spark.faults import Named
+from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.prepared import MAX_ROWS_SPARK, PipelineSettings, start_pipeline
 from homeport.container.spark.session import LocalSpark
 from homeport.container.spark.table_order import use_arrow_once
@@ -172,14 +174,14 @@ class StreamContainer:
             source = self._source(positions)
             pipeline = self._pipeline()
             made = self._made(task_class)
-            typed = typed_input(self._job, task_class, made.outputs)
+            typed = typed_input(self._job, task_class, made.outputs, pipeline)
             self._stop.check()
             self._write_locality(stream)
         self._report_started()
         self._want_spare(self._job.spare, self._job.task.memory.warm_spare_mb)
         parts = LoopParts(
             source,
-            pipeline,
+            self._watched(pipeline),
             made.tasks,
             made.requests,
             made.outputs,
@@ -256,11 +258,15 @@ class StreamContainer:
             self._spark = self._ready.take(settings) or start_pipeline(settings)
         self._ready.stop()
 
-    def _pipeline(self) -> WatchedPipeline | None:
+    def _pipeline(self) -> SparkPipeline | None:
         if self._spark is None:
             return None
         with self._phases.phase("spark"):
-            pipeline = self._spark.pipeline(self._stop.check)
+            return self._spark.pipeline(self._stop.check)
+
+    def _watched(self, pipeline: SparkPipeline | None) -> WatchedPipeline | None:
+        if pipeline is None:
+            return None
         return WatchedPipeline(pipeline, self._pipeline_name, self._calls)
 
     def _next_message(self) -> None:
@@ -302,8 +308,10 @@ class StreamContainer:
     def _begin(self, producer: TransactionalProducer, positions: start_up.Positions) -> None:
         """Every task's place in its input is committed; stores stand at their changelogs' heads."""
         # Before it is so: a container that dies in between leaves a line too many, not too few.
+        for task_name, change in positions.changes:
+            report_change(self._history, task_name, change)
         for reset in positions.resets:
-            start_up.report_reset(self._history, reset)
+            report_reset(self._history, reset)
         for ssp, position in positions.lost.items():
             self._lost(ssp, position)
         producer.expect_beyond(self._storage.positions())
@@ -323,7 +331,7 @@ class StreamContainer:
 
     def _lost(self, ssp: SystemStreamPartition, position: InputPosition) -> None:
         """Log, history and report say what of the input is never read."""
-        start_up.report_lost(self._history, ssp, position)
+        report_lost(self._history, ssp, position)
         self._report.lost(position.lost)
 
     def _plain(self) -> PlainOutputs | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
@@ -20,6 +21,14 @@ _LOG = logging.getLogger(__name__)
 _TIMEOUT_S = 30.0
 
 
+@dataclass(frozen=True)
+class Checkpoint:
+    """``offsets``: those last processed. ``changes``: what an operator has set, and where."""
+
+    offsets: dict[SystemStreamPartition, int]
+    changes: tuple[checkpoint.Change, ...] = ()
+
+
 def read_checkpoints(
     reader: LogReader,
     topic: str,
@@ -27,7 +36,19 @@ def read_checkpoints(
     tasks: Collection[TaskName],
     floors: Mapping[SystemStream, int],
 ) -> dict[TaskName, dict[SystemStreamPartition, int]]:
-    """The last processed offsets of those of ``tasks`` that have a checkpoint.
+    """The offsets of ``read_whole_checkpoints``, with its arguments and its errors."""
+    found = read_whole_checkpoints(reader, topic, grouper, tasks, floors)
+    return {task_name: item.offsets for task_name, item in found.items()}
+
+
+def read_whole_checkpoints(
+    reader: LogReader,
+    topic: str,
+    grouper: str,
+    tasks: Collection[TaskName],
+    floors: Mapping[SystemStream, int],
+) -> dict[TaskName, Checkpoint]:
+    """The checkpoints of those of ``tasks`` that have one.
 
     Shapes: ``floors`` {input: offset in ``topic``, below which positions are of another topic of
     that name, and left out} (safety S7).
@@ -41,24 +62,37 @@ def read_checkpoints(
     last: dict[bytes | None, Message] = {}
     for records in reader.read(topic, 0, ends.oldest, ends.head):
         last.update((record.key(), record) for record in records)
-    newest: dict[TaskName, tuple[checkpoint.CheckpointKey, bytes | None, int]] = {}
+    newest: dict[TaskName, tuple[checkpoint.CheckpointKey, Message]] = {}
     for record in sorted(last.values(), key=lambda record: record.offset() or 0):
         key = _key(record.key())
         if key and key.task_name in tasks and key.kind == checkpoint.CHECKPOINT_V1:
-            newest[key.task_name] = (key, record.value(), record.offset() or 0)
-    found: dict[TaskName, dict[SystemStreamPartition, int]] = {}
-    for task_name, (key, value, at) in newest.items():
+            newest[key.task_name] = (key, record)
+    found: dict[TaskName, Checkpoint] = {}
+    for task_name, (key, record) in newest.items():
+        value, at = record.value(), record.offset() or 0
         if key.grouper != grouper:
             raise StoreError(
                 f"the checkpoint of {task_name!r} in {topic} was written under the grouper "
                 f"{key.grouper}, this job uses {grouper}: set it back, or use another job.id"
             )
         if value is not None:
-            offsets = checkpoint.decode_value(value).items()
-            found[task_name] = {
-                ssp: offset for ssp, offset in offsets if at >= floors.get(ssp.system_stream, 0)
+            offsets = {
+                ssp: offset
+                for ssp, offset in checkpoint.decode_value(value).items()
+                if at >= floors.get(ssp.system_stream, 0)
             }
+            changes = tuple(change for change in _changes(record) if change.ssp in offsets)
+            found[task_name] = Checkpoint(offsets, changes)
     return found
+
+
+def _changes(record: Message) -> tuple[checkpoint.Change, ...]:
+    data = dict(record.headers() or ()).get(checkpoint.CHANGES_HEADER)
+    try:
+        return checkpoint.decode_changes(data) if isinstance(data, bytes) else ()
+    except WireError as error:
+        _LOG.warning("what an operator has changed in a checkpoint is not known: %s", error)
+        return ()
 
 
 def _key(data: bytes | None) -> checkpoint.CheckpointKey | None:
@@ -74,8 +108,11 @@ def write_checkpoint(
     topic: str,
     key: checkpoint.CheckpointKey,
     offsets: Mapping[SystemStreamPartition, int],
+    changes: Iterable[checkpoint.Change],
 ) -> None:
     """The task's newest checkpoint says ``offsets``, those last processed, on all replicas.
+
+    It says ``changes`` too, which the task's next container puts into its history.
 
     The record is written beside the job while it does not run, outside of any transaction: a reader
     of the topic's head sees it at once. The caller has fenced every id that might still commit one.
@@ -93,8 +130,13 @@ def write_checkpoint(
     client = producer(system, {"enable.idempotence": True, "acks": "all", **limit})
     what = f"writing a checkpoint to {topic}"
     value = checkpoint.encode_value(offsets)
+    headers: list[tuple[str, str | bytes | None]] = [
+        (checkpoint.CHANGES_HEADER, checkpoint.encode_changes(changes))
+    ]
     try:
-        client.produce(topic, value, checkpoint.encode_key(key), 0, on_delivery=delivered)
+        client.produce(
+            topic, value, checkpoint.encode_key(key), 0, on_delivery=delivered, headers=headers
+        )
         unsent = client.flush(_TIMEOUT_S)
     except KafkaException as error:
         raise unavailable(system, what, error_of(error).str()) from None

@@ -14,6 +14,7 @@ from homeport.container.processing.adjunct_feed import NOTHING, AdjunctFeed, Bro
 from homeport.container.processing.beside import Beside, Call, Inline
 from homeport.container.processing.loop_parts import Pipeline
 from homeport.container.processing.typed_input import Refused, TypedInput
+from homeport.container.spark.inputs import Rows, SplitRows
 
 _MOST = 3
 """One that is through and waits for the tasks, one in the pipeline, one behind it."""
@@ -94,16 +95,17 @@ class Ahead:
 
         def piped() -> Piped:
             began_s = self._clock()
-            rows = left
+            rows: Rows = left
             refused: Refused = ()
             if self._typed is not None and not is_all_brought:
                 rows, refused = self._typed.of(rows)
             if self._pipeline is None:
+                assert not isinstance(rows, SplitRows)  # noqa: S101 - it is for frames alone
                 return Piped(batch, rows, taken_s, 0.0, refused, brought)
             # Where all were refused or brought elsewhere, there is nothing to work on.
-            if rows.num_rows or not (refused or is_all_brought):
-                rows = self._pipeline.run(rows)
-            return Piped(batch, rows, taken_s, self._clock() - began_s, refused, brought)
+            is_idle = not rows.num_rows and (refused or is_all_brought)
+            made = batch.table.slice(0, 0) if is_idle else self._pipeline.run(rows)
+            return Piped(batch, made, taken_s, self._clock() - began_s, refused, brought)
 
         self._batches.append((batch.size_bytes, self._beside.submit(piped)))
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from homeport.container.api import Timer
 from homeport.container.processing.loop_parts import Pipeline, SideCalls, Task
+from homeport.container.spark.inputs import Rows
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.model.ids import TaskName
 
@@ -180,10 +181,10 @@ class WatchedPipeline:
         self._name = name
         self._watch = watch
 
-    def run(self, table: pa.Table) -> pa.Table:
+    def run(self, given: Rows) -> pa.Table:
         """The pipeline's rows, sorted by task."""
-        with self._watch.calling(f"pipeline {self._name!r}, over {table.num_rows} rows,"):
-            return self._pipeline.run(table)
+        with self._watch.calling(f"pipeline {self._name!r}, over {given.num_rows} rows,"):
+            return self._pipeline.run(given)
 
 
 def _frame_of(thread: int) -> FrameType | None:

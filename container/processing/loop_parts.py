@@ -23,6 +23,7 @@ from homeport.container.processing.timers import Timers
 from homeport.container.processing.typed_input import TypedInput
 from homeport.container.processing.work_report import WorkReport
 from homeport.container.spark.faults import Named
+from homeport.container.spark.inputs import Rows
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.task_store import Reached, passed
 from homeport.job_coordinator.model.ids import TaskName
@@ -35,8 +36,8 @@ Offsets = Mapping[TaskName, Mapping[SystemStreamPartition, int]]
 class Pipeline(Protocol):
     """What stands between input and tasks."""
 
-    def run(self, table: pa.Table) -> pa.Table:
-        """The pipeline's rows, sorted by task."""
+    def run(self, given: Rows, /) -> pa.Table:
+        """The pipeline's rows of a micro-batch, sorted by task."""
 
 
 class Task(Protocol):

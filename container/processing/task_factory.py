@@ -5,9 +5,14 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
+from typing import Protocol
 
 from homeport.config.config import Config
-from homeport.config.settings.input_serdes import input_serdes, serde_of_columns
+from homeport.config.settings.input_serdes import (
+    InputSerde,
+    input_serdes,
+    serde_of_columns,
+)
 from homeport.config.settings.sections import TaskConfig
 from homeport.container.api import BatchTask, StreamTask
 from homeport.container.classes import (
@@ -32,9 +37,11 @@ from homeport.container.processing.stream_task_instance import (
     StreamTaskParts,
 )
 from homeport.container.processing.task_instance import Context, Outputs, TaskInstance
-from homeport.container.processing.typed_input import TypedInput
+from homeport.container.processing.typed_input import TypedInput, Typing
 from homeport.container.serde.serdes import Serde
+from homeport.container.spark.inputs import Takes, Wanted
 from homeport.container.spark.output_rows import Leaving
+from homeport.container.spark.value_columns import serdes_of_frames
 from homeport.job_coordinator.model.ids import TaskName
 
 
@@ -108,21 +115,42 @@ def outputs_of(job: ContainerJob, count_of: Callable[[str, str], int]) -> Output
     return Outputs(job.systems, job.output_systems, job.job.default_system, serdes, count_of)
 
 
+class TakesFrames(Protocol):
+    """A pipeline, as far as its input is made for it."""
+
+    @property
+    def takes(self) -> Takes:
+        """The frames that it gets."""
+
+    def wanted(self, rows: int) -> Wanted | None:
+        """What it reads of a batch of so many rows; None: perhaps all."""
+
+
 def typed_input(
-    job: ContainerJob, task_class: type[BatchTask | StreamTask], outputs: Outputs
+    job: ContainerJob,
+    task_class: type[BatchTask | StreamTask],
+    outputs: Outputs,
+    pipeline: TakesFrames | None = None,
 ) -> TypedInput | None:
     """What makes columns of the values; None for a StreamTask alone, and where there is no schema.
 
     Raises:
         ConfigError: it cannot be had.
     """
-    if not job.task.has_pipeline and issubclass(task_class, StreamTask):
+    inputs = input_serdes(job.config)
+    bad = bad_records(job, outputs)
+    if pipeline is not None:
+        serdes = serdes_of_frames(inputs, pipeline.takes)
+        typings = {stream: _typing(item) for stream, item in serdes.items()}
+        return TypedInput(typings, bad, pipeline.wanted) if typings else None
+    if issubclass(task_class, StreamTask):
         return None
-    found = serde_of_columns(input_serdes(job.config))
-    if found is None:
-        return None
-    serde, _, _ = found.serde.partition(" ")
-    return TypedInput(load_columns(found), serde, bad_records(job, outputs))
+    found = serde_of_columns(inputs)
+    return None if found is None else TypedInput({None: _typing(found)}, bad)
+
+
+def _typing(item: InputSerde) -> Typing:
+    return Typing(load_columns(item), item.serde.partition(" ")[0])
 
 
 def bad_records(job: ContainerJob, outputs: Outputs) -> BadRecords:

@@ -1,56 +1,81 @@
-"""TypedInput: the values of a micro-batch as columns, by the schema of its inputs.
+"""TypedInput: the values of a micro-batch as columns, by the schemas of its inputs.
 
 PURE but for the log of ``BadRecords``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from homeport.config.system_stream import SystemStream
 from homeport.container.api import BATCH_SCHEMA
 from homeport.container.processing.records import BadRecords, Row
 from homeport.container.serde.columns import Columns
+from homeport.container.spark.inputs import Rows, SplitRows, Wanted, fields_wanted
+from homeport.container.spark.reads import Fields
 
 Refused = Sequence[tuple[Row, str]]
 """Rows as they came, and why each is not of the schema; in their order."""
 _VALUE = BATCH_SCHEMA.get_field_index("value")
 
 
+@dataclass(frozen=True)
+class Typing:
+    """How values become a column. ``serde``: its name, for messages."""
+
+    columns: Columns
+    serde: str
+
+
+def _everything(_rows: int) -> Wanted | None:
+    return None
+
+
 class TypedInput:
     """One per container with a pipeline or a BatchTask whose inputs have a schema.
 
     Args:
-        columns: how values become a column.
-        serde: its name, for messages.
+        typings: {stream: how its values become a column}, of others they stay bytes; or {None: how
+            those of all inputs do so}, and a batch stays one table.
         bad: what becomes of records that are not of the schema.
+        wanted: from a number of rows to what is read of a batch of so many; None: perhaps all.
     """
 
-    def __init__(self, columns: Columns, serde: str, bad: BadRecords) -> None:
-        self._columns = columns
-        self._serde = serde
+    def __init__(
+        self,
+        typings: Mapping[SystemStream | None, Typing],
+        bad: BadRecords,
+        wanted: Callable[[int], Wanted | None] = _everything,
+    ) -> None:
+        self._typings = typings
         self._bad = bad
+        self._wanted = wanted
 
-    def of(self, table: pa.Table) -> tuple[pa.Table, Refused]:
-        """``table`` with the column ``value`` as the schema says, without the rows that are not.
+    def of(self, table: pa.Table) -> tuple[Rows, Refused]:
+        """``table`` with its values as the schemas say, without the rows that are not.
 
-        Null in Kafka is null. What becomes of the others, ``refuse`` decides: the table may be of a
-        batch that is far from being processed.
+        Of the values it has the fields that are read. Null in Kafka is null. What becomes of the
+        others, ``refuse`` decides: the table may be of a batch that is far from being processed.
         """
-        values = table.column(_VALUE).combine_chunks()
-        if isinstance(values, pa.ChunkedArray):  # where the table has no rows
-            values = pa.concat_arrays(values.chunks)
-        decoded = self._columns.decode(values)
-        field = pa.field("value", decoded.column.type)
-        typed = table.set_column(_VALUE, field, decoded.column)
-        if not decoded.bad:
-            return typed, ()
-        places = sorted(decoded.bad)
-        rows = table.take(places).to_pylist()
-        kept = [place not in decoded.bad for place in range(table.num_rows)]
-        reasons = (decoded.bad[place] for place in places)
-        return typed.filter(pa.array(kept)), tuple(zip(rows, reasons, strict=True))
+        wanted = self._wanted(table.num_rows)
+        typing = self._typings.get(None)
+        if typing is not None:
+            typed, bad = _typed(table, typing, fields_wanted(wanted, None))
+            return typed, tuple(bad.values())
+        by_stream: dict[SystemStream, pa.Table] = {}
+        refused: dict[int, tuple[Row, str]] = {}
+        for stream, places in _places(table).items():
+            rows, typing = table.take(places), self._typings.get(stream)
+            if typing is not None:
+                rows, bad = _typed(rows, typing, fields_wanted(wanted, stream))
+                refused.update((places[place].as_py(), row) for place, row in bad.items())
+            by_stream[stream] = rows
+        return SplitRows(by_stream), tuple(row for _, row in sorted(refused.items(), key=_first))
 
     def refuse(self, refused: Refused) -> None:
         """They are dropped by the rules for bad records, within the open transaction.
@@ -59,4 +84,38 @@ class TypedInput:
             UndecodableError: they may not be.
         """
         for row, reason in refused:
-            self._bad.met(row, f"its value cannot be read by the serde {self._serde!r}: {reason}")
+            self._bad.met(row, reason)
+
+
+def _first(item: tuple[int, Any]) -> int:
+    return item[0]
+
+
+def _typed(
+    table: pa.Table, typing: Typing, fields: Fields
+) -> tuple[pa.Table, dict[int, tuple[Row, str]]]:
+    """The rows with columns, and {place: (row, why)} of the others, in their order."""
+    values = table.column(_VALUE).combine_chunks()
+    if isinstance(values, pa.ChunkedArray):  # where the table has no rows
+        values = pa.concat_arrays(values.chunks)
+    decoded = typing.columns.decode(values, fields)
+    typed = table.set_column(_VALUE, pa.field("value", decoded.column.type), decoded.column)
+    if not decoded.bad:
+        return typed, {}
+    places = sorted(decoded.bad)
+    said = f"its value cannot be read by the serde {typing.serde!r}"
+    rows = zip(places, table.take(places).to_pylist(), strict=True)
+    refused = {place: (row, f"{said}: {decoded.bad[place]}") for place, row in rows}
+    kept = [place not in decoded.bad for place in range(table.num_rows)]
+    return typed.filter(pa.array(kept)), refused
+
+
+def _places(table: pa.Table) -> dict[SystemStream, pa.Array]:
+    """{stream: the places of its rows}, in the order of the table."""
+    found = table.select(["system", "stream"]).group_by(["system", "stream"]).aggregate([])
+    places: dict[SystemStream, pa.Array] = {}
+    for row in found.to_pylist():
+        is_system = pc.equal(table["system"], row["system"])
+        mask = pc.and_(is_system, pc.equal(table["stream"], row["stream"]))
+        places[SystemStream(row["system"], row["stream"])] = pc.indices_nonzero(mask)
+    return places

@@ -2,12 +2,15 @@
 
 PURE. Source: Samza 1.8 ``KafkaCheckpointLogKeySerde`` and ``CheckpointV1Serde``. The offset of an
 input partition is that of the last message **processed**; reading goes on at the next one.
+
+A record that an operator's tool has written says so in a header, which Samza does not read. The
+task's next container writes it into its history.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +24,22 @@ from homeport.job_coordinator.model.json_values import as_object, required_field
 CHECKPOINT_V1 = "checkpoint"
 NOTHING = -1
 """Offset of the last processed message where the first one, at offset 0, is the next to read."""
+
+
+CHANGES_HEADER = "homeport.changes"
+"""What an operator has changed, see ``encode_changes``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A partition goes on at ``next_offset``, and not at ``first``; None: there was no checkpoint.
+
+    ``first``: before all changes that no container has seen.
+    """
+
+    ssp: SystemStreamPartition
+    first: int | None
+    next_offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +112,40 @@ def decode_value(data: bytes) -> dict[SystemStreamPartition, int]:
         if found is not None:
             offsets[SystemStreamPartition(system, stream, number)] = found
     return offsets
+
+
+def encode_changes(changes: Iterable[Change]) -> bytes:
+    """The value of the header ``CHANGES_HEADER``."""
+    found = [
+        {
+            "system": change.ssp.system,
+            "stream": change.ssp.stream,
+            "partition": change.ssp.partition,
+            "first": change.first,
+            "next": change.next_offset,
+        }
+        for change in changes
+    ]
+    return _json({"changes": found})
+
+
+def decode_changes(data: bytes) -> tuple[Change, ...]:
+    """What ``encode_changes`` was given.
+
+    Raises:
+        WireError: the bytes are not of that form.
+    """
+    entries = _parsed(data).get("changes")
+    if not isinstance(entries, list):
+        raise WireError(f"changes of a checkpoint are no list: {data[:200]!r}")
+    found = []
+    for entry in entries:
+        body = as_object(entry, "change of a checkpoint")
+        system, stream = (required_field(body, name, str) for name in ("system", "stream"))
+        partition, following = (required_field(body, name, int) for name in ("partition", "next"))
+        first = None if body.get("first") is None else required_field(body, "first", int)
+        found.append(Change(SystemStreamPartition(system, stream, partition), first, following))
+    return tuple(found)
 
 
 def _json(body: Mapping[str, Any]) -> bytes:

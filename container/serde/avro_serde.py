@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from homeport.config.errors import ConfigError, WireError, in_one_line
 from homeport.config.settings.serde_names import AVRO
-from homeport.container.serde.columns import Columns, reason_of
+from homeport.container.serde.columns import Columns, object_columns, reason_of
 from homeport.container.serde.serdes import Serde
 
 _PRIMITIVES = {
@@ -89,7 +89,7 @@ def avro_serde(key: str, schema: str) -> Serde:
         plain = plain_schema(json.loads(schema))
         kind = column_type(plain)
         row = avro_serde(key, json.dumps(plain)).from_bytes
-        return Columns(kind, row, lambda rows: pa.array(rows, kind))
+        return object_columns(kind, row)
 
     return Serde(AVRO, to_bytes, from_bytes, columns=columns)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -23,6 +24,8 @@ REFUSALS = (
     RecursionError,
 )
 """What a decoder, or Arrow, raises for bytes or objects that are not of the schema."""
+PARTS = 16
+"""So many sets of fields are kept ready; a pipeline needs another one only for a new plan."""
 _CHUNK = 1000
 """Records that are decoded together: their objects stay in the processor's cache."""
 
@@ -44,30 +47,41 @@ class Columns:
 
     ``row``: bytes to an object. ``column``: such objects to a column. Both raise one of
     ``REFUSALS`` for what is not of the schema; any other exception says nothing of the bytes.
+    ``part``: from names of fields to what makes a column of these alone, at less cost, and refuses
+    wherever this does; None: the whole column is made, and they are taken of it.
     """
 
     type: pa.DataType
     row: Callable[[bytes], Any]
     column: Callable[[Sequence[Any]], pa.Array]
+    part: Callable[[frozenset[str]], Columns] | None = None
 
-    def decode(self, values: pa.Array) -> Decoded:
-        """The column of ``values``, an array of binary."""
+    def decode(self, values: pa.Array, only: frozenset[str] | None = None) -> Decoded:
+        """The column of ``values``, an array of binary.
+
+        ``only``: names of the fields that it is to have, None for all. Which values are ``bad``,
+        and why, is the same whatever it says.
+        """
+        kind, quick = self.type, self
+        if only is not None and pa.types.is_struct(kind):
+            kind = part_type(kind, only)
+            quick = self if self.part is None else self.part(only)
         parts: list[pa.Array] = []
         bad: dict[int, str] = {}
         for start in range(0, len(values), _CHUNK):
-            part, refused = self._chunk(values.slice(start, _CHUNK))
-            parts.append(part)
+            part, refused = self._chunk(values.slice(start, _CHUNK), quick)
+            parts.append(part if part.type.equals(kind) else narrowed(part, kind))
             bad.update((start + place, reason) for place, reason in refused.items())
-        column = pa.chunked_array(parts, self.type).combine_chunks()
+        column = pa.chunked_array(parts, kind).combine_chunks()
         if isinstance(column, pa.ChunkedArray):  # which Arrow leaves so where it has no chunk
-            column = pa.concat_arrays(column.chunks) if column.chunks else pa.nulls(0, self.type)
+            column = pa.concat_arrays(column.chunks) if column.chunks else pa.nulls(0, kind)
         return Decoded(column, bad)
 
-    def _chunk(self, values: pa.Array) -> tuple[pa.Array, dict[int, str]]:
+    def _chunk(self, values: pa.Array, quick: Columns) -> tuple[pa.Array, dict[int, str]]:
         data = values.to_pylist()
         if values.null_count == 0:
             try:
-                return self.column(list(map(self.row, data))), {}
+                return quick.column(list(map(quick.row, data))), {}
             except REFUSALS:
                 pass  # one of them at least; which, the next step says
         return self._one_by_one(data)
@@ -114,6 +128,59 @@ class Columns:
             yield from self._fitting(rows[middle:], of_row[middle:], bad)
         else:
             yield whole
+
+
+def object_columns(kind: pa.DataType, row: Callable[[bytes], Any]) -> Columns:
+    """The column of ``kind`` of what ``row`` makes: dicts, where ``kind`` is a struct."""
+
+    @lru_cache(PARTS)
+    def part(only: frozenset[str]) -> Columns:
+        # Of what is not asked for, what Arrow may refuse is made all the same.
+        made = [f for f in kind if f.name in only or not is_taken(f.type, are_exact=False)]
+        wide, wanted = pa.struct(made), part_type(kind, only)
+
+        def column(rows: Sequence[Any]) -> pa.Array:
+            return narrowed(pa.array(rows, wide), wanted)
+
+        return Columns(wanted, row, column)
+
+    return Columns(kind, row, lambda rows: pa.array(rows, kind), part)
+
+
+def part_type(kind: pa.StructType, only: frozenset[str]) -> pa.StructType:
+    """The fields of ``kind`` with these names; the first where there is none."""
+    found = [own for own in kind if own.name in only]
+    return pa.struct(found or list(kind)[:1])
+
+
+def is_taken(kind: pa.DataType, *, are_exact: bool) -> bool:
+    """Whether Arrow makes a column of ``kind`` of any objects that a decoder makes for it.
+
+    ``are_exact``: whether the decoder holds whole numbers to their ranges.
+    """
+    if pa.types.is_struct(kind):
+        return all(is_taken(own.type, are_exact=are_exact) for own in kind)
+    if pa.types.is_map(kind):
+        parts = (kind.key_type, kind.item_type)
+        return all(is_taken(part, are_exact=are_exact) for part in parts)
+    if pa.types.is_list(kind):
+        return is_taken(kind.value_type, are_exact=are_exact)
+    if pa.types.is_integer(kind):
+        return are_exact
+    return kind in _ALWAYS_TAKEN
+
+
+_ALWAYS_TAKEN = (pa.string(), pa.bool_(), pa.float64(), pa.binary())
+
+
+def narrowed(structs: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
+    """The fields of ``kind`` alone, which the column of structs has; null stays null."""
+    names = [own.name for own in structs.type]
+    # ``flatten`` knows of slices and of null structs, ``field`` does not.
+    parts = structs.flatten()
+    kept = [parts[names.index(own.name)] for own in kind]
+    mask = structs.is_null() if structs.null_count else None
+    return pa.StructArray.from_arrays(kept, fields=list(kind), mask=mask)
 
 
 def reason_of(error: BaseException) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from operator import attrgetter
 from typing import Annotated, Any
 
@@ -16,7 +18,15 @@ import msgspec
 import pyarrow as pa
 
 from homeport.config.errors import WireError
-from homeport.container.serde.columns import REFUSALS, Columns, reason_of
+from homeport.container.serde.columns import (
+    PARTS,
+    REFUSALS,
+    Columns,
+    is_taken,
+    narrowed,
+    part_type,
+    reason_of,
+)
 from homeport.container.serde.serdes import Serde
 
 _Convert = Callable[[Any], Any]
@@ -51,9 +61,28 @@ def json_schema_serde(kind: pa.StructType) -> Serde:
 
 def json_columns(kind: pa.StructType) -> Columns:
     """How bytes of such objects become a column of ``kind``."""
-    decode = msgspec.json.Decoder(_wire_type(kind, is_exact=False)).decode
-    fields = list(kind)
-    getters = [attrgetter(f"f{number}") for number in range(len(fields))]
+
+    @lru_cache(PARTS)
+    def part(only: frozenset[str]) -> Columns:
+        wanted = part_type(kind, only)
+        names = {own.name for own in wanted}
+        # What Arrow may refuse is made all the same; of the rest msgspec sees that it fits.
+        seen = [f for f in kind if f.name not in names and is_taken(f.type, are_exact=True)]
+        exact = frozenset(own.name for own in seen)
+        made = _columns(kind, [own for own in kind if own.name not in exact], exact)
+        return replace(made, type=wanted, column=lambda rows: narrowed(made.column(rows), wanted))
+
+    return replace(_columns(kind, list(kind), frozenset()), part=part)
+
+
+def _columns(kind: pa.StructType, fields: Sequence[pa.Field], exact: frozenset[str]) -> Columns:
+    """Columns of ``fields``, some of those of ``kind``.
+
+    ``exact``: the names of the others, whose ranges msgspec checks, as Arrow does not see them.
+    """
+    decode = msgspec.json.Decoder(_record_type(kind, exact)).decode
+    numbers = {field.name: number for number, field in enumerate(kind)}
+    getters = [attrgetter(f"f{numbers[field.name]}") for field in fields]
     converts = [_convert(field.type, is_exact=False) for field in fields]
 
     def column(rows: Sequence[Any]) -> pa.Array:
@@ -63,9 +92,19 @@ def json_columns(kind: pa.StructType) -> Columns:
             if convert is not None:
                 values = map(convert, values)
             arrays.append(pa.array(list(values), field.type))
-        return pa.StructArray.from_arrays(arrays, fields=fields)
+        return pa.StructArray.from_arrays(arrays, fields=list(fields))
 
-    return Columns(kind, decode, column)
+    return Columns(pa.struct(list(fields)), decode, column)
+
+
+def _record_type(kind: pa.StructType, exact: frozenset[str]) -> type[msgspec.Struct]:
+    """What the JSON of a struct of ``kind`` must be; ``exact``: the names of fields that are so."""
+    fields = [
+        (f"f{number}", _wire_type(field.type, is_exact=field.name in exact) | None, None)
+        for number, field in enumerate(kind)
+    ]
+    names = {f"f{number}": field.name for number, field in enumerate(kind)}
+    return msgspec.defstruct("Record", fields, rename=names, gc=False)
 
 
 def _wire_type(kind: pa.DataType, *, is_exact: bool) -> Any:  # noqa: ANN401 - a type of msgspec's
@@ -75,12 +114,8 @@ def _wire_type(kind: pa.DataType, *, is_exact: bool) -> Any:  # noqa: ANN401 - a
     column.
     """
     if pa.types.is_struct(kind):
-        fields = [
-            (f"f{number}", _wire_type(field.type, is_exact=is_exact) | None, None)
-            for number, field in enumerate(kind)
-        ]
-        names = {f"f{number}": field.name for number, field in enumerate(kind)}
-        return msgspec.defstruct("Record", fields, rename=names, gc=False)
+        names = frozenset(field.name for field in kind) if is_exact else frozenset[str]()
+        return _record_type(kind, names)
     if pa.types.is_map(kind):
         item = _wire_type(kind.item_type, is_exact=is_exact) | None
         return _of_types(dict, _wire_type(kind.key_type, is_exact=is_exact), item)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from homeport.config.errors import ConfigError, WireError
 from homeport.config.settings.serde_names import PROTOBUF
-from homeport.container.serde.columns import Columns, reason_of
+from homeport.container.serde.columns import Columns, object_columns, reason_of
 from homeport.container.serde.serdes import Serde
 
 if TYPE_CHECKING:
@@ -96,8 +96,7 @@ def message_columns(kind: type[Message], row: Callable[[bytes], Any]) -> Columns
     Raises:
         ValueError: a message holds itself, and so is no column.
     """
-    column = _message_type(kind.DESCRIPTOR, ())
-    return Columns(column, row, lambda rows: pa.array(rows, column))
+    return object_columns(_message_type(kind.DESCRIPTOR, ()), row)
 
 
 def message_of(kind: type[Message], value: Any) -> Message:  # noqa: ANN401 - a user's value

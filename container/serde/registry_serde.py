@@ -19,7 +19,7 @@ from homeport.config.declarations.all_keys import SERIALIZERS_REGISTRY_PROPERTY
 from homeport.config.errors import ConfigError, HomeportError, WireError
 from homeport.config.settings.serde_names import AVRO, JSON, PROTOBUF, SchemaSerde
 from homeport.container.serde.avro_serde import column_type, plain_schema
-from homeport.container.serde.columns import Columns, reason_of
+from homeport.container.serde.columns import PARTS, Columns, object_columns, reason_of
 from homeport.container.serde.json_schema_serde import json_columns, json_schema_serde
 from homeport.container.serde.protobuf_serde import dict_of, message_columns, message_of
 from homeport.container.serde.serdes import Serde, SerdeFailedError
@@ -125,9 +125,19 @@ class _Registry:
             return self._made(serializer, self._reader(read), None)
         plain = json_schema_serde(kind)
 
-        def columns() -> Columns:
-            inner = json_columns(kind)
+        def of_registry(inner: Columns) -> Columns:
             return replace(inner, row=self._reader(read, lambda _, data: inner.row(data)))
+
+        def columns() -> Columns:
+            whole = json_columns(kind)
+            part = whole.part
+            assert part is not None  # noqa: S101 - for the type checker: JSON has it
+
+            @functools.lru_cache(PARTS)
+            def part_of_registry(only: frozenset[str]) -> Columns:
+                return of_registry(part(only))
+
+            return replace(of_registry(whole), part=part_of_registry)
 
         return self._made(
             serializer, self._reader(read, lambda _, data: plain.from_bytes(data)), columns
@@ -148,7 +158,7 @@ class _Registry:
             plain = plain_schema(json.loads(schema or self._latest()))
             kind = column_type(plain)
             resolved = AvroDeserializer(self._client, json.dumps(plain), conf=self._reading)
-            return Columns(kind, self._reader(resolved), lambda rows: pa.array(rows, kind))
+            return object_columns(kind, self._reader(resolved))
 
         return self._made(serializer, self._reader(read), columns)
 

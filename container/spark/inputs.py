@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from homeport.config.system_stream import SystemStream
+from homeport.container.api import BATCH_SCHEMA
+from homeport.container.spark.reads import Fields
 
 ALL = "input"
 """The name of the frame with the rows of all streams."""
@@ -23,12 +26,82 @@ WHOLE: Takes = {ALL: None}
 """One frame with all rows."""
 
 
+_VALUE = BATCH_SCHEMA.get_field_index("value")
+
+
+def batch_schema(value: pa.DataType) -> pa.Schema:
+    """That of a micro-batch whose column ``value`` is of that type."""
+    return BATCH_SCHEMA.set(_VALUE, pa.field("value", value))
+
+
+def whole_schema(found: pa.Schema, given: pa.Schema) -> pa.Schema:
+    """``given`` where ``found`` is the same but for fields that its values lack; else ``found``."""
+    if found.names != given.names:
+        return found
+    values, all_values = found.field("value").type, given.field("value").type
+    if not (pa.types.is_struct(values) and pa.types.is_struct(all_values)):
+        return found
+    is_part = set(values) <= set(all_values)
+    rest = found.set(found.get_field_index("value"), given.field("value"))
+    return given if is_part and rest.equals(given) else found
+
+
 @dataclass(frozen=True)
 class Given:
-    """What a pipeline gets. ``value_type``: of the column ``value``."""
+    """What a pipeline gets. ``types``: {frame: of its column ``value``}, where it is not binary."""
 
     takes: Takes = field(default_factory=lambda: WHOLE)
-    value_type: pa.DataType = field(default_factory=pa.binary)
+    types: Mapping[str, pa.DataType] = field(default_factory=dict)
+
+    def schemas(self) -> dict[str, pa.Schema]:
+        """{frame: its columns}."""
+        return {name: batch_schema(self.types.get(name, pa.binary())) for name in self.takes}
+
+
+@dataclass(frozen=True)
+class SplitRows:
+    """The rows of a micro-batch whose streams have values of different types, each in its order."""
+
+    by_stream: Mapping[SystemStream, pa.Table]
+
+    @property
+    def num_rows(self) -> int:
+        """Of all streams."""
+        return sum(table.num_rows for table in self.by_stream.values())
+
+    @property
+    def nbytes(self) -> int:
+        """Of all streams."""
+        return sum(table.nbytes for table in self.by_stream.values())
+
+    @property
+    def first(self) -> pa.Table | None:
+        """Of the first stream that has rows."""
+        return next((table for table in self.by_stream.values() if table.num_rows), None)
+
+
+Rows: TypeAlias = pa.Table | SplitRows
+"""Of a micro-batch."""
+
+Wanted = Mapping[SystemStream | None, Fields]
+"""{stream, None for all: the fields that are read of its values}; of others none is."""
+
+
+def fields_wanted(wanted: Wanted | None, stream: SystemStream | None) -> Fields:
+    """The fields that are read of the values of ``stream``, None for all streams.
+
+    ``wanted``: None where nothing is known, so that all of them may be.
+    """
+    if wanted is None:
+        return None
+    asked = wanted.keys() if stream is None else wanted.keys() & {stream, None}
+    found: set[str] = set()
+    for name in asked:
+        fields = wanted[name]
+        if fields is None:
+            return None
+        found |= fields
+    return frozenset(found)
 
 
 AS_THEY_COME = Given()
@@ -47,9 +120,19 @@ def stream_names(inputs: Iterable[SystemStream]) -> dict[str, SystemStream]:
     return {str(s) if s.stream.lower() in is_taken else s.stream: s for s in streams}
 
 
-def parts(table: pa.Table, takes: Takes) -> dict[str, pa.Table]:
-    """{name: its rows of ``table``, in their order}; a table without rows where there are none."""
-    return {name: _of_stream(table, stream) for name, stream in takes.items()}
+def parts(rows: Rows, given: Given) -> dict[str, pa.Table]:
+    """{frame: its rows, in their order}; a table without rows where there are none."""
+    if isinstance(rows, SplitRows):
+        found = {
+            name: rows.by_stream.get(stream) if stream is not None else None
+            for name, stream in given.takes.items()
+        }
+        schemas = given.schemas()
+        return {
+            name: schemas[name].empty_table() if table is None or not table.num_rows else table
+            for name, table in found.items()
+        }
+    return {name: _of_stream(rows, stream) for name, stream in given.takes.items()}
 
 
 def _of_stream(table: pa.Table, stream: SystemStream | None) -> pa.Table:
@@ -61,13 +144,14 @@ def _of_stream(table: pa.Table, stream: SystemStream | None) -> pa.Table:
     return found if found.num_rows else table.schema.empty_table()
 
 
-def with_task(rows: pa.Table, table: pa.Table) -> pa.Table:
-    """``rows``, which came of ``table``, with a task for each.
+def with_task(rows: pa.Table, given: Rows) -> pa.Table:
+    """``rows``, which came of ``given``, with a task for each.
 
-    Where a row has none, as one of an aggregate, it is that of the first row of ``table``: one of
+    Where a row has none, as one of an aggregate, it is that of the first row of ``given``: one of
     the container's, in whose transaction all that its tasks send leaves.
     """
-    first = table["task"][0] if table.num_rows else pa.scalar("")
+    table = given.first if isinstance(given, SplitRows) else given
+    first = table["task"][0] if table is not None and table.num_rows else pa.scalar("")
     if "task" not in rows.column_names:
         return rows.append_column("task", pa.repeat(first, rows.num_rows))
     index = rows.column_names.index("task")

@@ -10,7 +10,17 @@ import pyarrow as pa
 from homeport.config.errors import HomeportError, in_one_line
 from homeport.container.api import BATCH_SCHEMA
 from homeport.container.spark.faults import Named, sparks_reason
-from homeport.container.spark.inputs import AS_THEY_COME, Given, parts, with_task
+from homeport.container.spark.inputs import (
+    AS_THEY_COME,
+    Given,
+    Rows,
+    SplitRows,
+    Takes,
+    Wanted,
+    parts,
+    whole_schema,
+    with_task,
+)
 from homeport.container.spark.pipeline_failures import (
     PipelineFailedError,
     failure,
@@ -23,7 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from homeport.container.spark.plan_once import PlanOnce
+    from homeport.container.spark.plan_once import PlanOnce, Schemas
     from homeport.container.spark.work import Frames
 
 _BATCHES_PER_COLLECTION = 10
@@ -74,6 +84,7 @@ class SparkPipeline:
         self._work = work
         self._named = named
         self._given = given
+        self._schemas = given.schemas()
         self._unordered = unordered
         self._leaving = leaving
         self._batches = 0
@@ -83,9 +94,27 @@ class SparkPipeline:
 
         No user's rows are at stake: it runs over no rows at all.
         """
-        at = BATCH_SCHEMA.get_field_index("value")
-        schema = BATCH_SCHEMA.set(at, pa.field("value", self._given.value_type))
-        self.run(schema.empty_table())
+        self.run(SplitRows({}))
+
+    @property
+    def takes(self) -> Takes:
+        """The frames that it gets."""
+        return self._given.takes
+
+    def wanted(self, rows: int) -> Wanted | None:
+        """The fields of the values that it reads of a batch of so many rows; None: perhaps all.
+
+        What it does not read the next batch may lack.
+        """
+        # A row may be in the frame of its stream, and in that of all.
+        once, most = self._plan_once, rows * len(self._schemas)
+        reads = None if once is None else once.reads(self._schemas, most)
+        if reads is None:
+            return None
+        return {
+            stream: reads[name].get("value", frozenset())
+            for name, stream in self._given.takes.items()
+        }
 
     def exercise(self) -> None:
         """The JVM has taken rows in, worked on them and given them out.
@@ -98,29 +127,33 @@ class SparkPipeline:
         lasts = once is not None and once.has_plans
         self._rows({_EXERCISE: table}, _exercise, once if lasts else None)
 
-    def run(self, table: pa.Table) -> pa.Table:
+    def run(self, given: Rows) -> pa.Table:
         """The pipeline's rows, sorted by task, stream, partition, offset unless it is unordered.
+
+        ``given``: its values may lack fields that it does not read (``wanted``).
 
         Raises:
             ConfigError: what the pipeline returned is not a frame, or lacks a column.
             PipelineFailedError: it has failed over these rows.
         """
         try:
-            rows = self._rows(parts(table, self._given.takes), self._planned, self._plan_once)
+            tables = parts(given, self._given)
+            schemas = {n: whole_schema(t.schema, self._schemas[n]) for n, t in tables.items()}
+            rows = self._rows(tables, self._planned, self._plan_once, schemas)
         except HomeportError:
             raise
         except Exception as error:  # Spark's, py4j's, or of a socket: ``_story`` distinguishes
-            raise PipelineFailedError(self._story(error, table)) from error
+            raise PipelineFailedError(self._story(error, given)) from error
         if self._leaving is not None:
-            rows = with_task(rows, table)
+            rows = with_task(rows, given)
         return sorted_rows(rows, unordered=self._unordered)
 
-    def _story(self, error: Exception, table: pa.Table) -> str:
+    def _story(self, error: Exception, given: Rows) -> str:
         """One line: what has failed over which rows, and what to do."""
         reason = sparks_reason(error) or in_one_line(error)
         return failure(
             f"{self._named.key} = {self._named.value!r}",
-            _input_of(table),
+            _input_of(given),
             error,
             self._ended() if is_lost_jvm(error) else None,
             f"{reason[:_LONGEST_REASON]}; {self._named.remedy}",
@@ -131,9 +164,10 @@ class SparkPipeline:
         tables: dict[str, pa.Table],
         function: Callable[[Frames], DataFrame],
         once: PlanOnce | None,
+        schemas: Schemas | None = None,
     ) -> pa.Table:
         if once is not None:
-            found = once.run(tables, function)
+            found = once.run(tables, function, schemas)
             if found is not None:
                 return found
         frames = {name: self._session.createDataFrame(part) for name, part in tables.items()}
@@ -181,10 +215,11 @@ def _exercise(frames: Frames) -> DataFrame:
     return frames[_EXERCISE].where("offset >= 0").selectExpr("task", "offset", "key", text)
 
 
-def _input_of(table: pa.Table) -> str:
+def _input_of(given: Rows) -> str:
     """How many rows the pipeline ran over, and from where, as far as there are any."""
-    found = f"{table.num_rows} rows ({table.nbytes // 1024} KB)"
-    if table.num_rows == 0 or "offset" not in table.column_names:
+    found = f"{given.num_rows} rows ({given.nbytes // 1024} KB)"
+    table = given.first if isinstance(given, SplitRows) else given
+    if table is None or table.num_rows == 0 or "offset" not in table.column_names:
         return found
     first = table.slice(0, 1).to_pylist()[0]
     place = f"{first['system']}.{first['stream']} partition {first['partition']}"

@@ -10,19 +10,29 @@ in and rows out. Where a plan would give a later batch other rows than a new pla
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import secrets
 import socket
 import struct
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from homeport.container.spark import java_classes
+from homeport.container.spark.reads import (
+    Reads,
+    leaves_of,
+    merged,
+    read_part,
+    read_schema,
+    reads_of,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,17 +53,24 @@ _numbers = count(1)
 """Of sources and plans; a process has one JVM."""
 
 Tables = Mapping[str, pa.Table]
+Schemas = Mapping[str, pa.Schema]
 Function = Callable[[Mapping[str, "DataFrame"]], "DataFrame"]
 _Key = tuple[tuple[tuple[str, pa.Schema], ...], int]
 
 
 @dataclass(frozen=True)
 class _Source:
-    """An input: its number in the JVM, and the schema of Arrow's that Spark reads."""
+    """An input: its number in the JVM, and the schemas, Spark's and Arrow's, of what it is sent.
+
+    ``reads``: the columns that it is sent; None: all.
+    """
 
     number: int
-    schema: pa.Schema
     frame: DataFrame
+    given: pa.Schema
+    form: Any
+    schema: pa.Schema
+    reads: Reads | None = None
 
 
 @dataclass(frozen=True)
@@ -106,15 +123,34 @@ class PlanOnce:
         """Whether any plan so far lasts."""
         return any(plan is not None for plan in self._plans.values())
 
-    def run(self, tables: Tables, function: Function) -> pa.Table | None:
+    def reads(self, schemas: Schemas, rows: int) -> dict[str, Reads] | None:
+        """What the plans read that may run over tables with so many rows together, or fewer.
+
+        None: one of them is not there, so that a batch must have all columns.
+        """
+        plans = [self._plans.get(_key(schemas, parts)) for parts in {1, self._partitions(rows)}]
+        if None in plans:
+            return None
+        found = [{n: s.reads for n, s in plan.sources.items()} for plan in plans if plan]
+        if any(reads is None for of_plan in found for reads in of_plan.values()):
+            return None
+        return {n: reduce(merged, (of_plan[n] or {} for of_plan in found)) for n in schemas}
+
+    def _partitions(self, rows: int) -> int:
+        return self._cores if rows > _ONE_PARTITION_ROWS else 1
+
+    def run(
+        self, tables: Tables, function: Function, schemas: Schemas | None = None
+    ) -> pa.Table | None:
         """The rows that ``function`` makes of ``tables``; None where each batch needs its own plan.
 
         ``function`` is called where no plan is there: once for each schema, and once more for large
-        batches where Spark has several cores.
+        batches where Spark has several cores. ``schemas``: those of the frames, where the tables
+        may lack what no plan reads (``reads``).
         """
-        rows = sum(table.num_rows for table in tables.values())
-        partitions = self._cores if rows > _ONE_PARTITION_ROWS else 1
-        key = (tuple((name, table.schema) for name, table in tables.items()), partitions)
+        schemas = schemas or {name: table.schema for name, table in tables.items()}
+        partitions = self._partitions(sum(table.num_rows for table in tables.values()))
+        key = _key(schemas, partitions)
         if key not in self._plans:
             return self._first(key, tables, function)
         plan = self._plans[key]
@@ -138,7 +174,7 @@ class PlanOnce:
             frame = function({name: source.frame for name, source in sources.items()})
             reason = self._keep(number, frame, sources)
             if reason is None:
-                plan = _Plan(number, sources, _output(frame))
+                plan = _Plan(number, self._narrowed(frame, sources), _output(frame))
                 table = self._run(plan, tables, partitions)
             else:
                 large = f" of more than {_ONE_PARTITION_ROWS} rows" if partitions > 1 else ""
@@ -151,6 +187,7 @@ class PlanOnce:
             raise
         if reason is None:
             self._plans[key] = plan
+            _LOG.info("of each batch Spark gets %s", _shown(plan.sources))
         else:
             self._plans[key] = None
             self._drop(number, sources)
@@ -166,6 +203,24 @@ class PlanOnce:
         reason: str | None = self._java.keep(number, frame._jdf, numbers)  # noqa: SLF001 - as above
         return reason
 
+    def _narrowed(self, frame: DataFrame, sources: Mapping[str, _Source]) -> Mapping[str, _Source]:
+        """The sources, which from now on are sent only what the plan of ``frame`` reads."""
+        try:
+            plan = json.loads(self._java.optimized(frame._jdf))  # noqa: SLF001 - as below
+            leaves = leaves_of(self._java.leaves(frame._jdf))  # noqa: SLF001 - as below
+            reads = reads_of(plan, leaves, {s.number: s.given for s in sources.values()})
+        except (LookupError, TypeError, ValueError) as error:
+            _LOG.warning("Spark gets all columns of each batch: its plan cannot be read: %s", error)
+            return sources
+        found: dict[str, _Source] = {}
+        for name, source in sources.items():
+            read = reads[source.number]
+            form, schema = self._form(read_schema(source.given, read))
+            if read_schema(source.given, read) != source.given:
+                self._java.narrow(source.number, form.json())
+            found[name] = replace(source, reads=read, form=form, schema=schema)
+        return found
+
     def _forget(self, key: _Key) -> None:
         plan = self._plans.pop(key)
         if plan is not None:
@@ -180,26 +235,34 @@ class PlanOnce:
     def _source(self, schema: pa.Schema, partitions: int) -> _Source:
         """As pyspark's ``createDataFrame`` makes it of a table."""
         from pyspark.sql.classic.dataframe import DataFrame  # noqa: PLC0415 - pyspark is there by now
+
+        form, read = self._form(schema)
+        number = next(_numbers)
+        frame = DataFrame(self._java.frame(number, partitions, form.json()), self._session)
+        return _Source(number, frame, schema, form, read)
+
+    def _form(self, schema: pa.Schema) -> tuple[Any, pa.Schema]:
+        """Spark's schema for tables of ``schema``, and that of Arrow's in which it reads them."""
         from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema  # noqa: PLC0415 - as above
         from pyspark.sql.types import StructType  # noqa: PLC0415 - as above
 
         conf = self._session.conf
         without_zone = conf.get("spark.sql.timestampType") == "TIMESTAMP_NTZ"
         large = conf.get("spark.sql.execution.arrow.useLargeVarTypes") == "true"
-        struct = StructType()
+        form = StructType()
         for field in schema:
-            struct.add(field.name, from_arrow_type(field.type, without_zone), field.nullable)
-        number = next(_numbers)
-        frame = DataFrame(self._java.frame(number, partitions, struct.json()), self._session)
+            form.add(field.name, from_arrow_type(field.type, without_zone), field.nullable)
         read = to_arrow_schema(
-            struct,
+            form,
             error_on_duplicated_field_names_in_struct=True,
             timezone="UTC",
             prefers_large_types=large,
         )
-        return _Source(number, read, frame)
+        return form, read
 
     def _converted(self, source: _Source, table: pa.Table) -> pa.Table:
+        if source.reads is not None:
+            table = read_part(table, source.reads)
         if table.schema.equals(source.schema):
             return table
         from pyspark.sql.pandas.types import (  # noqa: PLC0415 - as above
@@ -207,7 +270,7 @@ class PlanOnce:
         )
 
         zone = self._session.conf.get("spark.sql.session.timeZone")
-        local = _check_arrow_table_timestamps_localize(table, source.frame.schema, True, zone)  # noqa: FBT003 - pyspark's
+        local = _check_arrow_table_timestamps_localize(table, source.form, True, zone)  # noqa: FBT003 - pyspark's
         return local.cast(source.schema)
 
     def _loads(
@@ -278,6 +341,25 @@ class PlanOnce:
                 raise _gone()
             done += got
         return buffer
+
+
+def _key(schemas: Schemas, partitions: int) -> _Key:
+    return tuple(schemas.items()), partitions
+
+
+def _shown(sources: Mapping[str, _Source]) -> str:
+    """The columns that each frame is sent, as a query names them."""
+    found = []
+    for name, source in sources.items():
+        reads = source.reads
+        columns = source.given.names if reads is None else reads
+        parts = [
+            f"{column}.{own}"
+            for column in columns
+            for own in sorted((reads or {}).get(column) or {""})
+        ]
+        found.append(f"{name}: {', '.join(part.removesuffix('.') for part in parts)}")
+    return "; ".join(found)
 
 
 def _output(frame: DataFrame) -> pa.Schema:

@@ -10,17 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.settings.adjunct_section import streams_of_tasks
-from homeport.config.settings.input_serdes import InputSerde, input_serdes, serde_of_columns
+from homeport.config.settings.input_serdes import InputSerde, input_serdes
 from homeport.config.settings.memory_rule import MemoryShares
 from homeport.config.settings.pipeline_section import PipelineConfig
 from homeport.config.settings.sections import ClusterManagerConfig, JobConfig, TaskConfig
 from homeport.config.system_stream import SystemStream
-from homeport.container.classes import load_columns
 from homeport.container.spark.faults import Named
 from homeport.container.spark.inputs import ALL, Given, stream_names
 from homeport.container.spark.micro_batch import SparkPipeline
@@ -29,6 +26,7 @@ from homeport.container.spark.plan_once import PlanOnce
 from homeport.container.spark.session import LocalSpark, SparkSettings
 from homeport.container.spark.sql_text import load_sql
 from homeport.container.spark.table_order import ORDER_COLUMNS
+from homeport.container.spark.value_columns import value_columns
 from homeport.container.spark.work import FunctionWork, SqlWork, Work
 
 if TYPE_CHECKING:
@@ -50,8 +48,7 @@ class PipelineSettings:
 
     ``key``, ``name``: what names it, as the configuration has it. ``streams``: the job's inputs.
     ``leaving``: where its rows leave; None: a task gets them. ``plans_once``: whether Spark may
-    run a plan again, see ``plan_once``. ``typed``: the serde that makes columns of its input's
-    values; None: they are bytes.
+    run a plan again, see ``plan_once``. ``serdes``: of the inputs' values.
     """
 
     key: str
@@ -61,7 +58,7 @@ class PipelineSettings:
     streams: tuple[SystemStream, ...]
     leaving: Leaving | None
     plans_once: bool
-    typed: InputSerde | None = None
+    serdes: tuple[InputSerde, ...] = ()
 
     @staticmethod
     def of(config: Config, work_dir: Path) -> PipelineSettings | None:
@@ -87,7 +84,7 @@ class PipelineSettings:
             streams_of_tasks(config),
             Leaving.of(config),
             pipeline.plans_once,
-            serde_of_columns(input_serdes(config)),
+            input_serdes(config),
         )
 
     def serves(self, wanted: PipelineSettings) -> bool:
@@ -139,9 +136,10 @@ class Loaded:
         # Workers for functions in Python find the job's modules where this process does.
         folders = os.pathsep.join(folder for folder in sys.path if folder)
         session.sparkContext.environment["PYTHONPATH"] = folders
-        leaving, typed = self.settings.leaving, self.settings.typed
-        kind = pa.binary() if typed is None else load_columns(typed).type
-        given = Given(self.work.takes, kind)
+        leaving, takes = self.settings.leaving, self.work.takes
+        columns = value_columns(self.settings.serdes, takes)
+        types = {name: columns[stream].type for name, stream in takes.items() if stream in columns}
+        given = Given(takes, types)
         rows = None if leaving is None else partial(leaving_rows, leaving=leaving, named=self.named)
         pipeline = SparkPipeline(
             session,

@@ -37,6 +37,7 @@ from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignm
 from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
 from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.output_topics import create_outputs
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
 from homeport.job_coordinator.metadata import input_topics
@@ -201,6 +202,7 @@ class JobPlanner:
         for line in changelogs.check(partitions, may_be_replaced=False):
             _LOG.warning("%s", line)
         checkpoints.check()
+        create_outputs(config)
         checkpoints.make()
         changelogs.make(partitions)
         _require_same_inputs(stream, config)

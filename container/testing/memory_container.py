@@ -37,13 +37,14 @@ from homeport.container.kafka.log_reader import KafkaChangelogReader
 from homeport.container.processing.concurrent_calls import LoopCalls, ThreadCalls
 from homeport.container.processing.concurrent_tasks import calls_for
 from homeport.container.processing.drain import Drain
-from homeport.container.processing.loop_parts import LoopParts, Pipeline
+from homeport.container.processing.loop_parts import LoopParts
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.task_factory import make_tasks, outputs_of, typed_input
 from homeport.container.processing.task_instance import Context
 from homeport.container.processing.work_report import WorkReport
 from homeport.container.progress.flush_plan import FlushStep, StoreProgress, flush_plan
 from homeport.container.progress.transaction_plan import Step, transaction_plan
+from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.store_restore import StoreRestore
 from homeport.container.testing.broker import Broker
@@ -114,7 +115,7 @@ class MemoryContainer:
         surroundings: Surroundings,
         epoch: int,
         task_class: type[BatchTask | StreamTask],
-        pipeline: Pipeline | None,
+        pipeline: SparkPipeline | None,
     ) -> None:
         """Its stores are restored, its tasks are initialised, and no input is read yet.
 
@@ -160,7 +161,7 @@ class MemoryContainer:
         )
 
     def _begin(
-        self, task_class: type[BatchTask | StreamTask], pipeline: Pipeline | None
+        self, task_class: type[BatchTask | StreamTask], pipeline: SparkPipeline | None
     ) -> LoopParts:
         job, storage, brokers = self._job, self._storage, self._around.brokers
         system = job.task.checkpoint_system
@@ -204,7 +205,7 @@ class MemoryContainer:
             report=self._report,
             begins=self.crash.begins,
             clock=self._around.clock.seconds,
-            typed=typed_input(job, task_class, outputs),
+            typed=typed_input(job, task_class, outputs, pipeline),
             timers={name: context.timers for name, context in self.contexts.items()},
             calls=calls,
             drain=Drain(ends),

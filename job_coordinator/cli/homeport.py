@@ -55,6 +55,9 @@ COMMANDS = {
         "show or serve where Prometheus finds the metrics of running jobs",
     ),
     "move": Command(f"{_CLI}.move_command", "move a container of a running job to another host"),
+    "new": Command(
+        f"{_STATE_CLI}.new_command", "make the folder of a new job: code, configuration and a test"
+    ),
     "pack": Command(
         "homeport.appmaster.cli.pack_command", "pack the environment that travels to the nodes"
     ),

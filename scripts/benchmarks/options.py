@@ -12,7 +12,7 @@ SECTIONS = {
     "commit": ("hot", "distinct", "modes"),
     "latency": ("visible",),
     "throughput": ("output", "count"),
-    "pipeline": ("planning", "functions", "leaving", "parsing"),
+    "pipeline": ("planning", "functions", "leaving", "parsing", "wide"),
     "restore": ("full",),
     "startup": ("task", "pipeline"),
     "failover": ("small", "large", "home"),
@@ -73,6 +73,8 @@ benchmarks and their sections:
     leaving    rows of a pipeline that leave by themselves: JSON that Spark writes, or Python
     parsing    1,000,000 JSON records through a pipeline that filters them: parsed in Spark by
                from_json, and decoded into Arrow columns before it; CPU of both processes
+    wide       300,000 JSON records of 20 fields, of which a pipeline reads two: only these made
+               columns, and all; CPU of both processes
   startup      (each starts a YARN of three nodes and a Kafka on loopback; median and range of
                --runs starts of a new job whose input waits, in all and step by step)
     task       from the call of run-job to the first committed output, without a pipeline

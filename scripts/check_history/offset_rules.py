@@ -32,7 +32,8 @@ def offsets_go_on(run: Run) -> Iterator[str]:
 
     After a reset of the state, or of an input that starts again, any place is correct. Where a
     container says that its input was lost, or that it is configured to begin elsewhere, so is the
-    place that it names. Where transactions in between may be gone, any later place is.
+    place that it names. Where it says that an operator has set its checkpoint, that place alone is.
+    Where transactions in between may be gone, any later place is.
     """
     places: dict[str, _Place] = {}
     left = _begun_anew(run)
@@ -79,20 +80,31 @@ def _led_elsewhere(
 ) -> dict[str, _Place]:
     """The places that the container's own start changes, as its configuration says so.
 
-    Perhaps it commits nothing, so that the next container goes on where this one was to.
+    Perhaps it commits nothing, so that the next container goes on where this one was to. But what
+    an operator has set stays so until a container commits.
     """
     changed: dict[str, _Place] = {}
-    for partition, place in places.items():
+    for event in incarnation.all("container", "checkpoint-set"):
+        partition, following = _said(event)
+        if partition in places and isinstance(following, int):
+            place = replace(places[partition], offsets=frozenset({following}), or_later=False)
+            changed[partition] = place
+    for partition, place in ({**places, **changed}).items():
         of_task = partition.rpartition(" / ")[0] in incarnation.tasks
         if of_task and (found := gaps.get(_input(partition))):
             changed[partition] = _or_behind(place, found) or place
     for event in incarnation.all("container", "input-reset"):
-        partition = f"{event.fields.get('task')} / {event.fields.get('input')}"
+        partition, following = _said(event)
         known = changed.get(partition) or places.get(partition)
-        following = event.fields.get("next")
         if known is not None and isinstance(following, int):
             changed[partition] = replace(known, offsets=known.offsets | {following})
     return changed
+
+
+def _said(event: Event) -> tuple[str, object]:
+    """The partition of a task that the event is about, and where it goes on."""
+    partition = f"{event.fields.get('task')} / {event.fields.get('input')}"
+    return partition, event.fields.get("next")
 
 
 def _gaps(incarnation: Incarnation) -> dict[str, list[_Gap]]:

@@ -15,23 +15,21 @@ from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
+from spark_batches import NAMED, batch, two_cores
 from suites import long
 
-from homeport.container.api import BATCH_SCHEMA
 from homeport.container.spark import java_classes
-from homeport.container.spark.faults import Named
 from homeport.container.spark.inputs import ALL
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.pipeline_failures import PipelineFailedError
 from homeport.container.spark.plan_once import PlanOnce
-from homeport.container.spark.session import LocalSpark, SparkSettings
+from homeport.container.spark.session import LocalSpark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     Frames = Callable[[DataFrame], DataFrame]
 
-NAMED = Named("task.pipeline.class", "m:f")
 FORM = "id long, x double, name string"
 KEPT = ["task", "stream", "partition", "offset"]
 
@@ -39,42 +37,14 @@ KEPT = ["task", "stream", "partition", "offset"]
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SparkSession, LocalSpark]]:
     """A session on two cores."""
-    sessions: list[SparkSession] = []
-
-    def prepare(session: SparkSession) -> SparkPipeline:
-        sessions.append(session)
-        return SparkPipeline(session, lambda frames: frames[ALL], NAMED, unordered=True)
-
-    work = tmp_path_factory.mktemp("spark")
-    local = LocalSpark(SparkSettings("plan-once", 2, 512, work, {}, 100_000), prepare)
-    try:
-        local.pipeline(lambda: None)
-        yield sessions[0], local
-    finally:
-        local.stop()
+    with two_cores(tmp_path_factory.mktemp("spark")) as found:
+        yield found
 
 
 @pytest.fixture
 def session(spark: tuple[SparkSession, LocalSpark]) -> SparkSession:
     """The session alone."""
     return spark[0]
-
-
-def batch(rows: int, first: int = 0) -> pa.Table:
-    """So many JSON records of two tasks."""
-    numbers = range(first, first + rows)
-    columns = {
-        "task": [f"t{n % 2}" for n in numbers],
-        "key": [b"k%d" % (n % 3) for n in numbers],
-        "value": [b'{"id": %d, "x": %d.5, "name": "n%d"}' % (n, n % 7, n % 5) for n in numbers],
-        "system": ["kafka"] * rows,
-        "stream": ["s"] * rows,
-        "partition": [n % 2 for n in numbers],
-        "offset": list(numbers),
-        "timestamp": [1_700_000_000_000 + n for n in numbers],
-        "headers": [[("h", b"%d" % n)] if n % 2 else None for n in numbers],
-    }
-    return pa.table(columns, BATCH_SCHEMA)
 
 
 def identity(frame: DataFrame) -> DataFrame:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from check_history.judge import main as judge
 from recorded_jobs import record_job
 from stream_containers import COUNTER, Job, make_job
 
@@ -23,6 +24,7 @@ from homeport.config.settings.sections import JobConfig
 from homeport.container.cli import checkpoint_change
 from homeport.container.cli.formatting import size
 from homeport.container.cli.job_on_host import recorded_job
+from homeport.container.kafka.checkpoints import Checkpoint
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 
 MODULE = "homeport.job_coordinator.cli.homeport"
@@ -272,6 +274,14 @@ def test_a_checkpoint_is_shown_and_set_where_there_is_no_state(kafka: str, tmp_p
     second = job.start(2, [1])
     job.until(lambda: len(job.read(job.topic("out"))) == 280 + 41, second)
     assert second.stop() == 143
+    # Its history says so, and the judge knows why input was read again.
+    (noted,) = job.history("checkpoint-set")
+    said = {name: noted[name] for name in ("task", "input", "first", "next", "epoch")}
+    assert said == {"task": "Partition 0", "input": ssp, "first": 140, "next": 100, "epoch": 2}
+    assert judge([str(operator.stores)]) == 0
+    for path in operator.stores.rglob("*.jsonl"):
+        path.write_bytes(path.read_bytes().replace(b"checkpoint-set", b"checkpoint-new"))
+    assert judge([str(operator.stores)]) == 1
     assert "the partition has offsets 0 to 141" in operator.refusal(*place, "--offset", "9999")
     assert "exactly one" in operator.refusal(*place)
     assert "the task reads" in operator.refusal(*place[:-1], "kafka.other.0", "--latest")
@@ -295,7 +305,7 @@ def test_a_start_while_a_checkpoint_is_set_is_reported(operator: Operator) -> No
         task = seen.active_tasks[0]
         offsets = dict.fromkeys(task.system_stream_partitions, 7)
         with pytest.raises(UnavailableError, match="the job was started while its checkpoint"):
-            checkpoint_change.write(seen, task, offsets)
+            checkpoint_change.write(seen, task, Checkpoint(offsets))
 
 
 def test_a_job_that_never_ran_has_no_state(operator: Operator) -> None:

@@ -9,6 +9,7 @@ import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.execution.arrow.ArrowConverters$;
 import org.apache.spark.sql.types.StructType;
+import scala.collection.AbstractIterator;
 import scala.collection.Iterator;
 import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
@@ -41,8 +42,15 @@ final class BatchRdd extends RDD {
     public Iterator compute(Partition partition, TaskContext context) {
         byte[][] batches = Batches.of(source, partition.index());
         Iterator found = CollectionConverters.asScala(Arrays.asList((Object[]) batches).iterator());
-        return ArrowConverters$.MODULE$.fromBatchIterator(
-                found, schema, timeZone, true, hasLargeTypes, context);
+        StructType narrow = Batches.narrowed(source);
+        Iterator rows =
+                ArrowConverters$.MODULE$.fromBatchIterator(
+                        found, narrow == null ? schema : narrow, timeZone, true, hasLargeTypes, context);
+        return narrow == null ? rows : new Widened(rows, new WideRow(schema, narrow));
+    }
+
+    long source() {
+        return source;
     }
 
     public Partition[] getPartitions() {
@@ -52,6 +60,25 @@ final class BatchRdd extends RDD {
             all[index] = new Numbered(index);
         }
         return all;
+    }
+
+    /** Each row with all columns of the schema. */
+    static final class Widened extends AbstractIterator {
+        private final Iterator rows;
+        private final WideRow wide;
+
+        Widened(Iterator rows, WideRow wide) {
+            this.rows = rows;
+            this.wide = wide;
+        }
+
+        public boolean hasNext() {
+            return rows.hasNext();
+        }
+
+        public Object next() {
+            return wide.over((InternalRow) rows.next());
+        }
     }
 
     /** One partition. */

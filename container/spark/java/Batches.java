@@ -5,6 +5,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.types.StructType;
 
 /**
  * The batch that is at work, of each source: Arrow record batches by partition.
@@ -14,6 +15,8 @@ import java.util.Set;
 public final class Batches {
     private static final Map CURRENT = Collections.synchronizedMap(new HashMap());
     private static final Set TOUCHED = Collections.synchronizedSet(new HashSet());
+
+    private static final Map NARROW = Collections.synchronizedMap(new HashMap());
 
     private Batches() {}
 
@@ -43,7 +46,18 @@ public final class Batches {
         return TOUCHED.contains(Long.valueOf(source));
     }
 
+    /** From now on its batches have these columns alone, and these fields of a struct. */
+    static void narrow(long source, StructType columns) {
+        NARROW.put(Long.valueOf(source), columns);
+    }
+
+    /** Its columns; null: all of its schema. */
+    static StructType narrowed(long source) {
+        return (StructType) NARROW.get(Long.valueOf(source));
+    }
+
     static void forget(long source) {
+        NARROW.remove(Long.valueOf(source));
         CURRENT.remove(Long.valueOf(source));
         TOUCHED.remove(Long.valueOf(source));
     }

@@ -20,6 +20,7 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.TaskContext;
 import org.apache.spark.memory.SparkOutOfMemoryError;
 import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition$;
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
@@ -128,6 +129,34 @@ public final class Plans {
             plans.put(Long.valueOf(id), new Plan(rdd, isOne && !soundness.needsScheduler()));
         }
         return reason;
+    }
+
+    /** The optimized plan of {@code frame}, as Spark writes it in JSON: what {@link #keep} runs. */
+    public String optimized(Dataset frame) {
+        return frame.queryExecution().optimizedPlan().toJSON();
+    }
+
+    /** A line for each place of that plan that reads a source: its number, and its columns' ids. */
+    public String leaves(Dataset frame) {
+        StringBuilder lines = new StringBuilder();
+        Iterator all = frame.queryExecution().optimizedPlan().collectLeaves().iterator();
+        while (all.hasNext()) {
+            Object leaf = all.next();
+            if (leaf instanceof LogicalRDD && ((LogicalRDD) leaf).rdd() instanceof BatchRdd) {
+                lines.append(((BatchRdd) ((LogicalRDD) leaf).rdd()).source());
+                Iterator columns = ((LogicalRDD) leaf).output().iterator();
+                while (columns.hasNext()) {
+                    lines.append(' ').append(((Attribute) columns.next()).exprId().id());
+                }
+                lines.append('\n');
+            }
+        }
+        return lines.toString();
+    }
+
+    /** Batches of that source have these columns alone; the others are null. */
+    public void narrow(long source, String schemaJson) {
+        Batches.narrow(source, (StructType) DataType$.MODULE$.fromJson(schemaJson));
     }
 
     /** Nothing of that plan is left. */

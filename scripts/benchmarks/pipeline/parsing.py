@@ -115,7 +115,7 @@ def _ways() -> Iterator[tuple[list[_Way], int]]:
             session,
             _on_all(_reading),
             named,
-            given=Given(value_type=kind),
+            given=Given(types={ALL: kind}),
             unordered=False,
             plan_once=planned_once(session),
         )

@@ -174,6 +174,40 @@ def test_an_extractor_is_made_by_a_factory(capsys: pytest.CaptureFixture[str]) -
         assert words in line
 
 
+OF = "systems.kafka.streams"
+SCHEMAS = {"frame": SchemaSerde("json", "s", "n INT"), "more": SchemaSerde("json", "t", "m INT")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "has_pipeline", "words"),
+    [
+        (["--pipeline", "checked_job:two"], True, ""),
+        (["--pipeline", "checked_job:pipeline"], True, "this pipeline takes the values of all"),
+        (["--task-class", "checked_job:Good"], False, "a BatchTask gets the values of all inputs"),
+        (["--task-class", "checked_job:Single"], False, ""),
+        ([], True, ""),
+    ],
+)
+def test_inputs_of_two_schemas_need_frames_of_their_own(
+    arguments: list[str], *, has_pipeline: bool, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of SQL the frames are known when its text is; a StreamTask reads each by its own serde."""
+    asked = {
+        "java-options": "",
+        "has-pipeline": has_pipeline,
+        "serdes": [],
+        "extractors": [],
+        "inputs": [
+            [f"{OF}.{stream}.samza.msg.serde", "kafka", stream, entry.packed()]
+            for stream, entry in SCHEMAS.items()
+        ],
+    }
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sys, "stdin", io.StringIO(json.dumps(asked)))
+        code = main([*arguments, "--more", "--input", "kafka.frame", "--input", "kafka.more"])
+    assert (code, words in capsys.readouterr().err) == (int(bool(words)), True)
+
+
 def test_a_serde_that_exits_has_failed_and_says_nothing_of_the_bytes() -> None:
     """It is no reason to drop the record, and ends no process."""
     own = load_serde("stores.s.msg.serde", "checked_job:ExitingSerde")

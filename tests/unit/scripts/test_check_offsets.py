@@ -117,6 +117,63 @@ def test_a_partition_begins_where_its_configuration_says(
     assert history.judge() == code
 
 
+SET: dict[str, Any] = {"task": TASK, "input": INPUT, "first": 30, "next": 7}
+
+
+@pytest.mark.parametrize(
+    ("more", "first", "code"),
+    [
+        ({}, 7, 0),
+        ({}, 30, 1),
+        ({}, 9, 1),
+        ({"next": 40}, 40, 0),
+        ({"next": 40}, 45, 1),
+        ({"next": None}, 7, 1),
+        ({"task": "Partition 1"}, 7, 1),
+    ],
+)
+def test_a_partition_goes_on_where_an_operator_has_set_it(
+    history: History, more: dict[str, Any], first: int, code: int
+) -> None:
+    """There alone: what is lost beside it is lost, and so is what is left out later on."""
+    history.start(650, ("0", 3), fences=[("0", 2)])
+    history.event(690, "container", "checkpoint-set", ("0", 3), **{**SET, **more})
+    history.transaction(700, ("0", 3), (first, 59))
+    history.transaction(720, ("0", 3), (60, 69))
+    assert history.judge() == code
+    history.transaction(740, ("0", 3), (71, 79))
+    assert history.judge() == 1
+
+
+@pytest.mark.parametrize(("first", "code"), [(7, 0), (30, 1)])
+def test_what_an_operator_has_set_stays_until_a_container_commits(
+    history: History, first: int, code: int
+) -> None:
+    """The first container dies before that; the next one reads the same checkpoint."""
+    history.start(650, ("0", 3), fences=[("0", 2)])
+    history.event(690, "container", "checkpoint-set", ("0", 3), **SET)
+    history.stop(695, ("0", 3))
+    history.start(700, ("0", 4), fences=[("0", 3)])
+    history.event(710, "container", "checkpoint-set", ("0", 4), **SET)
+    history.transaction(720, ("0", 4), (first, 39))
+    history.stop(730, ("0", 4))
+    history.start(740, ("0", 5), fences=[("0", 4)])
+    history.transaction(750, ("0", 5), (40, 49))
+    assert history.judge() == code
+
+
+@pytest.mark.parametrize(("first", "code"), [(7, 0), (12, 0), (15, 1)])
+def test_input_may_be_lost_behind_what_an_operator_has_set(
+    history: History, first: int, code: int
+) -> None:
+    """The container says both."""
+    history.start(650, ("0", 3), fences=[("0", 2)])
+    history.event(690, "container", "checkpoint-set", ("0", 3), **SET)
+    history.event(691, "container", "input-lost", ("0", 3), input=INPUT, first=7, next=12)
+    history.transaction(700, ("0", 3), (first, 59))
+    assert history.judge() == code
+
+
 @pytest.mark.parametrize(
     ("offsets", "word"), [((25, 39), "went back"), ((31, 39), "skipped"), ((15, 19), "went back")]
 )

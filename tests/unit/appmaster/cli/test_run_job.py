@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from homeport.appmaster.cli.application_text import end_of
 from homeport.appmaster.cli.job import Job
-from homeport.appmaster.cli.run_job import end_of, with_written_keys
+from homeport.appmaster.cli.run_job import with_written_keys
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError

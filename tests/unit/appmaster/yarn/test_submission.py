@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -11,22 +10,17 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from homeport.appmaster.yarn.application_tags import HTTPS_TAG
+from homeport.appmaster.yarn.client_files import cache_folder, forget_token, token_path
 from homeport.appmaster.yarn.submission import (
     TUNED_YARN_SITE,
     NodePython,
     Submission,
     am_java_options,
     application_name,
-    cache_folder,
-    driver_java_options,
-    forget_token,
-    import_skein,
     known_hosts,
     private_yarn_site,
     services_of,
     specification,
-    starting_driver,
-    token_path,
 )
 from homeport.appmaster.yarn.submission_file import (
     SUBMISSION_FILE_NAME,
@@ -35,7 +29,7 @@ from homeport.appmaster.yarn.submission_file import (
     coordinator_part,
 )
 from homeport.config.config import Config
-from homeport.config.errors import UnavailableError, WireError
+from homeport.config.errors import WireError
 from homeport.job_coordinator.model.ids import Host
 
 NM1, NM2 = Host("nm1"), Host("nm2")
@@ -263,43 +257,3 @@ def test_a_token_is_forgotten_once(tmp_path: Path) -> None:
 def test_the_applications_name_is_samzas() -> None:
     """``<job.name>_<job.id>``."""
     assert application_name(CONFIG) == "counts_7"
-
-
-def test_skein_is_kept_out_of_the_home_folder(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Its configuration folder is below the cache, unless the user has set one."""
-    monkeypatch.setenv("SKEIN_CONFIG", "/given")
-    import_skein({"HOMEPORT_CACHE_DIR": str(tmp_path)})
-    assert os.environ["SKEIN_CONFIG"] == "/given"
-    monkeypatch.delenv("SKEIN_CONFIG")
-    import_skein({"HOMEPORT_CACHE_DIR": str(tmp_path)})
-    assert os.environ["SKEIN_CONFIG"] == str(tmp_path / "skein-config")
-
-
-@pytest.mark.parametrize(
-    ("given", "options"),
-    [
-        ("", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"),
-        ("-Dx=1", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Dx=1"),
-        ("-XX:+UseParallelGC", "-XX:+UseParallelGC"),
-    ],
-)
-def test_the_driver_starts_quickly_with_the_users_options(given: str, options: str) -> None:
-    """A JVM refuses two garbage collectors."""
-    assert driver_java_options({"SKEIN_DRIVER_JAVA_OPTIONS": given}) == options
-
-
-def test_a_driver_that_cannot_start_is_an_error_where_it_is_needed(tmp_path: Path) -> None:
-    """What is done beside its start is done, and its own errors stay as they are."""
-    environment = {"JAVA_HOME": str(tmp_path), "PATH": ""}
-    with (
-        starting_driver(tmp_path / "log", environment, None) as driver,
-        pytest.raises(UnavailableError, match="JAVA_HOME"),
-    ):
-        driver()
-    with (
-        pytest.raises(ValueError, match="of its own"),
-        starting_driver(tmp_path / "log", environment, None),
-    ):
-        raise ValueError("of its own")

@@ -96,7 +96,7 @@ def test_inputs_with_two_schemas_make_no_columns() -> None:
     """The other one is named."""
     two = _inputs({"a": "s", "b": "t"}, **{"class": "json", "schema": "n LONG"})
     more = {"serializers.registry.t.class": "json", "serializers.registry.t.schema": "m LONG"}
-    with pytest.raises(ConfigError, match="= 't': a pipeline or BatchTask gets"):
+    with pytest.raises(ConfigError, match="= 't': a BatchTask gets"):
         serde_of_columns(input_serdes(Config({**two, **more})))
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from homeport.config.config import Config
-from homeport.config.settings.used_systems import used_systems
+from homeport.config.errors import ConfigError
+from homeport.config.settings.used_systems import declared_outputs, used_systems
+from homeport.config.system_stream import SystemStream
 
 KEYS = {
     "job.name": "j",
@@ -36,3 +40,12 @@ def test_dead_letters_are_an_output_that_is_known() -> None:
         "task.exactly.once": "false",
     }
     assert used_systems(Config({**KEYS, **keys}))[-1] == "letters"
+
+
+def test_outputs_of_the_task_are_known_and_have_a_system() -> None:
+    """One without a system is refused in one line."""
+    given = {**KEYS, "task.outputs": "results.totals, kafka.more"}
+    assert used_systems(Config(given))[-1] == "results"
+    assert declared_outputs(Config(given))[-1] == ("task.outputs", SystemStream("kafka", "more"))
+    with pytest.raises(ConfigError, match=r"task\.outputs = 'totals': .* form system\.stream"):
+        declared_outputs(Config({**KEYS, "task.outputs": "totals"}))

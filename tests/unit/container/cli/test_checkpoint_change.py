@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from homeport.config.errors import ConfigError
-from homeport.container.cli.checkpoint_change import Place
+from homeport.container.cli.checkpoint_change import Place, changed
 from homeport.container.cli.checkpoint_commands import chosen_partition, milliseconds
+from homeport.container.kafka.checkpoints import Checkpoint
+from homeport.container.progress.checkpoint import Change
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
 
@@ -52,3 +54,22 @@ def test_a_partition_is_one_of_the_tasks() -> None:
     assert chosen_partition(task, "kafka.a.b.3") == ssp
     with pytest.raises(ConfigError, match=r"the task reads kafka\.a\.b\.3"):
         chosen_partition(task, "kafka.a.b.4")
+
+
+ONE, OTHER = (SystemStreamPartition("kafka", "in", number) for number in (0, 1))
+
+
+def test_a_change_says_where_the_partition_went_on_before() -> None:
+    """The other partitions stay; without a checkpoint it went on nowhere."""
+    first = changed(Checkpoint({ONE: 139, OTHER: 5}), ONE, 7)
+    assert first == Checkpoint({ONE: 6, OTHER: 5}, (Change(ONE, 140, 7),))
+    assert changed(Checkpoint({}), ONE, 0) == Checkpoint({ONE: -1}, (Change(ONE, None, 0),))
+
+
+def test_changes_that_no_container_has_seen_add_up() -> None:
+    """Of one partition the last counts, from where it stood before the first."""
+    first = changed(Checkpoint({ONE: 139, OTHER: 5}), ONE, 7)
+    both = changed(first, OTHER, 0)
+    assert both.changes == (Change(ONE, 140, 7), Change(OTHER, 6, 0))
+    again = changed(both, ONE, 100)
+    assert again == Checkpoint({ONE: 99, OTHER: -1}, (Change(ONE, 140, 100), Change(OTHER, 6, 0)))

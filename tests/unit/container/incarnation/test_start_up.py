@@ -19,11 +19,13 @@ from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import OvertakenError, StopFlag, StopRequestedError
 from homeport.container.incarnation import start_up
 from homeport.container.incarnation.environment import Environment
+from homeport.container.incarnation.start_events import report_change, report_lost, report_reset
 from homeport.container.incarnation.stream_container import StreamContainer
+from homeport.container.kafka.checkpoints import Checkpoint
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.kafka.transactional_producer import TransactionalProducer
 from homeport.container.processing.work_report import WorkReport
-from homeport.container.progress.checkpoint import NOTHING
+from homeport.container.progress.checkpoint import NOTHING, Change
 from homeport.container.progress.input_position import InputPosition, LostInputError
 from homeport.container.progress.restore import ChangelogRange
 from homeport.container.storage.container_storage import ContainerStorage
@@ -328,8 +330,10 @@ def _positions(
     monkeypatch: pytest.MonkeyPatch,
     known: dict[SystemStreamPartition, int],
     over: dict[str, str],
+    changes: tuple[Change, ...] = (),
 ) -> start_up.Positions:
-    monkeypatch.setattr(start_up, "read_checkpoints", lambda *_: {TASK: known})
+    whole = {TASK: Checkpoint(known, changes)}
+    monkeypatch.setattr(start_up, "read_whole_checkpoints", lambda *_: whole)
     readers = {name: cast("LogReader", _Inputs()) for name in ("elsewhere", "kafka")}
     job = _job(over={f"{ELSEWHERE}.samza.offset.default": "oldest", **over})
     return start_up.read_positions(job, readers, InMemoryCoordinatorStream())
@@ -364,7 +368,7 @@ def test_records_that_are_gone_fail_the_start_or_are_a_gap(
     assert found.new == {TASK}
     noted: dict[str, object] = {}
     with caplog.at_level(logging.ERROR, start_up.__name__):
-        start_up.report_lost(lambda _, **more: noted.update(more), SSPS[1], found.lost[SSPS[1]])
+        report_lost(lambda _, **more: noted.update(more), SSPS[1], found.lost[SSPS[1]])
     assert noted == {"input": "elsewhere.in.1", "first": 7, "next": 10, "lost": 3}
     assert "offsets 7 to 9 (3) were not read" in caplog.text
 
@@ -390,10 +394,21 @@ def test_a_stream_that_is_reset_begins_at_each_start(
     assert found.new == frozenset()
     noted: list[dict[str, object]] = []
     for reset in found.resets:
-        start_up.report_reset(lambda name, **more: noted.append({"name": name, **more}), reset)
+        report_reset(lambda name, **more: noted.append({"name": name, **more}), reset)
     said = {"name": "input-reset", "task": TASK, "first": 16, "next": start}
     places = [] if start == 16 else [f"elsewhere.in.{ssp.partition}" for ssp in SSPS]
     assert noted == [{**said, "input": place} for place in places]
+
+
+def test_what_an_operator_has_set_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the container that reads it: task, partition, where it went on and where it does."""
+    change = Change(SSPS[0], 20, 16)
+    found = _positions(monkeypatch, dict.fromkeys(SSPS, 15), {}, (change,))
+    assert found.changes == ((TASK, change),)
+    noted: list[object] = []
+    report_change(lambda name, **more: noted.append((name, more)), *found.changes[0])
+    place = f"elsewhere.in.{SSPS[0].partition}"
+    assert noted == [("checkpoint-set", {"task": TASK, "input": place, "first": 20, "next": 16})]
 
 
 def test_without_checkpoints_each_start_says_where_it_begins(
@@ -454,6 +469,7 @@ def test_what_is_lost_or_reset_is_said_before_it_is_committed(
         frozenset({TASK}),
         lost={SSPS[0]: InputPosition(5, 2)},
         resets=(start_up.Reset(TASK, SSPS[1], 20, 9),),
+        changes=((TASK, Change(SSPS[1], 30, 20)),),
     )
     container = StreamContainer.__new__(StreamContainer)
     container._job, container._stop = _job(), StopFlag()
@@ -461,5 +477,5 @@ def test_what_is_lost_or_reset_is_said_before_it_is_committed(
     container._history = lambda name, **_: done.append(name)
     container._storage = cast("ContainerStorage", SimpleNamespace(positions=dict))
     container._begin(cast("TransactionalProducer", _Producer()), positions)
-    assert done == ["input-reset", "input-lost", "committed"]
+    assert done == ["checkpoint-set", "input-reset", "input-lost", "committed"]
     assert container._report._lost == 2

@@ -5,15 +5,17 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from homeport.config.system_stream import SystemStream
 from homeport.container.api import BATCH_SCHEMA
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.processing.ahead import Ahead
 from homeport.container.processing.beside import Inline
 from homeport.container.processing.records import BadRecords, UndecodableError
 from homeport.container.processing.task_instance import Outputs
-from homeport.container.processing.typed_input import TypedInput
+from homeport.container.processing.typed_input import TypedInput, Typing
 from homeport.container.serde.ddl import struct_of_ddl
 from homeport.container.serde.json_schema_serde import json_columns
+from homeport.container.spark.inputs import SplitRows, Wanted
 
 
 class _Counting:
@@ -28,15 +30,19 @@ class _Counting:
         return table
 
 
+def _table(*rows: tuple[str, bytes | None]) -> pa.Table:
+    rest = {"task": "t", "system": "kafka", "partition": 0, "timestamp": 0}
+    found = [rest | {"stream": s, "value": v, "offset": n} for n, (s, v) in enumerate(rows)]
+    return pa.Table.from_pylist(found, BATCH_SCHEMA)
+
+
 def _batch(*values: bytes | None) -> MicroBatch:
-    rest = {"task": "t", "system": "kafka", "stream": "in", "partition": 0, "timestamp": 0}
-    rows = [rest | {"value": value, "offset": n} for n, value in enumerate(values)]
-    return MicroBatch(pa.Table.from_pylist(rows, BATCH_SCHEMA), 1, {}, {})
+    return MicroBatch(_table(*(("in", value) for value in values)), 1, {}, {})
 
 
 def _typed(outputs: Outputs, *, drop: bool) -> TypedInput:
     bad = BadRecords(outputs, "kafka.bad" if drop else None, drop=drop)
-    return TypedInput(json_columns(struct_of_ddl("n INT")), "json", bad)
+    return TypedInput({None: Typing(json_columns(struct_of_ddl("n INT")), "json")}, bad)
 
 
 def test_dead_letters_are_of_the_transaction_of_their_batch() -> None:
@@ -70,3 +76,64 @@ def test_a_batch_of_which_all_is_refused_enters_no_pipeline() -> None:
     ahead.add(_batch())
     assert ahead.take(0) is not None
     assert pipeline.runs == [0]
+
+
+ORDERS, LATE, RAW = (SystemStream("kafka", name) for name in ("orders", "late", "raw"))
+
+
+def _typing(ddl: str) -> Typing:
+    return Typing(json_columns(struct_of_ddl(ddl)), f"json of {ddl}")
+
+
+def test_each_stream_has_its_own_schema_and_some_have_none() -> None:
+    """Refused rows of all come in the order of the batch; a stream without rows has no table."""
+    typings: dict[SystemStream | None, Typing] = {
+        ORDERS: _typing("n INT"),
+        LATE: _typing("text STRING"),
+        SystemStream("kafka", "none"): _typing("x INT"),
+    }
+    bad = BadRecords(Outputs({"kafka"}, {"kafka"}, "kafka"), None, drop=True)
+    table = _table(
+        ("late", b"bad"),
+        ("orders", b'{"n": 1}'),
+        ("raw", b"bad"),
+        ("orders", b'{"n": "x"}'),
+        ("late", b'{"text": "t"}'),
+        ("orders", None),
+        ("late", b'{"text": 5}'),
+    )
+    rows, refused = TypedInput(typings, bad).of(table)
+    assert isinstance(rows, SplitRows)
+    values = {s: t.column("value").to_pylist() for s, t in rows.by_stream.items()}
+    assert values == {LATE: [{"text": "t"}], ORDERS: [{"n": 1}, None], RAW: [b"bad"]}
+    assert rows.by_stream[ORDERS].column("offset").to_pylist() == [1, 5]
+    assert [row["offset"] for row, _ in refused] == [0, 3, 6]
+    assert "the serde 'json of n INT'" in refused[1][1]
+
+
+def test_only_what_is_read_becomes_columns() -> None:
+    """Of each stream's values what its frame reads; a bad record is one whatever is read."""
+    typing = _typing("n INT, text STRING, more DOUBLE")
+    bad = BadRecords(Outputs({"kafka"}, {"kafka"}, "kafka"), None, drop=True)
+    asked: list[int] = []
+
+    def wanted(rows: int) -> Wanted | None:
+        asked.append(rows)
+        return {ORDERS: frozenset({"n"}), LATE: frozenset({"more"})}
+
+    table = _table(("orders", b'{"n": 1, "text": "t"}'), ("late", b'{"text": 5}'), ("raw", b"{}"))
+    apart: dict[SystemStream | None, Typing] = dict.fromkeys([ORDERS, LATE, RAW], typing)
+    rows, refused = TypedInput(apart, bad, wanted).of(table)
+    assert isinstance(rows, SplitRows)
+    types = {s: t.schema.field("value").type for s, t in rows.by_stream.items()}
+    assert types == {
+        ORDERS: pa.struct([("n", pa.int32())]),
+        LATE: pa.struct([("more", pa.float64())]),
+        RAW: pa.struct([("n", pa.int32())]),  # nothing of it is read: one stands for the value
+    }
+    assert len(refused) == 1
+    alike, refused = TypedInput({None: typing}, bad, wanted).of(table)
+    assert not isinstance(alike, SplitRows)
+    assert alike.column("value").to_pylist() == [{"n": 1, "more": None}, {"n": None, "more": None}]
+    assert len(refused) == 1
+    assert asked == [3, 3]

@@ -8,9 +8,12 @@ import pytest
 
 from homeport.config.errors import WireError
 from homeport.container.progress.checkpoint import (
+    Change,
     CheckpointKey,
+    decode_changes,
     decode_key,
     decode_value,
+    encode_changes,
     encode_key,
     encode_value,
 )
@@ -97,3 +100,31 @@ def test_json_that_python_does_not_read_is_no_value(data: bytes) -> None:
     """Nested too deeply, or a number of too many digits."""
     with pytest.raises(WireError, match="not JSON"):
         decode_value(data)
+
+
+def test_changes_come_back_as_they_were() -> None:
+    """None of them, one without a checkpoint before, several."""
+    changes = (
+        Change(SystemStreamPartition("kafka", "a.b", 3), None, 0),
+        Change(SystemStreamPartition("other", "in", 0), 140, 7),
+    )
+    for some in ((), changes[:1], changes):
+        assert decode_changes(encode_changes(some)) == some
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"changes": {}}',
+        b'{"changes": [1]}',
+        b'{"changes": [{"system": "s", "stream": "t", "partition": "0", "next": 1}]}',
+        b'{"changes": [{"system": "s", "stream": "t", "partition": 0, "next": 1, "first": "x"}]}',
+    ],
+)
+def test_changes_of_another_form_are_refused(data: bytes) -> None:
+    """By an error of the wire, for which their reader goes on without them."""
+    with pytest.raises(WireError):
+        decode_changes(data)

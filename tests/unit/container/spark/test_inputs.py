@@ -10,7 +10,18 @@ import pytest
 from homeport.config.errors import ConfigError
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import BATCH_SCHEMA
-from homeport.container.spark.inputs import ALL, WHOLE, parts, stream_names, with_task
+from homeport.container.spark.inputs import (
+    ALL,
+    WHOLE,
+    Given,
+    SplitRows,
+    batch_schema,
+    fields_wanted,
+    parts,
+    stream_names,
+    whole_schema,
+    with_task,
+)
 from homeport.container.spark.work import FunctionWork
 
 ORDERS, LATE = SystemStream("kafka", "orders"), SystemStream("kafka", "late-orders")
@@ -42,7 +53,7 @@ def test_a_frame_is_named_by_its_stream() -> None:
 def test_each_frame_has_the_rows_of_its_stream() -> None:
     """A stream without rows has a frame all the same, of the same schema."""
     table = pa.Table.from_pylist([_row("orders"), _row("orders", "other")], BATCH_SCHEMA)
-    found = parts(table, {**NAMES, ALL: None})
+    found = parts(table, Given({**NAMES, ALL: None}))
     assert {name: part.num_rows for name, part in found.items()} == {
         "orders": 1,
         "late-orders": 0,
@@ -50,6 +61,51 @@ def test_each_frame_has_the_rows_of_its_stream() -> None:
     }
     assert found["late-orders"].schema == BATCH_SCHEMA
     assert found["late-orders"].column("key").combine_chunks().to_pylist() == []
+
+
+def test_split_rows_go_to_the_frames_of_their_streams() -> None:
+    """Each frame has the type of its stream's values, also without rows."""
+    late, raw = pa.struct([("n", pa.int32())]), SystemStream("kafka", "raw")
+    given = Given({**NAMES, "raw": raw}, {"late-orders": late})
+    table = pa.Table.from_pylist([_row("orders")], BATCH_SCHEMA)
+    rows = SplitRows({LATE: batch_schema(late).empty_table(), ORDERS: table})
+    found = parts(rows, given)
+    assert {name: part.num_rows for name, part in found.items()} == {
+        "orders": 1,
+        "late-orders": 0,
+        "raw": 0,
+    }
+    assert {name: part.schema for name, part in found.items()} == given.schemas()
+    assert given.schemas()["late-orders"].field("value").type == late
+    assert (rows.num_rows, rows.nbytes, rows.first) == (1, table.nbytes, table)
+    assert SplitRows({}).first is None
+
+
+def test_a_schema_that_lacks_fields_of_values_stands_for_the_whole() -> None:
+    """Any other difference is another schema."""
+    a, b = pa.field("a", pa.int32()), pa.field("b", pa.string())
+    whole = batch_schema(pa.struct([a, b]))
+    assert whole_schema(batch_schema(pa.struct([b])), whole) is whole
+    for other in (
+        BATCH_SCHEMA,
+        batch_schema(pa.struct([a, pa.field("c", pa.string())])),
+        batch_schema(pa.struct([pa.field("a", pa.int64())])),
+        whole.append(pa.field("more", pa.string())),
+        whole.set(0, pa.field("task", pa.string())),
+    ):
+        assert whole_schema(other, whole) is other
+    assert whole_schema(whole, BATCH_SCHEMA) is whole
+
+
+def test_what_is_wanted_of_a_stream() -> None:
+    """By its own frame, and by that of all; of all streams what is wanted of any."""
+    a, b = frozenset("a"), frozenset("b")
+    assert fields_wanted(None, ORDERS) is None
+    assert fields_wanted({ORDERS: a, LATE: b}, ORDERS) == a
+    assert fields_wanted({ORDERS: a, None: b}, ORDERS) == a | b
+    assert fields_wanted({ORDERS: a, LATE: b}, None) == a | b
+    assert fields_wanted({ORDERS: a, None: None}, ORDERS) is None
+    assert fields_wanted({ORDERS: a}, LATE) == frozenset()
 
 
 def test_rows_of_no_task_get_one_of_the_batch() -> None:
@@ -60,6 +116,8 @@ def test_rows_of_no_task_get_one_of_the_batch() -> None:
     some = rows.append_column("task", pa.array([None, "Partition 1"]))
     assert with_task(some, table)["task"].to_pylist() == ["Partition 0", "Partition 1"]
     assert with_task(rows.slice(0, 0), BATCH_SCHEMA.empty_table())["task"].to_pylist() == []
+    assert with_task(rows, SplitRows({ORDERS: table}))["task"].to_pylist() == ["Partition 0"] * 2
+    assert with_task(rows.slice(0, 0), SplitRows({}))["task"].to_pylist() == []
 
 
 @pytest.fixture(autouse=True)

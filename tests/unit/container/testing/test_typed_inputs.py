@@ -237,7 +237,7 @@ ENTRY = "serializers.registry.flights"
         (
             {"task.inputs": "kafka.in,kafka.raw"},
             (
-                "kafka.streams.raw.samza.msg.serde is missing: a pipeline or BatchTask gets "
+                "kafka.streams.raw.samza.msg.serde is missing: a BatchTask gets "
                 "the values of all inputs in one column, and those of in have the serde 'flights'; "
                 "give all inputs the same serde, or none a schema"
             ),

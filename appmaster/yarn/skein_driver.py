@@ -1,0 +1,168 @@
+"""Skein's driver: the JVM through which run-job submits an application.
+
+Its start takes seconds of CPU, so it begins early and runs beside the checks of the job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from homeport.appmaster.yarn.client_files import cache_folder
+from homeport.appmaster.yarn.kerberos import KerberosLogin
+from homeport.appmaster.yarn.skein_jar import ensure_patched_jar
+from homeport.config.errors import UnavailableError
+
+_DRIVER_JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
+_POLL_S = 0.05
+_DRIVER_VARIABLE = "SKEIN_DRIVER_JAVA_OPTIONS"
+
+
+def import_skein(environment: Mapping[str, str]) -> Any:  # noqa: ANN401 - skein has no types
+    """The module skein, imported so that it writes nothing into the user's home folder."""
+    os.environ.setdefault("SKEIN_CONFIG", str(cache_folder(environment) / "skein-config"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # it compares versions with distutils
+        import skein  # noqa: PLC0415 - it reads the environment when it is imported
+
+    skein.Client.__del__ = _close
+    return skein
+
+
+def _close(client: Any) -> None:  # noqa: ANN401 - skein has no types
+    """A client's destructor. Skein's own fails, with a traceback, where the start has failed."""
+    with contextlib.suppress(AttributeError):
+        client.close()
+
+
+def driver_java_options(environment: Mapping[str, str]) -> str:
+    """Options of the JVM of Skein's driver, which lives for some seconds: it is to start quickly.
+
+    What the user gives in ``SKEIN_DRIVER_JAVA_OPTIONS`` comes after our own. A JVM takes one
+    garbage collector alone, so that ours go where the user names one.
+    """
+    given = environment.get(_DRIVER_VARIABLE, "")
+    return given if "GC" in given else f"{_DRIVER_JAVA_OPTIONS} {given}".strip()
+
+
+def require_client(environment: Mapping[str, str]) -> None:
+    """This machine has what Skein's driver runs on.
+
+    Raises:
+        UnavailableError: Java or the ``yarn`` command is missing.
+    """
+    java = environment.get("JAVA_HOME", "")
+    if shutil.which(f"{java}/bin/java" if java else "java", path=environment.get("PATH")) is None:
+        raise UnavailableError(f"no Java at JAVA_HOME = {java!r}: let it name a JDK 17 or later")
+    if shutil.which("yarn", path=environment.get("PATH")) is None:
+        raise UnavailableError("no `yarn` command on PATH: add the bin folder of the Hadoop client")
+
+
+@contextlib.contextmanager
+def skein_client(
+    security: object,
+    log: Path,
+    environment: Mapping[str, str],
+    login: KerberosLogin | None = None,
+) -> Iterator[Any]:
+    """A connection to YARN through Skein's driver, a JVM that is gone afterwards.
+
+    ``login``: None: with the ticket that ``kinit`` has made, if the cluster has Kerberos.
+
+    Raises:
+        UnavailableError: as for ``require_client``, or YARN cannot be reached; the message names
+            the log.
+    """
+    require_client(environment)
+    skein = import_skein(environment)
+    skein.core._SKEIN_JAR = str(ensure_patched_jar(cache_folder(environment)))  # noqa: SLF001 - there is no other way
+    log.parent.mkdir(parents=True, exist_ok=True)
+    by_keytab = {} if login is None else asdict(login)
+    options = driver_java_options(environment)
+    with one_line(skein, log):
+        client = skein.Client(security=security, log=str(log), java_options=options, **by_keytab)
+    with client:
+        yield client
+
+
+@contextlib.contextmanager
+def one_line(skein: Any, log: Path) -> Iterator[None]:  # noqa: ANN401 - skein has no types
+    """An error of Skein's is one of ours, which names the log of its driver."""
+    try:
+        yield
+    except (
+        skein.exceptions.SkeinError,
+        subprocess.SubprocessError,
+        ValueError,
+        OSError,
+    ) as e:
+        first = str(e).strip().splitlines()
+        raise UnavailableError(
+            f"Skein cannot submit to YARN ({first[0] if first else type(e).__name__}): see {log}"
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class SkeinDriver:
+    """A connection to YARN, with the log of its JVM and the credentials of the application."""
+
+    client: Any
+    security: Any
+    log: Path
+
+
+@contextlib.contextmanager
+def starting_driver(
+    log: Path, environment: Mapping[str, str], login: KerberosLogin | None
+) -> Iterator[Callable[[], SkeinDriver]]:
+    """Skein's driver starts beside what the caller does; what is yielded waits until it serves.
+
+    The driver is gone afterwards. One that is still starting then is killed: a caller that fails
+    does not wait for it.
+
+    Raises:
+        UnavailableError: as for ``require_client``, at once; as for ``skein_client``, by what is
+            yielded.
+    """
+    require_client(environment)
+    threads: list[int] = []
+
+    def start() -> SkeinDriver:
+        threads.append(threading.get_native_id())
+        security = import_skein(environment).Security.new_credentials()
+        client = opened.enter_context(skein_client(security, log, environment, login))
+        return SkeinDriver(client, security, log)
+
+    opened = contextlib.ExitStack()
+    with ThreadPoolExecutor(1) as pool:
+        started = pool.submit(start)
+        try:
+            yield started.result
+        finally:
+            while not started.done():
+                for thread in threads:
+                    _kill_children_of(thread)
+                time.sleep(_POLL_S)
+            opened.close()
+
+
+def _kill_children_of(thread: int) -> None:
+    """What that thread of this process has started: ``yarn classpath``, or the driver's JVM."""
+    try:
+        pids = Path(f"/proc/self/task/{thread}/children").read_text(encoding="ascii").split()
+    except OSError:
+        return  # a kernel without that list: the driver's start is waited for
+    for pid in map(int, pids):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,60 @@
+"""Declared outputs of a job on a real broker: refused where they are missing, or created."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from homeport.appmaster.cli import preflight
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError
+from homeport.config.settings.sections import SystemConfig
+from homeport.job_coordinator.kafka.output_topics import create_outputs
+from homeport.job_coordinator.kafka.topics import TopicAdmin
+
+
+def test_a_missing_output_is_refused_or_created(kafka: str) -> None:
+    """By one key; a topic that exists keeps its partitions."""
+    there, missing = (f"{name}-{uuid.uuid4().hex[:8]}" for name in ("there", "missing"))
+    config = Config(
+        {
+            "job.name": "j",
+            "job.default.system": "kafka",
+            "task.inputs": f"kafka.{there}",
+            "task.outputs": f"kafka.{missing}, kafka.{there}-out",
+            "task.class": "m:C",
+            "systems.kafka.consumer.bootstrap.servers": kafka,
+        }
+    )
+    admin = TopicAdmin(SystemConfig.of(config, "kafka"))
+    for name in (there, f"{there}-out"):
+        admin.create(name, 2, 1, {})
+    with pytest.raises(ConfigError, match=rf"task\.outputs = 'kafka\.{missing}': .*not exist.*; "):
+        preflight.check_kafka(config)
+    assert create_outputs(config) == ()
+    assert admin.partition_counts([missing]) == {}
+
+    creating = config.merged({"task.outputs.create.partitions": "3"})
+    preflight.check_kafka(creating)
+    assert create_outputs(creating) == (f"kafka.{missing}",)
+    assert create_outputs(creating) == ()
+    counts = admin.partition_counts([missing, f"{there}-out"])
+    assert counts == {missing: 3, f"{there}-out": 2}
+    preflight.check_kafka(config)
+
+
+def test_more_replicas_than_brokers_are_refused_with_the_key(kafka: str) -> None:
+    """Kafka says so; the line names what to set."""
+    config = Config(
+        {
+            "job.name": "j",
+            "job.default.system": "kafka",
+            "task.outputs": f"kafka.wide-{uuid.uuid4().hex[:8]}",
+            "task.outputs.create.partitions": "1",
+            "systems.kafka.consumer.bootstrap.servers": kafka,
+            "systems.kafka.default.stream.replication.factor": "3",
+        }
+    )
+    with pytest.raises(ConfigError, match=r"systems\.kafka\.default\.stream\.replication\.factor"):
+        create_outputs(config)

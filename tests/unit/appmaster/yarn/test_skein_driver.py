@@ -1,0 +1,88 @@
+"""Skein's driver: its options, its start beside other work, and the end of a start."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from homeport.appmaster.yarn.skein_driver import (
+    driver_java_options,
+    import_skein,
+    starting_driver,
+)
+from homeport.config.errors import UnavailableError
+
+
+def test_skein_is_kept_out_of_the_home_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its configuration folder is below the cache, unless the user has set one."""
+    monkeypatch.setenv("SKEIN_CONFIG", "/given")
+    import_skein({"HOMEPORT_CACHE_DIR": str(tmp_path)})
+    assert os.environ["SKEIN_CONFIG"] == "/given"
+    monkeypatch.delenv("SKEIN_CONFIG")
+    import_skein({"HOMEPORT_CACHE_DIR": str(tmp_path)})
+    assert os.environ["SKEIN_CONFIG"] == str(tmp_path / "skein-config")
+
+
+@pytest.mark.parametrize(
+    ("given", "options"),
+    [
+        ("", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"),
+        ("-Dx=1", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Dx=1"),
+        ("-XX:+UseParallelGC", "-XX:+UseParallelGC"),
+    ],
+)
+def test_the_driver_starts_quickly_with_the_users_options(given: str, options: str) -> None:
+    """A JVM refuses two garbage collectors."""
+    assert driver_java_options({"SKEIN_DRIVER_JAVA_OPTIONS": given}) == options
+
+
+def test_a_machine_without_java_is_an_error_before_anything_is_done(tmp_path: Path) -> None:
+    """It names the variable."""
+    environment = {"JAVA_HOME": str(tmp_path), "PATH": ""}
+    with (
+        pytest.raises(UnavailableError, match="JAVA_HOME"),
+        starting_driver(tmp_path / "log", environment, None),
+    ):
+        pytest.fail("the caller's work has begun")
+
+
+# Skein does not close its log when the start fails.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_caller_that_fails_does_not_wait_for_the_driver(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A JVM that would never serve is killed; the caller's own error stays as it is."""
+    _program(tmp_path / "bin" / "java", f"echo $$ > {tmp_path}/pid; exec sleep 600")
+    _program(tmp_path / "bin" / "yarn", "echo")
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    for name, value in {"PATH": path, "JAVA_HOME": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HOMEPORT_CACHE_DIR", str(tmp_path))
+
+    def fail_beside_it() -> None:
+        with starting_driver(tmp_path / "log", os.environ, None):
+            _await(tmp_path / "pid")
+            raise ValueError("of its own")
+
+    with pytest.raises(ValueError, match="of its own"):
+        fail_beside_it()
+    pid = int((tmp_path / "pid").read_text(encoding="ascii"))
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def _program(path: Path, line: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{line}\n", encoding="ascii")
+    path.chmod(0o755)
+
+
+def _await(path: Path) -> None:
+    deadline = time.monotonic() + 30
+    while not path.exists() or not path.read_text(encoding="ascii").endswith("\n"):
+        assert time.monotonic() < deadline, f"{path} was not written"
+        time.sleep(0.01)
