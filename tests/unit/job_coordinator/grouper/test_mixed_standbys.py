@@ -1,4 +1,4 @@
-"""Standby tasks beside active ones: where they are, and who takes over."""
+"""Standby tasks beside active ones: where they are, and which processors take over."""
 
 from __future__ import annotations
 
