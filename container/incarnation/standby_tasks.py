@@ -128,8 +128,8 @@ class StandbyTasks:
                 self._failed(error)
 
     def _failed(self, error: Exception) -> None:
-        story = in_one_line(error)
         is_bug = not isinstance(error, HomeportError)
+        story = in_one_line(error) if is_bug else str(error)
         _LOG.warning("standbys: %s; they begin again", story, exc_info=error if is_bug else None)
         self._history("failed", error=story)
         for _ in range(round(_AGAIN_S / _LOOK_S)):
