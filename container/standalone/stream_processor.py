@@ -106,7 +106,7 @@ class StreamProcessor:
         surroundings = {**environment, LOCATION_VARIABLE: self.location}
         folder = Environment.of_processor(surroundings, self.work_dir).history_folder(job)
         writer = HistoryWriter(folder, "processor", self.location, job.history_max_mb)
-        self._history = functools.partial(writer.event, self.processor_id)
+        self._history = functools.partial(writer.event, processor_id=self.processor_id)
         work = ChildWork(self.processor_id, self.location, config, self.work_dir, environment)
         self._coordination = Coordination(
             self.processor_id, self.location, self._tree, work, times, self._note
