@@ -13,6 +13,7 @@ from homeport.config.settings.records_section import RecordsConfig
 from homeport.config.settings.sections import (
     ClusterManagerConfig,
     JobConfig,
+    StandbyConfig,
     SystemConfig,
     TaskConfig,
 )
@@ -25,6 +26,9 @@ from homeport.container.serde.serdes import Serde
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
 from homeport.job_coordinator.model.job_model import JobModel, TaskMode, TaskModel
+
+_MIB = 1024 * 1024
+_STANDBY_PART = 4
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,17 @@ class ContainerJob:
                     "checkpoints are: one transaction holds both",
                     f"use the system {self.task.checkpoint_system}",
                 )
+
+    def rocksdb_bytes(self, *, is_mixed: bool) -> int:
+        """What RocksDB may use; where standbys are beside active tasks, a quarter of it is theirs.
+
+        ``is_mixed``: whether they would be, if the job has any.
+        """
+        whole = self.task.memory.rocksdb_mb * _MIB
+        if not is_mixed or not StandbyConfig.of(self.config).enabled:
+            return whole
+        of_standbys = whole // _STANDBY_PART
+        return of_standbys if self.is_standby else whole - of_standbys
 
     @property
     def is_standby(self) -> bool:

@@ -92,7 +92,6 @@ class StandaloneConfig:
                 "processors find each other by ZooKeeper",
                 "write host:port of its servers, or run the job by homeport run-local",
             )
-        refuse_standbys(config)
         servers, _, path = connect.partition("/")
         _check_servers(servers)
         return StandaloneConfig(
@@ -131,8 +130,8 @@ def refuse_standbys(config: Config) -> None:
         raise ConfigError(
             keys.JOB_HOT_STANDBY_ENABLED.name,
             "true",
-            "processors that users start have no standbys yet",
-            "write false, or run the job by run-job on YARN",
+            "homeport run-local runs the whole job in one place, where a standby has none",
+            "write false, or run the job by homeport run-processor",
         )
 
 

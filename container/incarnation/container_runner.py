@@ -39,6 +39,7 @@ from homeport.container.incarnation.warm_up import GettingReady
 if TYPE_CHECKING:
     from homeport.container.container_job import ContainerJob
     from homeport.container.incarnation.standby_container import StandbyContainer
+    from homeport.container.incarnation.standby_tasks import StandbysOnly, StandbyTasks
     from homeport.container.incarnation.stream_container import StreamContainer
     from homeport.container.storage.task_store import Reached
 
@@ -108,7 +109,7 @@ def _run(
     reached: Reached | None = None,
 ) -> tuple[int, str | None]:
     """(exit code, cause in one line). ``memory``: where the launcher finds reports."""
-    container: StreamContainer | StandbyContainer | None = None
+    container: StreamContainer | StandbyContainer | StandbysOnly | None = None
     try:
         container = _prepared(permit_text, stop, memory, ready, reached)
         _watch(stop, container.shutdown_ms, container.kill_children)
@@ -132,7 +133,7 @@ def _prepared(
     memory: LeaseMemory | None,
     ready: GettingReady,
     reached: Reached | None,
-) -> StreamContainer | StandbyContainer:
+) -> StreamContainer | StandbyContainer | StandbysOnly:
     """The container of the permit's processor: what the JobModel says it is there for."""
     # Imported here: these take most of a second, and a SIGTERM in it must find its handler.
     from homeport.container.container_job import ContainerJob  # noqa: PLC0415 - as said above
@@ -150,29 +151,29 @@ def _prepared(
     of = Environment.of_processor if permit.model else Environment.of
     environment = of(os.environ, Path.cwd())
     own = permit.incarnation
-    _LOG.info(
-        "processor %s epoch %d on %s, JobModel %d, pid %d",
-        own.processor_id,
-        own.epoch,
-        environment.host,
-        permit.model_version,
-        os.getpid(),
-    )
+    who = (own.processor_id, own.epoch, environment.host, permit.model_version, os.getpid())
+    _LOG.info("processor %s epoch %d on %s, JobModel %d, pid %d", *who)
     coordinator: ApplicationMaster | OwnProcessor
+    standbys: StandbyTasks | None = None
     if permit.model and memory is not None:
         model = decode_job_model(permit.model.encode())
         coordinator = OwnProcessor(memory, model.config, stop)
+        from homeport.container.incarnation.standby_tasks import StandbysOnly, standbys_of_child  # noqa: PLC0415 - as said above
+
+        model, standbys = standbys_of_child(model, permit, environment, stop)
     else:
         client = CoordinatorClient(
             environment.coordinator_url, environment.token, certificate=environment.certificate
         )
-        model = fetch_job_model(client, permit, stop)
-        coordinator = ApplicationMaster(client)
+        model, coordinator = fetch_job_model(client, permit, stop), ApplicationMaster(client)
     job = ContainerJob.of(model, own.processor_id)
     if memory is not None:  # without a lease there is nothing to keep
         _watch_kafka(job)
     os.environ["SAMZA_CONTAINER_ID"] = own.processor_id
     launcher = memory or NoLauncher()
+    if job.is_standby and standbys is not None:
+        ready.stop()
+        return StandbysOnly(job, permit, environment, coordinator, stop, standbys)
     if job.is_standby and isinstance(coordinator, ApplicationMaster):
         ready.stop()
         from homeport.container.incarnation.standby_container import StandbyContainer  # noqa: PLC0415 - as said above
@@ -180,12 +181,12 @@ def _prepared(
         return StandbyContainer(job, permit, environment, coordinator.client, stop, launcher)
     from homeport.container.incarnation.stream_container import StreamContainer  # noqa: PLC0415 - as said above
 
-    reported = () if reached is None else (reached,)
-    active = StreamContainer(
-        job, permit, environment, coordinator, stop, launcher, ready, *reported
-    )
-    active.watch_calls(lambda cause: _end(FAILED, cause))
-    return active
+    given = (job, permit, environment, coordinator, stop, launcher, ready)
+    container = StreamContainer(*given, *(() if reached is None else (reached,)))
+    if standbys is not None:
+        container.keep_beside(standbys)
+    container.watch_calls(lambda cause: _end(FAILED, cause))
+    return container
 
 
 def _ended_by(error: BaseException) -> tuple[int, str]:

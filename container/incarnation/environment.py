@@ -23,6 +23,11 @@ LOCATION_VARIABLE, WORK_VARIABLE = "HOMEPORT_LOCATION_ID", "HOMEPORT_WORK_DIR"
 """What a standalone processor gives its child: its location id, and a folder of its own."""
 
 
+def orders_file(epoch: int) -> str:
+    """In the processor's folder: which standbys its incarnation is to keep, once that changes."""
+    return f"standbys-{epoch}.json"
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """The process's surroundings."""

@@ -33,6 +33,7 @@ from homeport.container.storage.changelog_follower import (
     next_offset,
     place_of,
 )
+from homeport.container.storage.container_storage import ContainerStorage
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.container_report import ContainerReport, StoreLag
 from homeport.job_coordinator.http.messages import Started
@@ -76,7 +77,7 @@ class StandbyContainer:
         self._phases = start_up.Phases()
         self._restored: dict[str, dict[str, Restored]] = {}
         self._history = start_up.history_of(job, permit, environment)
-        self._storage = start_up.storage_of(job, permit, environment, stop)
+        self._storage = start_up.storage_of(job, permit, environment, stop.pause)
         self._adjuncts: AdjunctFollower | None = None
         self._tuning = LiveTuning(
             job.config, permit.model_version, client.config, launcher, self._history, stop
@@ -151,47 +152,79 @@ class StandbyContainer:
 
     def _follow(self, follower: ChangelogFollower) -> None:
         """Until the order to stop; flushes every ``task.commit.ms``."""
-        look_s = self._look_s()
-        adjuncts = self._adjuncts
-        progress = _Progress(lambda: self._lags(follower))
-        flushed_at = time.monotonic()
-        looked_at = flushed_at - look_s
+        look_s = look_interval_s(self._storage)
+        following = Following(follower, look_s, self._send, self._adjuncts)
         try:
             while not self._stop.is_set():
-                now = time.monotonic()
-                if now - looked_at >= look_s:
-                    looked_at = now
-                    follower.look()
-                    if adjuncts is not None:
-                        adjuncts.look()
-                    states = () if adjuncts is None else adjuncts.states()
-                    self._send(ContainerReport.following(self._lags(follower), states))
-                came = 0 if adjuncts is None else adjuncts.step(0)
-                # While reference data comes, nothing waits for changelogs.
-                progress.add(came + follower.step(0 if came else min(_POLL_S, look_s)))
-                flush_s = self._tuning.latest().commit_ms / 1000
-                if now - flushed_at >= flush_s or self._storage.has_first_changes():
-                    flushed_at = now
+                is_due = following.step(self._tuning.latest().commit_ms / 1000)
+                if is_due or self._storage.has_first_changes():
                     self._flush()
         except StopRequestedError:
             _LOG.info("ordered to stop")
-
-    def _lags(self, follower: ChangelogFollower) -> list[StoreLag]:
-        """How far each store is behind."""
-        return [*follower.lags(), *(self._adjuncts.lags() if self._adjuncts else ())]
-
-    def _look_s(self) -> float:
-        """The interval of requests for heads: several in the shortest retention of deletions."""
-        retentions = [s.expected.delete_retention_ms for s in self._storage.logged if s.expected]
-        if not retentions:
-            return _LOOK_S
-        wanted_s = min(retentions) / 1000 / _LOOKS_IN_A_RETENTION
-        return min(_LOOK_S, max(_QUICKEST_LOOK_S, wanted_s))
 
     def _flush(self) -> None:
         moved = self._storage.flush()
         if moved:
             self._history("commit", stores=moved)
+
+
+def look_interval_s(storage: ContainerStorage) -> float:
+    """The interval of requests for heads: several in the shortest retention of deletions."""
+    retentions = [s.expected.delete_retention_ms for s in storage.logged if s.expected]
+    if not retentions:
+        return _LOOK_S
+    wanted_s = min(retentions) / 1000 / _LOOKS_IN_A_RETENTION
+    return min(_LOOK_S, max(_QUICKEST_LOOK_S, wanted_s))
+
+
+class Following:
+    """The rhythm of a follower: records all the time, looks at the heads, flushes.
+
+    Args:
+        follower: of changelogs.
+        look_s: from one look at the heads to the next.
+        send: gets the report of each look.
+        adjuncts: the follower of adjunct streams, if there are any.
+    """
+
+    def __init__(
+        self,
+        follower: ChangelogFollower,
+        look_s: float,
+        send: Callable[[ContainerReport], object],
+        adjuncts: AdjunctFollower | None = None,
+    ) -> None:
+        self._follower = follower
+        self._look_s = look_s
+        self._send = send
+        self._adjuncts = adjuncts
+        self._progress = _Progress(self._lags)
+        self._flushed_at = time.monotonic()
+        self._looked_at = self._flushed_at - look_s
+
+    def step(self, flush_s: float) -> bool:
+        """What came within a moment is in the stores; whether a flush is due."""
+        now = time.monotonic()
+        adjuncts = self._adjuncts
+        if now - self._looked_at >= self._look_s:
+            self._looked_at = now
+            self._follower.look()
+            if adjuncts is not None:
+                adjuncts.look()
+            states = () if adjuncts is None else adjuncts.states()
+            self._send(ContainerReport.following(self._lags(), states))
+        came = 0 if adjuncts is None else adjuncts.step(0)
+        # While reference data comes, nothing waits for changelogs.
+        wait_s = 0 if came else min(_POLL_S, self._look_s)
+        self._progress.add(came + self._follower.step(wait_s))
+        is_due = now - self._flushed_at >= flush_s
+        if is_due:
+            self._flushed_at = now
+        return is_due
+
+    def _lags(self) -> list[StoreLag]:
+        """How far each store is behind."""
+        return [*self._follower.lags(), *(self._adjuncts.lags() if self._adjuncts else ())]
 
 
 class _Progress:

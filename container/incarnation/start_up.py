@@ -65,7 +65,6 @@ _AM_PATIENCE_S = 30.0
 _AM_PAUSE_S = 0.5
 _KAFKA_PATIENCE_S = 5.0
 _FENCERS = 8
-_MIB = 1024 * 1024
 
 Offsets = dict[TaskName, dict[SystemStreamPartition, int]]
 History = Callable[..., None]
@@ -192,7 +191,7 @@ def history_of(job: ContainerJob, permit: Permit, environment: Environment) -> H
 
 
 def storage_of(
-    job: ContainerJob, permit: Permit, environment: Environment, stop: StopFlag
+    job: ContainerJob, permit: Permit, environment: Environment, pause: Callable[[float], None]
 ) -> ContainerStorage:
     """The stores of the container, none of them open; predecessors are waited for."""
     logged, scratch = environment.state_root(job.job), environment.scratch_root(job.config)
@@ -203,9 +202,9 @@ def storage_of(
         scratch_root=scratch,
         stores=job.stores,
         tasks=job.tasks,
-        memory_bytes=job.task.memory.rocksdb_mb * _MIB,
+        memory_bytes=job.rocksdb_bytes(is_mixed=bool(permit.model)),
         grouper=job.job.ssp_grouper_factory,
-        wait=LockWait(longest_stop_s(job), stop.pause),
+        wait=LockWait(longest_stop_s(job), pause),
         holder=Holder.of(job.job.directory_name, permit.incarnation, environment.host),
         adjuncts=adjunct_storage(job, owner, (logged, scratch), wall_ms),
     )

@@ -26,6 +26,7 @@ from homeport.container.incarnation.hanging_transactions import ending_what_hang
 from homeport.container.incarnation.live_tuning import LiveTuning
 from homeport.container.incarnation.predecessors import open_stores
 from homeport.container.incarnation.restore_report import RestoreReport
+from homeport.container.incarnation.standby_tasks import StandbyTasks
 from homeport.container.incarnation.start_events import report_change, report_lost, report_reset
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.kafka.input_consumer import InputConsumer
@@ -137,9 +138,10 @@ class StreamContainer:
         self._calls = CallWatch(job.task.callback_timeout_ms)
         self._spark: LocalSpark | None = None
         self._pipeline_name = ""
+        self._standbys: StandbyTasks | None = None
         self._restored: dict[str, dict[str, Restored]] = {}
         self._history = start_up.history_of(job, permit, environment)
-        self._storage = start_up.storage_of(job, permit, environment, stop)
+        self._storage = start_up.storage_of(job, permit, environment, stop.pause)
         self._tuning = LiveTuning(
             job.config, permit.model_version, coordinator.config, launcher, self._history, stop
         )
@@ -238,6 +240,10 @@ class StreamContainer:
         is_finished = loop.run()
         self._close(loop, parts)
         return is_finished
+
+    def keep_beside(self, standbys: StandbyTasks) -> None:
+        """They follow from its start on, and end with it. To be called before ``run``."""
+        self._standbys = standbys
 
     def watch_calls(self, fail: Callable[[str], object]) -> None:
         """``fail`` gets the cause where a call of the job's code does not return.
@@ -356,9 +362,13 @@ class StreamContainer:
     def _report_started(self) -> None:
         started = Started(self._permit.incarnation, self._restored, self._phases.total())
         self._coordinator.report_started(started, self._history, self._stop)
+        if self._standbys is not None:
+            self._standbys.start(self._history)
 
     def _close(self, loop: RunLoop, parts: LoopParts) -> None:
         """The orderly end: what is committed in Kafka is on this disk, and OFFSET says so."""
+        if self._standbys is not None:
+            self._standbys.close()
         loop.flush()
         self.kill_children()
         for task in parts.tasks.values():

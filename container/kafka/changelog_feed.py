@@ -96,6 +96,7 @@ class KafkaChangelogFeed:
 
     def close(self) -> None:
         """Nothing is read any more."""
+        self._watch.close()
         self._consumer.close()
 
     def _require_passing(self, message: Message, error: KafkaError) -> None:

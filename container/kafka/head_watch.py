@@ -23,12 +23,13 @@ from homeport.job_coordinator.kafka.topics import TopicAdmin
 
 _LOG = logging.getLogger(__name__)
 _ANSWER_S = 10.0
+_LOOK, _END = "look", "end"
 
 Looks = Mapping[Position, Look]
 
 
 class HeadWatch:
-    """Of one system's brokers; its thread ends with the process.
+    """Of one system's brokers; its thread ends with ``close``, or with the process.
 
     Args:
         system: any system of these brokers.
@@ -52,7 +53,7 @@ class HeadWatch:
         # It looks again in a moment; a standby is to know of an outage at once.
         self._reader = LogReader(system, pause, waits_out_outages=False)
         self._topics = TopicAdmin(system, _ANSWER_S)
-        self._asked: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._asked: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[Looks | HomeportError] = queue.SimpleQueue()
         self._is_asked = False
         self._is_away = False
@@ -63,8 +64,12 @@ class HeadWatch:
         if self._is_asked:
             return False
         self._is_asked = True
-        self._asked.put(None)
+        self._asked.put(_LOOK)
         return True
+
+    def close(self) -> None:
+        """No look comes any more."""
+        self._asked.put(_END)
 
     def looks(self) -> Looks:
         """The outcome of the last look; nothing until it is there.
@@ -96,8 +101,7 @@ class HeadWatch:
         return found
 
     def _run(self) -> None:
-        while True:
-            self._asked.get()
+        while self._asked.get() == _LOOK:
             try:
                 self._answers.put(self._look())
             except HomeportError as error:

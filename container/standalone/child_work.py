@@ -20,7 +20,11 @@ from homeport.config.config import Config
 from homeport.config.settings.sections import TaskConfig
 from homeport.container.host.exit_codes import EXIT_LEASE_LOST
 from homeport.container.host.permit import Permit
-from homeport.container.incarnation.environment import LOCATION_VARIABLE, WORK_VARIABLE
+from homeport.container.incarnation.environment import (
+    LOCATION_VARIABLE,
+    WORK_VARIABLE,
+    orders_file,
+)
 from homeport.container.launcher.child_end import EXITED, cause_of, last_lines
 from homeport.container.launcher.child_process import ChildProcess
 from homeport.container.launcher.lease import BeatWatch
@@ -31,7 +35,8 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.outcomes import StopCause
-from homeport.job_coordinator.standalone.protocol import StartWork
+from homeport.job_coordinator.standalone.own_model import own_model
+from homeport.job_coordinator.standalone.protocol import FollowStandbys, StartWork
 from homeport.job_coordinator.zookeeper.parts import WorkBegun, WorkEnded, WorkFenced, WorkReport
 from homeport.job_coordinator.zookeeper.session import SessionLease
 
@@ -97,8 +102,8 @@ class ChildWork:
         Raises:
             OSError: it cannot be started.
         """
-        own = model.containers[self._processor_id]
-        text = encode_job_model(JobModel(self._config, {own.processor_id: own}), mask_secrets=False)
+        own = own_model(self._config, model, self._processor_id, order.standbys)
+        text = encode_job_model(own, mask_secrets=False)
         incarnation = Incarnation(self._processor_id, order.generation)
         permit = Permit(incarnation, order.version, order.fence, text.decode())
         name = f"container-{order.generation}.log"
@@ -119,6 +124,21 @@ class ChildWork:
         process.permit(permit.to_json(), name)
         log = process.log_file
         _LOG.info("generation %d runs as pid %d, log %s", order.generation, process.pid, log)
+
+    def follow(self, order: FollowStandbys, model: JobModel) -> None:
+        """The child gets the list of the standbys that it is to keep.
+
+        Raises:
+            OSError: the list cannot be written.
+        """
+        child = self._child
+        if child is None:
+            return
+        own = own_model(Config({}), model, self._processor_id, order.standbys)
+        path = self._folder / orders_file(child.incarnation.epoch)
+        temporary = path.with_suffix(".tmp")
+        temporary.write_bytes(encode_job_model(own, mask_secrets=False))
+        temporary.replace(path)
 
     def stop(self) -> bool:
         """It is to commit and end, within ``task.shutdown.ms``; whether there is one."""
@@ -191,6 +211,7 @@ class ChildWork:
     def _bury(self, child: _Child) -> None:
         child.lease.hold(None)
         self._child = self.report = None
+        (self._folder / orders_file(child.incarnation.epoch)).unlink(missing_ok=True)
         child.process.close()
 
 

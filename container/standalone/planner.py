@@ -10,14 +10,19 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.standalone_keys import LOCAL, ZOOKEEPER
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError, in_one_line
-from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
+from homeport.config.settings.sections import (
+    JobConfig,
+    StandbyConfig,
+    SystemConfig,
+    TaskConfig,
+)
 from homeport.job_coordinator.grouper.job_model_calculator import (
     calculate_job_model,
     input_streams,
@@ -43,15 +48,19 @@ from homeport.job_coordinator.metadata.input_partitions import InputPartitionMan
 from homeport.job_coordinator.metadata.state_reset import StateResetManager
 from homeport.job_coordinator.metadata.task_assignment import (
     TaskAssignmentManager,
+    TaskModeManager,
     TaskPartitionManager,
 )
-from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
+    ContainerModel,
     JobModel,
     SystemStream,
+    TaskMode,
     TaskModel,
 )
-from homeport.job_coordinator.standalone.plan import Plan, Registration, present
+from homeport.job_coordinator.standalone.nodes import active_tasks, standbys_of
+from homeport.job_coordinator.standalone.plan import Member, Plan, Registration, present
 from homeport.job_coordinator.standalone.protocol import Computed
 from homeport.job_coordinator.zookeeper.parts import Planned
 from homeport.job_coordinator.zookeeper.tree import Readings
@@ -163,9 +172,14 @@ class JobPlanner:
             _require_unchanged(stream, self._config, before)
             found = self._model(stream, before, present(readings.registrations))
             _write(stream, self._config, found)
-        assignment = {p: tuple(sorted(c.tasks)) for p, c in found.containers.items()}
-        changed = remodelled(model, found)
-        computed = Computed(base, readings.registrations, assignment, readings.fenced, changed)
+        computed = Computed(
+            base,
+            readings.registrations,
+            {p: active_tasks(c) for p, c in found.containers.items()},
+            readings.fenced,
+            remodelled(model, found),
+            {p: standbys_of(c) for p, c in found.containers.items()},
+        )
         return Planned(computed, found)
 
     def _model(
@@ -193,7 +207,28 @@ class JobPlanner:
         changelogs.make(partitions)
         _require_same_inputs(stream, config)
         containers = {p: c for p, c in model.containers.items() if c.tasks}
+        warn_of_missing_standbys(config, containers, {r.location for r in processors})
         return JobModel(config, containers)
+
+
+def warn_of_missing_standbys(
+    config: Config,
+    containers: Mapping[ProcessorId, ContainerModel],
+    locations: Collection[Host],
+) -> None:
+    """One line, where there are fewer locations than replicas of a task."""
+    standby = StandbyConfig.of(config)
+    if not standby.enabled:
+        return
+    wanted = standby.replication_count * sum(len(active_tasks(c)) for c in containers.values())
+    missing = wanted - sum(len(standbys_of(c)) for c in containers.values())
+    if missing:
+        _LOG.warning(
+            "%d of %d standbys have no place: each replica of a task needs a location of its own, "
+            "and the processors are at %d (%s); start some at others, or lower %s",
+            *(missing, wanted, len(locations), ", ".join(sorted(locations))),
+            keys.JOB_STANDBY_TASKS_REPLICATION_FACTOR.name,
+        )
 
 
 def previous_assignment(
@@ -209,11 +244,16 @@ def previous_assignment(
     """
     tasks = {} if model is None else tasks_of(model)
     known = {name: frozenset(task.system_stream_partitions) for name, task in tasks.items()}
+    if not known:
+        modes = TaskModeManager(stream).read()
+        inputs = TaskPartitionManager(stream).read_inputs().items()
+        known = {n: ssps for n, ssps in inputs if modes.get(n) is not TaskMode.STANDBY}
     changelogs = ChangelogPartitionManager(stream).read()
     members = () if plan is None else plan.members
     return PreviousAssignment(
         task_processors={task: m.processor_id for m in members for task in m.tasks},
-        task_partitions=known or TaskPartitionManager(stream).read_inputs(),
+        standbys=standbys_before(members),
+        task_partitions=known,
         changelog_partitions={
             **changelogs,
             **{name: task.changelog_partition for name, task in tasks.items()},
@@ -223,9 +263,23 @@ def previous_assignment(
     )
 
 
+def standbys_before(members: Sequence[Member]) -> dict[TaskName, dict[TaskName, ProcessorId]]:
+    """{task: {name of its standby: processor}}."""
+    found: dict[TaskName, dict[TaskName, ProcessorId]] = {}
+    for member in members:
+        for standby in member.standbys:
+            found.setdefault(standby.task, {})[standby.name] = member.processor_id
+    return found
+
+
 def tasks_of(model: JobModel) -> dict[TaskName, TaskModel]:
-    """{name: task} of the whole job."""
-    return {name: task for c in model.containers.values() for name, task in c.tasks.items()}
+    """{name: task} of the active tasks of the whole job."""
+    return {
+        name: task
+        for container in model.containers.values()
+        for name, task in container.tasks.items()
+        if task.task_mode is TaskMode.ACTIVE
+    }
 
 
 def remodelled(before: JobModel | None, model: JobModel) -> frozenset[TaskName]:
@@ -298,6 +352,7 @@ def _write(stream: CoordinatorStreamStore, config: Config, model: JobModel) -> N
     stream.write(
         [
             *TaskAssignmentManager(stream).messages(owners),
+            *TaskModeManager(stream).messages(model),
             *TaskPartitionManager(stream).messages(model),
             *ChangelogPartitionManager(stream).messages(
                 {name: task.changelog_partition for name, task in tasks.items()}

@@ -7,6 +7,7 @@ child process. One program may hold several.
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import socket
@@ -27,12 +28,14 @@ from homeport.config.settings.standalone_section import (
     require_coordinator,
 )
 from homeport.config.settings.validation import validate
+from homeport.container.incarnation.environment import LOCATION_VARIABLE, Environment
 from homeport.container.standalone.child_work import ChildWork, child_environment
 from homeport.container.standalone.input_watch import InputWatch
 from homeport.container.standalone.local_tree import LocalTree
 from homeport.container.standalone.planner import JobPlanner
 from homeport.container.standalone.processor_page import ProcessorPage, Served
 from homeport.container.standalone.server_thread import ServerThread
+from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.standalone.nodes import escaped
 from homeport.job_coordinator.standalone.protocol import EndCause
@@ -82,8 +85,8 @@ class StreamProcessor:
         *,
         is_local: bool = False,
     ) -> None:
-        self.warnings = [*validate(config), *_without_effect(config)]
         config = _with_defaults(config, LOCAL if is_local else ZOOKEEPER)
+        self.warnings = [*validate(config), *_without_effect(config)]
         self._config = config
         job = JobConfig.of(config)
         host = socket.gethostname()
@@ -102,6 +105,10 @@ class StreamProcessor:
         environment = child_environment(_package(config))
         if job.logged_store_base_dir is None:
             environment.setdefault(_STATE_VARIABLE, str(base / "state"))
+        surroundings = {**environment, LOCATION_VARIABLE: self.location}
+        folder = Environment.of_processor(surroundings, self.work_dir).history_folder(job)
+        writer = HistoryWriter(folder, "processor", self.location, job.history_max_mb)
+        self._history = functools.partial(writer.event, processor_id=self.processor_id)
         work = ChildWork(self.processor_id, self.location, config, self.work_dir, environment)
         coordinator = LOCAL if is_local else ZOOKEEPER
         served = Served(config, coordinator, self.processor_id, self.location)
@@ -191,7 +198,7 @@ class StreamProcessor:
             return ProcessorPhase.STARTED
         entry, work = state.entry, state.work
         is_settled = entry is not None and (
-            not entry.tasks
+            not (entry.tasks or entry.standbys)
             or (work.phase is WorkPhase.RUNNING and work.generation == entry.generation)
         )
         return ProcessorPhase.RUNNING if is_settled else ProcessorPhase.IN_REBALANCE
@@ -215,7 +222,13 @@ class StreamProcessor:
 
     def _note(self, state: ProcessorState) -> None:
         with self._lock:
-            self._state = state
+            before, self._state = self._state, state
+        plan = state.plan
+        is_new = plan is not None and (before is None or before.version < plan.version)
+        if plan is not None and is_new and plan.lost and state.is_leader:
+            self._history(
+                "tasks-taken-over", version=plan.version, lost=plan.lost, unbacked=plan.unbacked
+            )
 
 
 def _with_defaults(config: Config, coordinator: str) -> Config:

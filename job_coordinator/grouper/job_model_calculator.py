@@ -29,6 +29,7 @@ from homeport.job_coordinator.grouper.factories import (
     task_name_grouper,
 )
 from homeport.job_coordinator.grouper.input_expansion import expanded
+from homeport.job_coordinator.grouper.mixed_standbys import on_backups, with_mixed_standbys
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.grouper.standby_models import with_standbys
 from homeport.job_coordinator.grouper.task_name_grouper import TaskLocality
@@ -69,7 +70,8 @@ def calculate_job_model(
         before: what was assigned last; ``NOTHING`` at a first start.
         processor_ids: the processors there are; None: "0" to ``job.container.count`` - 1.
 
-    With hot standby, standby containers are part of it. ``first_fault`` finds none in it.
+    With hot standby, standby containers are part of it; where processors were given, each of them
+    has standby tasks of others instead. ``first_fault`` finds none in it.
 
     Source: COORD, job model; Samza 1.8, JobModelCalculator (reference, section 3).
 
@@ -81,16 +83,23 @@ def calculate_job_model(
     broadcast = broadcast_partitions(config)
     partitions = _input_partitions(config, partition_counts, broadcast)
     tasks = _tasks(config, partitions, broadcast, before, ids)
-    groups = _groups(config, tasks, before, ids)
+    standby = StandbyConfig.of(config)
+    if processor_ids is not None and standby.enabled:
+        groups = _groups(config, tasks, on_backups(before, ids, tasks), ids)
+    else:
+        groups = _groups(config, tasks, before, ids)
     if processor_ids is not None:
         _check_processors(config, groups, ids)
     containers = {
         processor_id: ContainerModel(processor_id, {name: tasks[name] for name in names})
         for processor_id, names in groups.items()
     }
-    standby = StandbyConfig.of(config)
-    if standby.enabled:
+    if standby.enabled and processor_ids is None:
         containers = with_standbys(containers, standby.replication_count)
+    elif standby.enabled:
+        locations = {p: before.processor_hosts.get(p, Host(p)) for p in ids}
+        replicas = standby.replication_count
+        containers = with_mixed_standbys(containers, locations, before, replicas)
     model = JobModel(config, containers)
     fault = first_fault(model)
     if fault is not None:

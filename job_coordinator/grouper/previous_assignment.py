@@ -24,12 +24,13 @@ def _empty() -> Mapping[_K, _V]:
 
 @dataclass(frozen=True)
 class PreviousAssignment:
-    """The last assignment and where it ran; of active tasks only.
+    """The last assignment and where it ran; of active tasks, but for ``standbys``.
 
     Shapes: ``task_processors`` {task: the processor that had it}; ``task_partitions`` {task: its
     input partitions, broadcast ones included}; ``changelog_partitions`` {task: its changelog
     partition}, of tasks that are gone too; ``task_hosts`` {task: where it last ran};
-    ``processor_hosts`` {processor: where it last ran, or runs}.
+    ``processor_hosts`` {processor: where it last ran, or runs}; ``standbys`` {task: {name of its
+    standby: the standalone processor that had that}}, where ``task_hosts`` has their names too.
 
     Source: HA-STANDALONE, "GrouperMetadata"; Samza 1.8, GrouperMetadata (reference, section 3.4).
     """
@@ -41,6 +42,7 @@ class PreviousAssignment:
     changelog_partitions: Mapping[TaskName, int] = field(default_factory=_empty)
     task_hosts: Mapping[TaskName, Host] = field(default_factory=_empty)
     processor_hosts: Mapping[ProcessorId, Host] = field(default_factory=_empty)
+    standbys: Mapping[TaskName, Mapping[TaskName, ProcessorId]] = field(default_factory=_empty)
 
 
 NOTHING = PreviousAssignment()

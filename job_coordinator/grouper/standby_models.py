@@ -33,16 +33,16 @@ def with_standbys(
         for replica in range(replicas):
             standby = _standby(container, replica)
             if standby.processor_id in active:
-                raise _clash("container", standby.processor_id)
+                raise clash("container", standby.processor_id)
             for name in standby.tasks:
                 if name in tasks:
-                    raise _clash("task", name)
+                    raise clash("task", name)
             containers[standby.processor_id] = standby
     return containers
 
 
 def _standby(active: ContainerModel, replica: int) -> ContainerModel:
-    tasks = (_standby_task(task, replica) for task in active.tasks.values())
+    tasks = (standby_task(task, replica) for task in active.tasks.values())
     return ContainerModel(
         ProcessorId(f"{active.processor_id}-{replica}"),
         {task.task_name: task for task in sorted(tasks, key=lambda task: task.task_name)},
@@ -50,7 +50,8 @@ def _standby(active: ContainerModel, replica: int) -> ContainerModel:
     )
 
 
-def _standby_task(active: TaskModel, replica: int) -> TaskModel:
+def standby_task(active: TaskModel, replica: int) -> TaskModel:
+    """The replica of the task with this number, from 0."""
     return TaskModel(
         TaskName(f"Standby-{active.task_name}-{replica}"),
         active.system_stream_partitions,
@@ -60,7 +61,8 @@ def _standby_task(active: TaskModel, replica: int) -> TaskModel:
     )
 
 
-def _clash(what: str, name: str) -> ConfigError:
+def clash(what: str, name: str) -> ConfigError:
+    """An active container or task has the id that a standby is to have."""
     return ConfigError(
         keys.JOB_HOT_STANDBY_ENABLED.name,
         "true",

@@ -38,7 +38,7 @@ _OF_TRANSACTIONS = frozenset({"transaction-ending", _COMMITTED, "commit"})
 _NONE = -1
 """No file."""
 
-Role = Literal["driver", "keeper", "launcher", "container"]
+Role = Literal["driver", "keeper", "launcher", "container", "processor"]
 
 
 def history_directory(

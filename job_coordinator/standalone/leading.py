@@ -5,7 +5,12 @@ PURE. See ``machine``, which calls these in its steps.
 
 from __future__ import annotations
 
-from homeport.job_coordinator.standalone.plan import Registration, fits, next_plan
+from homeport.job_coordinator.standalone.plan import (
+    Registration,
+    fits,
+    next_plan,
+    same_work,
+)
 from homeport.job_coordinator.standalone.protocol import (
     BarrierPhase,
     CloseBarrier,
@@ -52,14 +57,26 @@ def take_computed(draft: Draft, event: Computed) -> None:
         draft.because(ReasonKind.STALE_COMPUTATION)
         note_registrations(draft, event.registrations)
         return
-    plan = next_plan(state.plan, event.registrations, event.assignment, event.fenced, event.changed)
+    plan = next_plan(
+        state.plan,
+        event.registrations,
+        event.assignment,
+        event.fenced,
+        event.changed,
+        event.standbys,
+    )
     draft.set(has_new_inputs=False)
     changes = sum(member.generation == plan.version for member in plan.members)
-    if not changes and fits(state.plan, event.registrations) and not _is_timed_out(state):
+    is_same = same_work(state.plan, plan) and fits(state.plan, event.registrations)
+    if is_same and not _is_timed_out(state):
         draft.because(ReasonKind.NOTHING_CHANGES, version=state.version)
         return
     members = len(plan.members)
     draft.because(ReasonKind.PUBLISHES, version=plan.version, changes=changes, members=members)
+    if plan.lost:
+        backed = plan.lost - plan.unbacked
+        facts = {"lost": plan.lost, "backed": backed, "unbacked": plan.unbacked}
+        draft.because(ReasonKind.TAKES_OVER, version=plan.version, **facts)
     draft.set(publishing=plan.version)
     draft.records.append(Publish(plan, number))
 

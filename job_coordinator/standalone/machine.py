@@ -19,6 +19,8 @@ Decisions.
 * *Work stops* where the newest version has another generation for it, before its barrier is
   joined; and where the session is over, or was out of reach for as long as it lasts.
 * *Work starts* where the barrier of the newest version is DONE, each generation once.
+* *Standbys* change without a new generation: they write nothing. So a version that only moves
+  replicas stops no active task. A standby that is promoted does: its processor has one task more.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from typing import Any
 
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.standalone import leading
+from homeport.job_coordinator.standalone.plan import Standby
 from homeport.job_coordinator.standalone.protocol import (
     BarrierPhase,
     BarrierSeen,
@@ -39,6 +42,7 @@ from homeport.job_coordinator.standalone.protocol import (
     EndCause,
     EndProcessor,
     Event,
+    FollowStandbys,
     InputsChanged,
     Join,
     PlanSeen,
@@ -131,7 +135,7 @@ def _work_started(draft: Draft, event: WorkStarted) -> None:
         draft.set(work=replace(work, phase=WorkPhase.RUNNING))
         draft.because(ReasonKind.STARTED, generation=event.generation)
         if draft.state.is_connected:
-            draft.records.append(WriteLocality(work.held, draft.state.location))
+            draft.records.append(WriteLocality(draft.state.work.here, draft.state.location))
 
 
 def _work_overtaken(draft: Draft, event: WorkOvertaken) -> None:
@@ -162,7 +166,7 @@ def _reconnected(draft: Draft, _event: Reconnected) -> None:
     draft.cancel(TimerKind.SESSION)
     work = draft.state.work
     if work.phase is WorkPhase.RUNNING:
-        draft.records.append(WriteLocality(work.held, draft.state.location))
+        draft.records.append(WriteLocality(work.here, draft.state.location))
     if draft.state.life is Life.REGISTERING:
         draft.set(life=Life.OUT)
 
@@ -298,6 +302,7 @@ def _follow(draft: Draft) -> None:
     is_own = work.phase in {WorkPhase.STARTING, WorkPhase.RUNNING}
     if is_own and work.generation == entry.generation:
         _join(draft, ReasonKind.WORK_STAYS, generation=entry.generation)
+        _follow_standbys(draft, entry.standbys)
         return
     keep = tuple(task for task in work.held if task in entry.tasks)
     if is_own:
@@ -308,14 +313,36 @@ def _follow(draft: Draft) -> None:
         return
     _join(draft, ReasonKind.JOINS)
     is_new = entry.generation > work.generation
-    if entry.tasks and is_new and _is_in_force(state):
-        tasks = len(entry.tasks)
+    if (entry.tasks or entry.standbys) and is_new and _is_in_force(state):
+        facts = {"tasks": len(entry.tasks), "standbys": len(entry.standbys)}
         draft.because(
-            ReasonKind.STARTS, version=state.version, generation=entry.generation, tasks=tasks
+            ReasonKind.STARTS, version=state.version, generation=entry.generation, **facts
         )
-        draft.set(work=Work(WorkPhase.STARTING, entry.generation, entry.tasks))
-        start = StartWork(state.version, entry.generation, entry.tasks, entry.fence)
+        standbys = entry.standbys
+        starting = Work(WorkPhase.STARTING, entry.generation, entry.tasks, standbys=standbys)
+        draft.set(work=starting)
+        start = StartWork(state.version, entry.generation, entry.tasks, entry.fence, standbys)
         draft.instructions.append(start)
+
+
+def _follow_standbys(draft: Draft, planned: tuple[Standby, ...]) -> None:
+    """What the version takes away is let go of at once; what it gives is kept once it is in force.
+
+    The active tasks work on. Before the version is in force another processor of this location may
+    still have the files.
+    """
+    state = draft.state
+    had = state.work.standbys
+    wanted = planned if _is_in_force(state) else tuple(s for s in had if s in planned)
+    if wanted == had:
+        return
+    facts = {"kept": len(set(had) & set(wanted)), "standbys": len(wanted)}
+    draft.because(ReasonKind.FOLLOWS, version=state.version, **facts)
+    draft.set(work=replace(state.work, standbys=wanted))
+    draft.instructions.append(FollowStandbys(state.version, wanted))
+    if state.work.phase is WorkPhase.RUNNING and state.is_connected and wanted:
+        names = tuple(standby.name for standby in wanted)
+        draft.records.append(WriteLocality(names, state.location))
 
 
 def _is_in_force(state: ProcessorState) -> bool:

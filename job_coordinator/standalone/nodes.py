@@ -22,16 +22,17 @@ from homeport.job_coordinator.model.incarnation import (
     incarnations_from_json,
     incarnations_to_json,
 )
-from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskMode
 from homeport.job_coordinator.model.json_values import (
     as_object,
     compact_json,
     optional_field,
+    optional_number,
     parse_object,
     required_field,
     required_number,
 )
-from homeport.job_coordinator.standalone.plan import Member, Plan, Registration
+from homeport.job_coordinator.standalone.plan import Member, Plan, Registration, Standby
 from homeport.job_coordinator.standalone.protocol import BarrierPhase
 
 SEGMENT_BYTES = 512 * 1024
@@ -220,6 +221,8 @@ def encode_plan(
             for m in plan.members
         },
     }
+    if plan.lost:
+        body |= {"lost": plan.lost, "unbacked": plan.unbacked}
     containers = encode_job_model(model, mask_secrets=False)
     payload = zlib.compress(compact_json(body) + b"\n" + containers)
     head = {"format": _FORMAT, "writer": writer, "size": len(payload), "crc": zlib.crc32(payload)}
@@ -267,7 +270,9 @@ def decode_plan(version: int, value: bytes, segments: Sequence[bytes]) -> tuple[
     if strangers:
         raise WireError(f"{what}: the containers {strangers[:3]} are none of its members")
     found = tuple(_member(id_, members[id_], model, what) for id_ in sorted(members))
-    return Plan(version, found), model
+    lost = optional_number(body, "lost", 0, INT_MAX) or 0
+    unbacked = optional_number(body, "unbacked", 0, INT_MAX) or 0
+    return Plan(version, found, lost, unbacked), model
 
 
 def _head(version: int, value: bytes) -> tuple[dict[str, object], bytes]:
@@ -287,6 +292,20 @@ def _member(id_: str, value: object, model: JobModel, what: str) -> Member:
         processor_id,
         required_number(body, "registration"),
         required_number(body, "generation", 1),
-        tuple(sorted(container.tasks)) if container else (),
+        active_tasks(container),
         incarnations_from_json(body, "fence"),
+        standbys_of(container),
     )
+
+
+def active_tasks(container: ContainerModel | None) -> tuple[TaskName, ...]:
+    """The tasks of the container that process input, sorted."""
+    tasks = {} if container is None else container.tasks
+    return tuple(sorted(n for n, task in tasks.items() if task.task_mode is TaskMode.ACTIVE))
+
+
+def standbys_of(container: ContainerModel | None) -> tuple[Standby, ...]:
+    """The replicas that the container keeps, sorted."""
+    tasks = {} if container is None else container.tasks
+    found = (task for task in tasks.values() if task.task_mode is TaskMode.STANDBY)
+    return tuple(sorted(Standby(task.state_of, task.task_name) for task in found))

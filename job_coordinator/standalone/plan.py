@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
@@ -24,9 +25,20 @@ class Registration:
     location: Host
 
 
+@dataclass(frozen=True, order=True, slots=True)
+class Standby:
+    """One replica: the task whose state it keeps, and its own name, which is Samza's."""
+
+    task: TaskName
+    name: TaskName
+
+
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What a plan says of one processor. ``tasks`` and ``fence`` are sorted.
+    """What a plan says of one processor. ``tasks``, ``fence`` and ``standbys`` are sorted.
+
+    ``standbys``: the replicas that it keeps beside its tasks. They write nothing, so that they have
+    no part in generations and fences.
 
     ``fence``: every incarnation that may have had one of the tasks, and that no successor has
     reported as fenced.
@@ -37,6 +49,7 @@ class Member:
     generation: int
     tasks: tuple[TaskName, ...] = ()
     fence: tuple[Incarnation, ...] = ()
+    standbys: tuple[Standby, ...] = ()
 
     @property
     def incarnation(self) -> Incarnation:
@@ -46,10 +59,17 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One version of the assignment; members by processor id in sorted order."""
+    """One version of the assignment; members by processor id in sorted order.
+
+    ``lost``: tasks that had an owner in the version before that is no member now. ``unbacked``:
+    those of them that start where no standby of theirs was (STANDBY, part 4: ideally 0). Both are 0
+    where the version before had no standbys.
+    """
 
     version: int
     members: tuple[Member, ...]
+    lost: int = 0
+    unbacked: int = 0
 
     def of(self, sequence: int | None) -> Member | None:
         """The member with this registration; None where there is none."""
@@ -78,6 +98,7 @@ def next_plan(
     assignment: Mapping[ProcessorId, Collection[TaskName]],
     fenced: Mapping[ProcessorId, int],
     changed: AbstractSet[TaskName] = frozenset(),
+    standbys: Mapping[ProcessorId, Collection[Standby]] = MappingProxyType({}),
 ) -> Plan:
     """The version after ``before``: the present processors with the assigned tasks.
 
@@ -92,18 +113,22 @@ def next_plan(
         assignment: {processor: its tasks}; processors without a task may be left out.
         fenced: {processor: the generation in which it last reported to have fenced its list}.
         changed: tasks whose model differs from that of ``before``.
+        standbys: {processor: the replicas that it keeps}.
 
     Raises:
-        InvariantViolation: a task has two owners, or an owner is not present.
+        InvariantViolation: a task has two owners, an owner or the processor of a standby is not
+            present, or a standby is where its task, or another standby of that, is.
     """
     version = 1 if before is None else before.version + 1
     former = {} if before is None else {m.processor_id: m for m in before.members}
     suspects = _suspects(before, fenced)
     there = {r.processor_id: r.sequence for r in present(registrations)}
     _check(assignment, there)
+    check_standbys(present(registrations), assignment, standbys)
     members = []
     for processor_id in sorted(there):
         tasks = tuple(sorted(assignment.get(processor_id, ())))
+        own = tuple(sorted(standbys.get(processor_id, ())))
         old, sequence = former.get(processor_id), there[processor_id]
         if (
             old is not None
@@ -111,11 +136,61 @@ def next_plan(
             and changed.isdisjoint(tasks)
         ):
             fence = () if fenced.get(processor_id) == old.generation else old.fence
-            members.append(Member(processor_id, sequence, old.generation, tasks, fence))
+            members.append(Member(processor_id, sequence, old.generation, tasks, fence, own))
         else:
             found = {owner for task in tasks for owner in suspects.get(task, ())}
-            members.append(Member(processor_id, sequence, version, tasks, tuple(sorted(found))))
-    return Plan(version, tuple(members))
+            fence = tuple(sorted(found))
+            members.append(Member(processor_id, sequence, version, tasks, fence, own))
+    lost, unbacked = _not_on_backup(before, members)
+    return Plan(version, tuple(members), lost, unbacked)
+
+
+def same_work(before: Plan | None, plan: Plan) -> bool:
+    """Whether each member has the generation, tasks and standbys that it had."""
+    former = {} if before is None else {m.processor_id: m for m in before.members}
+    return all(
+        old is not None and (old.generation, old.standbys) == (member.generation, member.standbys)
+        for member in plan.members
+        for old in (former.get(member.processor_id),)
+    )
+
+
+def _not_on_backup(before: Plan | None, members: Sequence[Member]) -> tuple[int, int]:
+    """``lost`` and ``unbacked`` of a plan with these members."""
+    if before is None or not any(member.standbys for member in before.members):
+        return 0, 0
+    there = {member.processor_id for member in members}
+    lost = {t for m in before.members if m.processor_id not in there for t in m.tasks}
+    backed = {(m.processor_id, s.task) for m in before.members for s in m.standbys}
+    owners = {task: m.processor_id for m in members for task in m.tasks}
+    unbacked = sum((owners.get(task), task) not in backed for task in lost)
+    return len(lost), unbacked
+
+
+def check_standbys(
+    registrations: Sequence[Registration],
+    assignment: Mapping[ProcessorId, Collection[TaskName]],
+    standbys: Mapping[ProcessorId, Collection[Standby]],
+) -> None:
+    """Nothing where no location has a task twice (STANDBY, Invariant-1).
+
+    Raises:
+        InvariantViolation: one has; or the processor of a standby is not present.
+    """
+    places = {r.processor_id: r.location for r in registrations}
+    taken = {(places.get(p), task) for p, tasks in assignment.items() for task in tasks}
+    for processor_id in sorted(standbys):
+        for standby in standbys[processor_id]:
+            place = places.get(processor_id)
+            if place is None:
+                fault = f"processor {processor_id!r} has standbys and is not present"
+                raise InvariantViolation(fault)
+            if (place, standby.task) in taken:
+                raise InvariantViolation(
+                    f"standby {standby.name!r} is at {place!r}, where its task or another standby "
+                    "of that is"
+                )
+            taken.add((place, standby.task))
 
 
 def _suspects(

@@ -9,12 +9,12 @@ one is refused because a newer snapshot is on its way.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.standalone.plan import Plan, Registration
+from homeport.job_coordinator.standalone.plan import Plan, Registration, Standby
 
 
 class BarrierPhase(Enum):
@@ -101,6 +101,7 @@ class Computed:
     assignment: Mapping[ProcessorId, tuple[TaskName, ...]]
     fenced: Mapping[ProcessorId, int]
     changed: frozenset[TaskName] = frozenset()
+    standbys: Mapping[ProcessorId, tuple[Standby, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +243,7 @@ class CloseBarrier:
 
 @dataclass(frozen=True, slots=True)
 class WriteLocality:
-    """Each of the tasks was last at this location."""
+    """Each of the tasks, standbys by their own names, was last at this location."""
 
     tasks: tuple[TaskName, ...]
     location: Host
@@ -275,6 +276,8 @@ class StopWork:
 class StartWork:
     """Begin as this incarnation: fence, check, restore what is not held, read input.
 
+    Without tasks it only keeps its standbys.
+
     The answer is ``WorkStarted``, ``WorkOvertaken`` or ``WorkFailed``.
     """
 
@@ -282,6 +285,19 @@ class StartWork:
     generation: int
     tasks: tuple[TaskName, ...]
     fence: tuple[Incarnation, ...]
+    standbys: tuple[Standby, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FollowStandbys:
+    """The incarnation keeps these replicas, and no others; its tasks are not disturbed.
+
+    No answer comes: the lock of a directory is what keeps two processes out of it (safety S5).
+    ``version``: the one that has the JobModel of these.
+    """
+
+    version: int
+    standbys: tuple[Standby, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,5 +328,12 @@ class EndProcessor:
 
 
 Instruction = (
-    ComputeModel | StopWork | StartWork | RenewSession | SetTimer | CancelTimer | EndProcessor
+    ComputeModel
+    | StopWork
+    | StartWork
+    | FollowStandbys
+    | RenewSession
+    | SetTimer
+    | CancelTimer
+    | EndProcessor
 )

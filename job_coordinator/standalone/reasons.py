@@ -24,11 +24,13 @@ class ReasonKind(Enum):
     STALE_COMPUTATION = "stale-computation"
     NOTHING_CHANGES = "nothing-changes"
     PUBLISHES = "publishes"
+    TAKES_OVER = "takes-over"
     PUBLISHED_BY_ANOTHER = "published-by-another"
     BARRIER_DONE = "barrier-done"
     BARRIER_TIMED_OUT = "barrier-timed-out"
     WORK_STAYS = "work-stays"
     WORK_CHANGES = "work-changes"
+    FOLLOWS = "follows"
     NOT_PLANNED = "not-planned"
     JOINS = "joins"
     STARTS = "starts"
@@ -64,14 +66,25 @@ _SENTENCES: Mapping[ReasonKind, str] = MappingProxyType(
         _K.STALE_COMPUTATION: "Processors or versions changed meanwhile: the answer is not used",
         _K.NOTHING_CHANGES: "Members and tasks are those of version {version}: it stays",
         _K.PUBLISHES: "Version {version} is published: {changes} of {members} processors change",
+        _K.TAKES_OVER: (
+            "Version {version}: {lost} tasks have lost their processor, {backed} start where a "
+            "standby of theirs is, {unbacked} could not be started on their backup"
+        ),
         _K.PUBLISHED_BY_ANOTHER: "Version {version} was not the next one for ZooKeeper",
         _K.BARRIER_DONE: "All {members} members have joined: version {version} is in force",
         _K.BARRIER_TIMED_OUT: "Not joined in time, version {version}: {missing}",
         _K.WORK_STAYS: "Version {version} leaves generation {generation} as it is",
         _K.WORK_CHANGES: "Version {version} changes the work: of {held} tasks {kept} are kept",
+        _K.FOLLOWS: (
+            "Version {version} changes the standbys: {standbys} are kept from now on, {kept} of "
+            "them were before"
+        ),
         _K.NOT_PLANNED: "Version {version} has no place for this registration: its work stops",
         _K.JOINS: "Nothing is held that version {version} gives to another: it joins",
-        _K.STARTS: "Version {version} is in force: generation {generation} starts, tasks: {tasks}",
+        _K.STARTS: (
+            "Version {version} is in force: generation {generation} starts, tasks: {tasks}, "
+            "standbys: {standbys}"
+        ),
         _K.STARTED: "Generation {generation} has started",
         _K.OVERTAKEN: "Generation {generation} was overtaken before it began",
         _K.SESSION_LOST: "The session is over: all work stops",

@@ -10,7 +10,13 @@ from enum import Enum
 from typing import Any
 
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
-from homeport.job_coordinator.standalone.plan import Member, Plan, Registration, present
+from homeport.job_coordinator.standalone.plan import (
+    Member,
+    Plan,
+    Registration,
+    Standby,
+    present,
+)
 from homeport.job_coordinator.standalone.protocol import (
     BarrierPhase,
     BarrierSeen,
@@ -50,12 +56,19 @@ class Work:
 
     ``generation``: the highest one that was ever started here; no lower or equal one starts again.
     ``held``: the tasks whose stores are open. ``keep``: those that the stop under way leaves open.
+    ``standbys``: the replicas that the incarnation keeps.
     """
 
     phase: WorkPhase = WorkPhase.IDLE
     generation: int = 0
     held: tuple[TaskName, ...] = ()
     keep: tuple[TaskName, ...] = ()
+    standbys: tuple[Standby, ...] = ()
+
+    @property
+    def here(self) -> tuple[TaskName, ...]:
+        """The names of its tasks and of its standbys."""
+        return (*self.held, *(standby.name for standby in self.standbys))
 
 
 @dataclass(frozen=True, slots=True)

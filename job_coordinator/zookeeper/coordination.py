@@ -26,6 +26,7 @@ from homeport.job_coordinator.standalone.protocol import (
     Disconnected,
     EndProcessor,
     Event,
+    FollowStandbys,
     InputsChanged,
     Instruction,
     Publish,
@@ -305,6 +306,8 @@ class Coordination:
                 self._stopped.append(WorkStopped(()))
         elif isinstance(instruction, StartWork):
             self._start(instruction)
+        elif isinstance(instruction, FollowStandbys):
+            self._follow(instruction)
         elif isinstance(instruction, RenewSession):
             self._connection = Connection()
             self._tree.renew()
@@ -325,6 +328,12 @@ class Coordination:
             self._work.start(order, self._tree.model(order.version), self._connection.lease)
         except OSError as error:
             self._fail(f"the work cannot be started: {error}")
+
+    def _follow(self, order: FollowStandbys) -> None:
+        try:
+            self._work.follow(order, self._tree.model(order.version))
+        except OSError as error:
+            self._fail(f"the list of standbys cannot be handed to the work: {error}")
 
     def _takes_s(self, timer: Timer) -> float:
         takes_ms = {

@@ -10,7 +10,12 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone.plan import Plan
-from homeport.job_coordinator.standalone.protocol import Computed, Record, StartWork
+from homeport.job_coordinator.standalone.protocol import (
+    Computed,
+    FollowStandbys,
+    Record,
+    StartWork,
+)
 from homeport.job_coordinator.zookeeper.session import SessionLease
 from homeport.job_coordinator.zookeeper.tree import Readings, Sink
 
@@ -88,6 +93,13 @@ class Work(Protocol):
 
         Raises:
             OSError: it cannot be started.
+        """
+
+    def follow(self, order: FollowStandbys, model: JobModel) -> None:
+        """It keeps these standbys from now on, if it lives.
+
+        Raises:
+            OSError: the list cannot be handed over.
         """
 
     def stop(self) -> bool:

@@ -15,8 +15,14 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream
 from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.standalone.nodes import active_tasks, standbys_of
 from homeport.job_coordinator.standalone.plan import Plan, present
-from homeport.job_coordinator.standalone.protocol import Computed, EndProcessor, StartWork
+from homeport.job_coordinator.standalone.protocol import (
+    Computed,
+    EndProcessor,
+    FollowStandbys,
+    StartWork,
+)
 from homeport.job_coordinator.standalone.state import ProcessorState, WorkPhase
 from homeport.job_coordinator.zookeeper.coordination import Coordination, Times
 from homeport.job_coordinator.zookeeper.parts import (
@@ -60,6 +66,7 @@ class MemoryWork:
         self._processor_id = processor_id
         self._reports: list[WorkReport] = []
         self.started: list[StartWork] = []
+        self.followed: list[FollowStandbys] = []
         self.lease: SessionLease | None = None
         self.running: Incarnation | None = None
         self.stops_silently = False
@@ -67,10 +74,15 @@ class MemoryWork:
 
     def start(self, order: StartWork, model: JobModel, lease: SessionLease) -> None:
         """It begins, and asks."""
-        assert tuple(sorted(model.containers[self._processor_id].tasks)) == order.tasks
+        assert active_tasks(model.containers[self._processor_id]) == order.tasks
         self.started.append(order)
         self.running, self.lease = Incarnation(self._processor_id, order.generation), lease
         self._reports.append(WorkFenced(self.running))
+
+    def follow(self, order: FollowStandbys, model: JobModel) -> None:
+        """It keeps others."""
+        assert set(order.standbys) <= set(standbys_of(model.containers.get(self._processor_id)))
+        self.followed.append(order)
 
     def stop(self) -> bool:
         """It ends, or seems to hang."""

@@ -12,12 +12,20 @@ from functools import cache
 
 from homeport.config.config import Config
 from homeport.job_coordinator.grouper.host_aware_grouper import GroupByContainerIds
+from homeport.job_coordinator.grouper.mixed_standbys import on_backups, with_mixed_standbys
+from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.grouper.task_name_grouper import TaskLocality
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.job_model import TaskModel
+from homeport.job_coordinator.model.job_model import ContainerModel, TaskModel
 from homeport.job_coordinator.standalone import machine
-from homeport.job_coordinator.standalone.plan import Registration, present
+from homeport.job_coordinator.standalone.nodes import active_tasks, standbys_of
+from homeport.job_coordinator.standalone.plan import (
+    Plan,
+    Registration,
+    Standby,
+    present,
+)
 from homeport.job_coordinator.standalone.protocol import (
     BarrierPhase,
     BarrierSeen,
@@ -26,6 +34,7 @@ from homeport.job_coordinator.standalone.protocol import (
     Deregister,
     EndProcessor,
     Event,
+    FollowStandbys,
     Instruction,
     Join,
     PlanSeen,
@@ -58,25 +67,40 @@ ALL = frozenset({"may_die", "may_expire", "may_stop", "may_cut", "is_slow", "may
 _Step = tuple[int, tuple[Record, ...], tuple[Instruction, ...]]
 
 
+_Grouped = tuple[dict[ProcessorId, tuple[TaskName, ...]], dict[ProcessorId, tuple[Standby, ...]]]
+
+
 @cache
 def _grouped(
-    tasks: tuple[str, ...], there: tuple[Registration, ...], owners: tuple[tuple[str, str], ...]
-) -> dict[ProcessorId, tuple[TaskName, ...]]:
-    models = [TaskModel(TaskName(task), (), i) for i, task in enumerate(tasks)]
-    known = {TaskName(t): TaskLocality(ProcessorId(p), None) for t, p in owners}
-    places: dict[ProcessorId, Host | None] = {r.processor_id: r.location for r in there}
-    answer = GroupByContainerIds(Config({})).group(models, known, places)
-    return {p: tuple(sorted(names)) for p, names in answer.items()}
+    tasks: tuple[str, ...], there: tuple[Registration, ...], plan: Plan | None, replicas: int
+) -> _Grouped:
+    """What the planner answers: the tasks and the standbys of each processor."""
+    models = {TaskName(task): TaskModel(TaskName(task), (), i) for i, task in enumerate(tasks)}
+    places = {r.processor_id: r.location for r in there}
+    members = plan.members if plan else ()
+    standbys: dict[TaskName, dict[TaskName, ProcessorId]] = {}
+    for member in members:
+        for standby in member.standbys:
+            standbys.setdefault(standby.task, {})[standby.name] = member.processor_id
+    before = PreviousAssignment(
+        task_processors={t: m.processor_id for m in members for t in m.tasks}, standbys=standbys
+    )
+    moved = on_backups(before, places, models)
+    known = {t: TaskLocality(p, None) for t, p in moved.task_processors.items()}
+    found = GroupByContainerIds(Config({})).group(tuple(models.values()), known, dict(places))
+    active = {p: ContainerModel(p, {t: models[t] for t in sorted(ts)}) for p, ts in found.items()}
+    mixed = with_mixed_standbys(active, places, before, replicas)
+    return (
+        {p: active_tasks(container) for p, container in mixed.items()},
+        {p: standbys_of(container) for p, container in mixed.items()},
+    )
 
 
 @cache
 def _registrations(
-    ids: tuple[str, ...], nodes: tuple[tuple[int, int], ...]
+    ids: tuple[str, ...], nodes: tuple[tuple[int, int], ...], places: tuple[Host, ...]
 ) -> tuple[Registration, ...]:
-    return tuple(
-        Registration(number, ProcessorId(ids[i]), Host(f"at-{ids[i]}-{i}"))
-        for number, i in sorted(nodes)
-    )
+    return tuple(Registration(n, ProcessorId(ids[i]), places[i]) for n, i in sorted(nodes))
 
 
 class ByItself:
@@ -84,7 +108,8 @@ class ByItself:
 
     ``may_die``, ``may_expire``, ``may_cut``, ``may_stop``: which faults there are.
     ``is_slow``: a barrier's time may be over before all have joined. ``may_restart``: a dead
-    process may begin again. All of them, where nothing is said.
+    process may begin again. All of them, where nothing is said. ``replicas``: standbys of each
+    task. ``places``: the location of each processor; each has its own, where nothing is said.
     """
 
     compares_version = True
@@ -99,8 +124,14 @@ class ByItself:
         ids: Sequence[str] = ("p", "q"),
         tasks: Sequence[str] = ("t", "u"),
         faults: frozenset[str] = ALL,
+        replicas: int = 0,
+        places: Sequence[str] = (),
     ) -> None:
         self.ids = tuple(ids)
+        self.replicas = replicas
+        self.places = tuple(
+            Host(place) for place in places or (f"at-{name}-{i}" for i, name in enumerate(ids))
+        )
         self.tasks = tuple(tasks)
         self._may = faults
         self._states: list[ProcessorState] = []
@@ -119,7 +150,7 @@ class ByItself:
 
     def _new(self, index: int) -> Process:
         name = self.ids[index]
-        state = ProcessorState(ProcessorId(name), Host(f"at-{name}-{index}"))
+        state = ProcessorState(ProcessorId(name), self.places[index])
         return Process(self._number(state))
 
     def state(self, process: Process) -> ProcessorState:
@@ -143,7 +174,13 @@ class ByItself:
             if isinstance(instruction, StartWork):
                 self._judge_start(world, process, instruction)
                 number = self.state(process).sequence or 0
-                process = process._replace(run=Run(instruction, number), stop=None)
+                run = Run(instruction, number, standbys=instruction.standbys)
+                process = process._replace(run=run, stop=None)
+            elif isinstance(instruction, FollowStandbys):
+                require(process.run is not None, "standbys are to change and nothing runs")
+                if process.run is not None:
+                    run = process.run._replace(standbys=instruction.standbys)
+                    process = process._replace(run=run)
             elif isinstance(instruction, StopWork):
                 process = process._replace(stop=instruction.keep)
         world = with_process(world, index, process)
@@ -158,7 +195,8 @@ class ByItself:
     def _step(self, number: int, event: Event) -> _Step:
         if isinstance(event, Computed):
             answer = tuple(sorted(event.assignment.items())), tuple(sorted(event.fenced.items()))
-            key: object = (event.base, event.registrations, answer)
+            kept = tuple(sorted(event.standbys.items()))
+            key: object = (event.base, event.registrations, answer, kept)
         else:
             key = event
         at = (number, self._events.setdefault(key, len(self._events)))
@@ -291,15 +329,16 @@ class ByItself:
                 yield "waited for its twin", TimerFired(twin)
 
     def _registrations(self, tree: Tree) -> tuple[Registration, ...]:
-        return _registrations(self.ids, tree.nodes)
+        return _registrations(self.ids, tree.nodes, self.places)
 
     def _computed(self, tree: Tree, base: int) -> Computed:
         there = self._registrations(tree)
-        members = tree.plan.members if tree.plan else ()
-        owners = tuple((t, m.processor_id) for m in members for t in m.tasks)
-        grouped = _grouped(self.tasks, present(there), owners) if there else {}
+        answer: _Grouped = {}, {}
+        if there:
+            answer = _grouped(self.tasks, present(there), tree.plan, self.replicas)
+        grouped, kept = answer
         fenced = {ProcessorId(p): generation for p, generation in tree.fenced}
-        return Computed(base, there, grouped, fenced)
+        return Computed(base, there, grouped, fenced, standbys=kept)
 
     def _of_work(self, world: World, index: int, name: str) -> Moves:
         process = world.processes[index]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from homeport.job_coordinator.model.ids import TaskName
+from collections import Counter
+
+from homeport.job_coordinator.model.ids import Host, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.standalone.plan import Plan, fits
+from homeport.job_coordinator.standalone.plan import Plan, fits, present
 from homeport.job_coordinator.standalone.protocol import (
     BarrierPhase,
     Disconnected,
@@ -107,11 +109,20 @@ class SmallWorld(ByItself):
     def judge(self, world: World) -> None:
         """One owner of a task: among live sessions always, and for Kafka whatever went wrong."""
         live: dict[TaskName, int] = {}
+        places: dict[tuple[Host, TaskName], int] = {}
         readers: dict[TaskName, list[Incarnation]] = {}
         numbers = {n for n, _ in world.tree.nodes}
         for index, process in enumerate(world.processes):
             run = process.run
-            if run is None or run.done < 3:
+            if run is None:
+                continue
+            both = set(run.order.tasks).intersection(s.task for s in run.standbys)
+            require(not both, f"{sorted(both)} are active and standby in one process")
+            if run.number in numbers:
+                for task in (*run.order.tasks, *(s.task for s in run.standbys)):
+                    at = self.places[index], task
+                    require(places.setdefault(at, index) == index, f"{at} is open twice")
+            if run.done < 3:
                 continue
             for task in run.order.tasks:
                 readers.setdefault(task, []).append(self._incarnation(index, run))
@@ -139,12 +150,22 @@ class SmallWorld(ByItself):
             and tree.phase is BarrierPhase.DONE
             and all(self._is_settled(tree.plan, p) for p in living)
             and self._is_complete(tree.plan)
+            and self._has_standbys(tree)
             and self._is_located(tree)
         )
 
     def _is_complete(self, plan: Plan | None) -> bool:
         tasks = sorted(str(task) for m in plan.members for task in m.tasks) if plan else []
         return tasks == sorted(self.tasks)
+
+    def _has_standbys(self, tree: Tree) -> bool:
+        """As many of each task as there are other locations, at most as many as are wanted."""
+        there = present(self._registrations(tree))
+        count = min(self.replicas, len({r.location for r in there}) - 1)
+        found = Counter(
+            s.task for m in (tree.plan.members if tree.plan else ()) for s in m.standbys
+        )
+        return all(found[TaskName(task)] == count for task in self.tasks)
 
     def _is_settled(self, plan: Plan | None, process: Process) -> bool:
         state = self.state(process)
@@ -153,16 +174,25 @@ class SmallWorld(ByItself):
             return False
         if entry is None or state.plan != plan or state.life is not Life.MEMBER:
             return False
-        if not entry.tasks:
-            return process.run is None and state.work.phase is WorkPhase.IDLE
+        if not entry.tasks and not entry.standbys and process.run is None:
+            return state.work.phase is WorkPhase.IDLE
         run = process.run
-        return run is not None and run.done == 3 and run.order.generation == entry.generation
+        return (
+            run is not None
+            and run.done == 3
+            and run.order.generation == entry.generation
+            and run.standbys == entry.standbys
+        )
 
     def _is_located(self, tree: Tree) -> bool:
         places = {r.sequence: r.location for r in self._registrations(tree)}
         members = tree.plan.members if tree.plan else ()
-        wanted = {task: places[m.sequence] for m in members for task in m.tasks}
-        return wanted == dict(tree.locality)
+        wanted = {
+            name: places[m.sequence]
+            for m in members
+            for name in (*m.tasks, *(standby.name for standby in m.standbys))
+        }
+        return wanted.items() <= dict(tree.locality).items()
 
     def shown(self, world: World) -> list[str]:
         """ZooKeeper, then each process with its machine."""

@@ -6,20 +6,22 @@ incarnation's start, which the search mirrors, are replaced there. ``pytest -v``
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import pytest
 
-from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.grouper import mixed_standbys
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.standalone import leading, machine, plan
 from homeport.job_coordinator.standalone.plan import Member
 from homeport.job_coordinator.standalone.protocol import Join, Reconnected, WorkStopped
 from homeport.job_coordinator.standalone.state import Draft, Life, Work, WorkPhase
 from tests.exhaustive.mutants import Announce, Mutant, Patch
 from tests.exhaustive.search import Search
+from tests.exhaustive.standalone import by_itself
 from tests.exhaustive.standalone.small_world import SmallWorld
-from tests.exhaustive.standalone.test_search import world_of
+from tests.exhaustive.standalone.test_search import standby_world, world_of
 from tests.exhaustive.standalone.things import World
 
 TWICE = "active twice|Kafka takes writes"
@@ -34,10 +36,15 @@ class ProcessorMutant(Mutant):
     kinds: tuple[str, ...]
     faults: int
     is_settled: bool
+    places: str
 
     def search(self) -> None:
         """All worlds are safe, and can all go well."""
-        rules = world_of(self.ids, *(self.kinds or ("may_die", "may_expire")))
+        kinds = self.kinds or ("may_die", "may_expire")
+        if self.places:
+            rules = standby_world(self.ids, self.places, *kinds)
+        else:
+            rules = world_of(self.ids, *kinds)
         start = rules.settled() if self.is_settled else rules.begun()
         search: Search[World] = Search(rules, self.faults)
         search.visit(start)
@@ -47,12 +54,18 @@ MUTANTS: list[ProcessorMutant] = []
 
 
 def mutant(
-    verdict: str, ids: str = "pq", *kinds: str, faults: int = 1, is_settled: bool = True
+    verdict: str,
+    ids: str = "pq",
+    *kinds: str,
+    faults: int = 1,
+    is_settled: bool = True,
+    places: str = "",
 ) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
-    """The decorated patch is a mutant."""
+    """The decorated patch is a mutant; with ``places``, the tasks have standbys."""
 
     def listed(patch: Callable[[Patch], None]) -> Callable[[Patch], None]:
-        MUTANTS.append(ProcessorMutant(patch, verdict, ids, kinds, faults, is_settled))
+        made = ProcessorMutant(patch, verdict, ids, kinds, faults, is_settled, places)
+        MUTANTS.append(made)
         return patch
 
     return listed
@@ -182,6 +195,35 @@ def take_a_stop_for_stopped(patch: Patch) -> None:
 def wait_for_a_twin_for_ever(patch: Patch) -> None:
     """The second processor of an id never ends."""
     patch.setattr(machine, "_await_twin", lambda _draft: None)
+
+
+@mutant(STUCK, "pqr", "may_die", places="aab")
+def keep_the_standbys_that_it_has(patch: Patch) -> None:
+    """A version that only moves standbys changes nothing."""
+    patch.setattr(machine, "_follow_standbys", lambda *_: None)
+
+
+@mutant("is open twice", "pqr", "may_die", places="aab")
+def put_a_standby_beside_its_task(patch: Patch) -> None:
+    """STANDBY, Invariant-1: the location of a processor does not count."""
+    original = mixed_standbys._Dealing.__init__
+
+    def blind(
+        dealing: mixed_standbys._Dealing,
+        owners: Mapping[TaskName, ProcessorId],
+        locations: Mapping[ProcessorId, Host],
+    ) -> None:
+        original(dealing, owners, {p: Host(p) for p in locations})
+
+    patch.setattr(mixed_standbys._Dealing, "__init__", blind)
+    patch.setattr(plan, "check_standbys", lambda *_: None)
+    patch.setattr(by_itself, "_grouped", by_itself._grouped.__wrapped__)
+
+
+@mutant(STUCK, "pq", faults=0, is_settled=False, places="ab")
+def say_nothing_of_where_standbys_are(patch: Patch) -> None:
+    """Only the tasks' locations are written."""
+    patch.setattr(Work, "here", property(lambda work: work.held))
 
 
 _LONG = {"check_no_version", "publish_without_comparing"}

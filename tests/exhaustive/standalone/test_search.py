@@ -23,6 +23,13 @@ def world_of(ids: str, *kinds: str) -> SmallWorld:
     return SmallWorld(tuple(ids), faults=frozenset(kinds))
 
 
+def standby_world(ids: str, places: str, *kinds: str, replicas: int = 1) -> SmallWorld:
+    """Processors at these places, with standbys; work ends with its child process."""
+    rules = SmallWorld(tuple(ids), ("t", "u"), frozenset(kinds), replicas, tuple(places))
+    rules.keeps = False
+    return rules
+
+
 def searched(rules: SmallWorld, faults: int, announce: Announce, start: World) -> int:
     """How many worlds there are, all of them as they must be."""
     search: Search[World] = Search(rules, faults)
@@ -88,6 +95,40 @@ def test_processors_may_die_and_be_stopped_within_each_other(
     """A stop in the middle of what a death sets off, a barrier that is slow, and the reverse."""
     rules = world_of(ids, *kinds)
     assert searched(rules, faults, announce, rules.settled()) > 100
+
+
+@pytest.mark.parametrize(
+    ("ids", "places", "faults", "kinds"),
+    [
+        ("pq", "ab", 1, ("may_die", "may_stop", "may_restart")),
+        ("pq", "ab", 1, ("may_expire", "may_cut")),
+        ("pqr", "abc", 1, ("may_die",)),
+        ("pqr", "aab", 1, ("may_die",)),
+        ("pqr", "abc", 2, ("may_die", "is_slow")),
+        pytest.param("pqr", "abc", 2, ("may_die", "may_stop"), marks=pytest.mark.long),
+        pytest.param("pqr", "aab", 1, ("may_expire",), marks=pytest.mark.long),
+    ],
+)
+def test_processors_with_standbys_are_safe_and_heal(
+    ids: str, places: str, faults: int, kinds: tuple[str, ...], announce: Announce
+) -> None:
+    """Each task has its standby again, at another location, and no process has both."""
+    rules = standby_world(ids, places, *kinds)
+    assert searched(rules, faults, announce, rules.settled()) > 100
+
+
+def test_of_three_processors_with_standbys_each_death_leaves_its_tasks_on_their_backups(
+    announce: Announce,
+) -> None:
+    """STANDBY, part 4: ideally 0; in every world after one death and without a second one."""
+    rules = SmallWorld(("p", "q", "r"), tuple("tuvwxy"), frozenset({"may_die"}), 1)
+    rules.keeps = False
+    search: Search[World] = Search(rules, 1)
+    search.visit(rules.settled())
+    announce(search.stated())
+    plans = {w.tree.plan for w in search.worlds if w.tree.plan}
+    assert any(plan.lost for plan in plans)
+    assert all(plan.unbacked == 0 for plan in plans)
 
 
 def test_of_twins_one_stays(announce: Announce) -> None:

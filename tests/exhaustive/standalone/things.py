@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.standalone.plan import Plan
+from homeport.job_coordinator.standalone.plan import Plan, Standby
 from homeport.job_coordinator.standalone.protocol import BarrierPhase, Record, StartWork
 
 
@@ -25,11 +25,15 @@ class Tree(NamedTuple):
 
 
 class Run(NamedTuple):
-    """An incarnation at work. ``done``: 0 nothing, 1 list fenced, 2 own id begun, 3 checked."""
+    """An incarnation at work. ``done``: 0 nothing, 1 list fenced, 2 own id begun, 3 checked.
+
+    ``standbys``: the replicas that it keeps now.
+    """
 
     order: StartWork
     number: int
     done: int = 0
+    standbys: tuple[Standby, ...] = ()
 
 
 class Process(NamedTuple):

@@ -14,6 +14,8 @@ import pytest
 from homeport.config.config import Config
 from homeport.container.standalone.child_work import ChildWork
 from homeport.job_coordinator.clocks import boot_ms
+from homeport.job_coordinator.grouper.standby_models import standby_task
+from homeport.job_coordinator.model.codec import decode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import (
@@ -23,7 +25,8 @@ from homeport.job_coordinator.model.job_model import (
     TaskModel,
 )
 from homeport.job_coordinator.model.outcomes import StopCause
-from homeport.job_coordinator.standalone.protocol import StartWork
+from homeport.job_coordinator.standalone.plan import Standby
+from homeport.job_coordinator.standalone.protocol import FollowStandbys, StartWork
 from homeport.job_coordinator.zookeeper.parts import (
     WorkBegun,
     WorkEnded,
@@ -188,3 +191,24 @@ def test_an_end_has_its_cause_and_the_last_line(
     assert end.cause is cause
     assert end.text.startswith(text)
     assert "; log " in end.text
+
+
+def test_a_child_finds_the_list_of_its_standbys(work: Make, tmp_path: Path) -> None:
+    """In a file of its generation, which goes with it; without a child nothing is written."""
+    own = work()
+    task = TaskModel(TASK, (SystemStreamPartition("kafka", "in", 0),), 0)
+    replica = standby_task(task, 0)
+    other = ProcessorId("q")
+    containers = {
+        OWN: ContainerModel(OWN, {replica.task_name: replica}),
+        other: ContainerModel(other, {TASK: task}),
+    }
+    order = FollowStandbys(10, (Standby(TASK, replica.task_name),))
+    own.follow(order, JobModel(Config({}), containers))
+    assert list(tmp_path.glob("standbys-*")) == []
+    begun(own, long_lease())
+    own.follow(order, JobModel(Config({}), containers))
+    read = decode_job_model((tmp_path / "standbys-7.json").read_bytes())
+    assert read.containers[OWN].tasks[replica.task_name].state_of == TASK
+    own.kill()
+    assert list(tmp_path.glob("standbys-*")) == []

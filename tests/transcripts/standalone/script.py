@@ -1,7 +1,8 @@
 """A transcript of one processor's machine: ``>`` lines are events, the answers stand below them.
 
 The words of an event: ``session begins``, ``registered 1``, ``processors 1=p 2=q``, ``plan 1: p#1@1
-t u to-fence q2; q#2@1``, ``barrier 1 NEW p#1``, ``computed p=t,u q= fenced p1``, ``refused 2``,
+t u standbys v to-fence q2; q#2@1``, ``barrier 1 NEW p#1``, ``computed p=t,u q= standbys p=v
+fenced p1``, ``refused 2``,
 ``inputs changed``, ``started 1``, ``overtaken 1``, ``stopped t,u``, ``failed <text>``,
 ``disconnected``, ``reconnected``, ``expired``, ``time is over: barrier 1``, ``stop``. ``begin p``
 starts from nothing, and a line ``computed`` may begin with a base: ``computed from 3``.
@@ -16,7 +17,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.standalone import protocol as wire
 from homeport.job_coordinator.standalone.machine import step
-from homeport.job_coordinator.standalone.plan import Member, Plan, Registration
+from homeport.job_coordinator.standalone.plan import Member, Plan, Registration, Standby
 from homeport.job_coordinator.standalone.state import Decision, ProcessorState
 
 _PLAIN: dict[str, wire.Event] = {
@@ -91,6 +92,10 @@ def _tasks(text: str) -> tuple[TaskName, ...]:
     return tuple(TaskName(t) for t in text.replace(",", " ").split())
 
 
+def _standbys(text: str) -> tuple[Standby, ...]:
+    return tuple(Standby(task, TaskName(f"{task}'")) for task in _tasks(text))
+
+
 def _registrations(text: str) -> tuple[Registration, ...]:
     pairs = (item.split("=") for item in text.split())
     return tuple(Registration(int(n), ProcessorId(p), Host(f"at-{p}")) for n, p in pairs)
@@ -103,13 +108,15 @@ def _plan(text: str) -> Plan:
 
 def _member(text: str) -> Member:
     name, _, rest = text.partition(" ")
-    tasks, _, fence = rest.partition("to-fence ")
+    rest, _, fence = rest.partition("to-fence ")
+    tasks, _, standbys = rest.partition("standbys ")
     found = re.fullmatch(r"(\w+)#(\d+)@(\d+)", name)
     if found is None:
         raise ValueError(f"no member: {name}")
     id_, sequence, generation = found[1], int(found[2]), int(found[3])
     fences = tuple(Incarnation(ProcessorId(f[0]), int(f[1:])) for f in fence.split())
-    return Member(ProcessorId(id_), sequence, generation, _tasks(tasks), fences)
+    own = _standbys(standbys)
+    return Member(ProcessorId(id_), sequence, generation, _tasks(tasks), fences, own)
 
 
 def _computed(text: str, state: ProcessorState) -> wire.Computed:
@@ -120,9 +127,11 @@ def _computed(text: str, state: ProcessorState) -> wire.Computed:
         base = int(number)
     text, _, others = text.partition(" with ")
     there = _registrations(others) if others else state.registrations
+    text, _, kept = text.partition(" standbys ")
+    standbys = {ProcessorId(p): _standbys(t) for p, t in (item.split("=") for item in kept.split())}
     groups = {ProcessorId(p): _tasks(t) for p, t in (item.split("=") for item in text.split())}
     reports = {ProcessorId(item[0]): int(item[1:]) for item in fenced.split()}
-    return wire.Computed(base, there, groups, reports)
+    return wire.Computed(base, there, groups, reports, standbys=standbys)
 
 
 def _answers(decision: Decision) -> list[str]:
@@ -149,10 +158,15 @@ def _words_of(what: wire.Record | wire.Instruction) -> str:  # noqa: C901, PLR09
             return f"barrier {version} is {phase.value}"
         case wire.WriteLocality(tasks, location):
             return f"{' '.join(tasks)} at {location}"
-        case wire.StartWork(version, generation, tasks, fence):
+        case wire.StartWork(version, generation, tasks, fence, standbys):
             fences = "".join(f" {i.processor_id}{i.epoch}" for i in fence) or " none"
-            tasks_ = " ".join(tasks)
-            return f"start @{generation} of version {version}: {tasks_}, after fencing{fences}"
+            tasks_ = " ".join(tasks) or "no task"
+            kept = f", standbys {_named(standbys)}" if standbys else ""
+            return (
+                f"start @{generation} of version {version}: {tasks_}{kept}, after fencing{fences}"
+            )
+        case wire.FollowStandbys(version, standbys):
+            return f"standbys of version {version}: {_named(standbys) or 'none'}"
         case wire.StopWork(keep):
             return f"stop work, keep {' '.join(keep) or 'nothing'}"
         case wire.SetTimer(timer):
@@ -174,4 +188,9 @@ def _words_of(what: wire.Record | wire.Instruction) -> str:  # noqa: C901, PLR09
 def _shown(member: Member) -> str:
     fence = "".join(f" {i.processor_id}{i.epoch}" for i in member.fence)
     name = f"{member.processor_id}#{member.sequence}@{member.generation}"
-    return " ".join((name, *member.tasks)) + (f" to-fence{fence}" if fence else "")
+    kept = f" standbys {_named(member.standbys)}" if member.standbys else ""
+    return " ".join((name, *member.tasks)) + kept + (f" to-fence{fence}" if fence else "")
+
+
+def _named(standbys: tuple[Standby, ...]) -> str:
+    return " ".join(standby.task for standby in standbys)

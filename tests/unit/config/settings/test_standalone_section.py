@@ -10,6 +10,7 @@ from homeport.config.errors import ConfigError
 from homeport.config.settings.standalone_section import (
     StandaloneConfig,
     location_id,
+    refuse_standbys,
     require_coordinator,
     require_never_standalone,
 )
@@ -44,13 +45,6 @@ REFUSED = [
         (
             "job.coordinator.zk.connect = 'a:70000': 'a:70000' is not of the form host:port; "
             "write host:port of each server, separated by commas"
-        ),
-    ),
-    (
-        {"job.hotstandby.enabled": "true"},
-        (
-            "job.hotstandby.enabled = 'true': processors that users start have no standbys "
-            "yet; write false, or run the job by run-job on YARN"
         ),
     ),
     (
@@ -141,3 +135,16 @@ def test_a_location_is_the_host_a_text_or_a_variable() -> None:
         "job.location-id = 'env:NODE': the environment variable 'NODE' must say where this "
         "processor runs; set NODE, or write the location itself"
     )
+
+
+def test_a_job_in_one_place_has_no_standbys() -> None:
+    """``run-local`` has one location; ``run-processor`` takes the same job."""
+    standby = Config({"job.hotstandby.enabled": "true"})
+    line = (
+        "job.hotstandby.enabled = 'true': homeport run-local runs the whole job in one place, "
+        "where a standby has none; write false, or run the job by homeport run-processor"
+    )
+    with pytest.raises(ConfigError) as refused:
+        refuse_standbys(standby)
+    assert str(refused.value) == line
+    refuse_standbys(Config({}))

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import queue
 
+import pytest
 from processors_in_memory import until
 
 from homeport.config.config import Config
 from homeport.config.errors import WireError
-from homeport.container.standalone.planner import JobPlanner, remodelled
-from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.container.standalone.planner import (
+    JobPlanner,
+    remodelled,
+    standbys_before,
+    warn_of_missing_standbys,
+)
+from homeport.job_coordinator.grouper.standby_models import standby_task
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
     ContainerModel,
     JobModel,
     SystemStreamPartition,
     TaskModel,
 )
+from homeport.job_coordinator.standalone.plan import Member, Standby
 from homeport.job_coordinator.zookeeper.parts import Planned
 from homeport.job_coordinator.zookeeper.tree import Readings
 
@@ -100,3 +108,32 @@ def test_only_a_task_of_both_models_can_be_remodelled() -> None:
     before, after = model_of(a=(0,), b=(1,), gone=(2,)), model_of(a=(0,), b=(1, 3), new=(2,))
     assert remodelled(before, after) == {"b"}
     assert remodelled(None, after) == frozenset()
+
+
+def test_the_standbys_of_a_version_are_known_to_the_next() -> None:
+    """By task and name, each with its processor."""
+    p, q = ProcessorId("p"), ProcessorId("q")
+    standby = Standby(TaskName("t"), TaskName("Standby-t-0"))
+    members = (Member(p, 1, 1, (TaskName("t"),)), Member(q, 2, 1, standbys=(standby,)))
+    assert standbys_before(members) == {"t": {"Standby-t-0": q}}
+
+
+def test_standbys_without_a_place_are_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    """It says how many, why, and what to do; nothing where all have theirs, or none is wanted."""
+    config = Config({"job.standbytasks.replication.factor": "2"})
+    containers = model_of(a=(0,), b=(1,)).containers
+    warn_of_missing_standbys(config, containers, {Host("here")})
+    assert [record.getMessage() for record in caplog.records] == [
+        (
+            "2 of 2 standbys have no place: each replica of a task needs a location of its own, "
+            "and the processors are at 1 (here); start some at others, or lower "
+            "job.standbytasks.replication.factor"
+        )
+    ]
+    caplog.clear()
+    warn_of_missing_standbys(Config({}), containers, {Host("here")})
+    tasks = containers[ProcessorId("p")].tasks
+    kept = {task.task_name: task for task in (standby_task(t, 0) for t in tasks.values())}
+    both = {**containers, ProcessorId("q"): ContainerModel(ProcessorId("q"), kept)}
+    warn_of_missing_standbys(config, both, {Host("here"), Host("there")})
+    assert caplog.records == []

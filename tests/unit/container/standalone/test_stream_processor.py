@@ -52,7 +52,7 @@ def test_what_cannot_run_is_refused_before_anything_begins(tmp_path: Path) -> No
     }
     affinity = {"job.host-affinity.enabled": "true"}
     standby = {**store, **affinity, "job.hotstandby.enabled": "true"}
-    with pytest.raises(ConfigError, match="have no standbys yet"):
+    with pytest.raises(ConfigError, match="where a standby has none"):
         StreamProcessor(Config({**KEYS, **standby}), is_local=True)
     (tmp_path / "file").write_text("", encoding="utf-8")
     blocked = StreamProcessor(Config(KEYS), "p", tmp_path / "file")

@@ -90,7 +90,7 @@ def test_after_its_end_a_processor_does_nothing() -> None:
 def test_each_reason_has_its_sentence(kind: ReasonKind) -> None:
     """With every fact that any of them names."""
     names = (
-        "cause changes error generation held kept members missing processor sequence tasks twin "
-        "version"
+        "backed cause changes error generation held kept lost members missing processor sequence "
+        "standbys tasks twin unbacked version"
     )
     assert str(Reason(kind, tuple((name, 1) for name in names.split())))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from homeport.config.config import Config
 from homeport.config.errors import WireError
+from homeport.job_coordinator.grouper.standby_models import standby_task
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import (
@@ -19,7 +20,7 @@ from homeport.job_coordinator.model.job_model import (
     TaskModel,
 )
 from homeport.job_coordinator.standalone import nodes
-from homeport.job_coordinator.standalone.plan import Member, Plan, Registration
+from homeport.job_coordinator.standalone.plan import Member, Plan, Registration, Standby
 from homeport.job_coordinator.standalone.protocol import BarrierPhase
 
 P, Q = ProcessorId("p"), ProcessorId("q.1-ä")
@@ -51,6 +52,19 @@ def test_a_plan_is_read_back(task_count: int, segment_bytes: int) -> None:
     found, containers = nodes.decode_plan(7, stored.value, stored.segments)
     assert found == plan
     assert containers == JobModel(Config({}), model.containers)
+
+
+def test_standbys_and_what_was_lost_are_read_back() -> None:
+    """A member's standbys are the standby tasks of its container, with the task that each is of."""
+    _, model = planned(1)
+    active = model.containers[P].tasks[TaskName("Partition 0")]
+    replica = standby_task(active, 0)
+    containers = {**model.containers, Q: ContainerModel(Q, {replica.task_name: replica})}
+    standbys = (Standby(active.task_name, replica.task_name),)
+    members = (Member(P, 11, 5, (active.task_name,)), Member(Q, 12, 7, standbys=standbys))
+    plan = Plan(7, members, lost=3, unbacked=1)
+    stored = nodes.encode_plan(plan, JobModel(Config({}), containers), 11)
+    assert nodes.decode_plan(7, stored.value, stored.segments)[0] == plan
 
 
 def test_a_large_plan_fits_into_few_nodes() -> None:

@@ -7,7 +7,15 @@ import pytest
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.standalone.plan import Plan, Registration, fits, next_plan, present
+from homeport.job_coordinator.standalone.plan import (
+    Plan,
+    Registration,
+    Standby,
+    fits,
+    next_plan,
+    present,
+    same_work,
+)
 
 P, Q, R = (ProcessorId(name) for name in "pqr")
 T, U = TaskName("t"), TaskName("u")
@@ -89,3 +97,46 @@ def test_a_wrong_assignment_is_refused() -> None:
         next_plan(None, there((1, P), (2, Q)), {P: (T,), Q: (T,)}, {})
     with pytest.raises(InvariantViolation, match="processor 'r' has tasks and is not present"):
         next_plan(None, there((1, P)), {R: (T,)}, {})
+
+
+def kept(task: TaskName) -> tuple[Standby, ...]:
+    """The first standby of the task."""
+    return (Standby(task, TaskName(f"Standby-{task}-0")),)
+
+
+def test_standbys_change_no_generation() -> None:
+    """A version that only moves them is another version, and stops no work."""
+    both = there((1, P), (2, Q))
+    first = next_plan(None, both, {P: (T,), Q: (U,)}, {}, standbys={P: kept(U), Q: kept(T)})
+    assert [m.standbys for m in first.members] == [kept(U), kept(T)]
+    fewer = next_plan(first, both, {P: (T,), Q: (U,)}, {}, standbys={P: kept(U)})
+    assert [m.generation for m in fewer.members] == [1, 1]
+    assert not same_work(first, fewer)
+    assert not same_work(None, first)
+    assert same_work(
+        first, next_plan(first, both, {P: (T,), Q: (U,)}, {}, standbys={P: kept(U), Q: kept(T)})
+    )
+
+
+def test_tasks_that_could_not_be_started_on_their_backup_are_counted() -> None:
+    """STANDBY, part 4: ideally 0. Without standbys nothing is counted."""
+    three = there((1, P), (2, Q), (3, R))
+    before = next_plan(None, three, {P: (T,), Q: (U,)}, {}, standbys={Q: kept(T), R: kept(U)})
+    left = there((2, Q), (3, R))
+    backed = next_plan(before, left, {Q: (T, U)}, {})
+    assert (backed.lost, backed.unbacked) == (1, 0)
+    elsewhere = next_plan(before, left, {Q: (U,), R: (T,)}, {})
+    assert (elsewhere.lost, elsewhere.unbacked) == (1, 1)
+    again = next_plan(before, there((2, Q), (3, R), (4, P)), {P: (T,), Q: (U,)}, {})
+    assert (again.lost, again.unbacked) == (0, 0)
+    without = next_plan(FIRST, there((2, Q)), {Q: (T, U)}, {})
+    assert (without.lost, without.unbacked) == (0, 0)
+
+
+def test_a_location_has_a_task_once() -> None:
+    """STANDBY, Invariant-1; and a standby needs its processor."""
+    near = (Registration(1, P, Host("a")), Registration(2, Q, Host("a")))
+    with pytest.raises(InvariantViolation, match="standby 'Standby-t-0' is at 'a', where its task"):
+        next_plan(None, near, {P: (T,)}, {}, standbys={Q: kept(T)})
+    with pytest.raises(InvariantViolation, match="processor 'r' has standbys and is not present"):
+        next_plan(None, near, {P: (T,)}, {}, standbys={R: kept(T)})

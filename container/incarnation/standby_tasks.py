@@ -1,0 +1,276 @@
+"""StandbyTasks: the standby tasks of a standalone processor, beside its active ones.
+
+One thread of the processor's child keeps their stores as the changelogs are. Which tasks these are
+may change while the active ones work: the processor writes another list into a file, and what is
+not in it is let go of before anything else. The locks of the directories do the rest: a process
+that takes over a store waits for them (safety S5), opens what is there, and reads the tail of its
+changelog.
+
+A standby that fails does no harm to the active tasks: log and history say so, and it begins again.
+
+Source: STANDBY, parts 1 and 4.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from homeport.config.config import Config
+from homeport.config.errors import HomeportError, in_one_line
+from homeport.config.settings.sections import StandbyConfig
+from homeport.config.settings.tuning import Tuning
+from homeport.container.container_job import ContainerJob
+from homeport.container.host.niceness import give_way
+from homeport.container.host.permit import Permit
+from homeport.container.host.stop_flag import StopFlag, StopRequestedError
+from homeport.container.incarnation import start_up
+from homeport.container.incarnation.coordinators import Coordinator
+from homeport.container.incarnation.environment import Environment, orders_file
+from homeport.container.incarnation.predecessors import open_stores
+from homeport.container.incarnation.restore_report import RestoreReport
+from homeport.container.incarnation.standby_container import Following, look_interval_s
+from homeport.container.kafka.changelog_feed import KafkaChangelogFeed
+from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
+from homeport.container.storage.changelog_follower import ChangelogFollower, next_offset, place_of
+from homeport.container.storage.container_storage import ContainerStorage
+from homeport.job_coordinator.http.messages import Started
+from homeport.job_coordinator.model.codec import decode_job_model
+from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.standalone.own_model import active_part, standby_part
+
+_LOG = logging.getLogger(__name__)
+
+_LOOK_S = 0.1
+_AGAIN_S = 5.0
+"""Between two starts of standbys of which the first has failed."""
+_FIELDS = {"task": "replica", "tasks": "replicas"}
+
+
+class _ChangedError(HomeportError):
+    """Other standbys are wanted."""
+
+
+class StandbyTasks:
+    """``run`` in any thread, or ``start`` in one of its own; then ``close``.
+
+    Args:
+        config: of the job.
+        first: the standbys to begin with; None: none.
+        permit: of the incarnation.
+        environment: its surroundings.
+        stop: the order to stop.
+        orders: the file that says which standbys are wanted, once there is one.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        first: JobModel | None,
+        permit: Permit,
+        environment: Environment,
+        stop: StopFlag,
+        orders: Path,
+    ) -> None:
+        self._config = config
+        self._wanted = first
+        self._permit = permit
+        self._environment = environment
+        self._stop = stop
+        self._orders = orders
+        self._read_at: tuple[int, int] | None = None
+        self._is_closed = False
+        self._history: Callable[..., None] = _no_history
+        self._thread: threading.Thread | None = None
+
+    def start(self, history: Callable[..., None]) -> None:
+        """They follow, in a thread of their own; their events go to ``history``."""
+        self._thread = threading.Thread(
+            target=self.run, args=(history,), name="standbys", daemon=True
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        """Their stores are closed; what was read is on the disk, and OFFSET says how far."""
+        self._is_closed = True
+        if self._thread is not None:
+            self._thread.join()
+
+    def run(self, history: Callable[..., None]) -> None:
+        """They follow until ``close`` or the order to stop.
+
+        ``history``: writes one event of the incarnation. Theirs have names of their own, as the
+        judge of a history takes others for those of active tasks.
+        """
+
+        def write(name: str, **fields: object) -> None:
+            own = {_FIELDS.get(key, key): value for key, value in fields.items()}
+            history(f"standby-{name}", **own)
+
+        self._history = write
+        while not self._is_over():
+            try:
+                self._look_for_orders()
+                if self._wanted is None:
+                    self._stop.wait(_LOOK_S)
+                else:
+                    self._follow(
+                        ContainerJob.of(self._wanted, self._permit.incarnation.processor_id)
+                    )
+            except _ChangedError:
+                continue
+            except StopRequestedError:
+                return
+            except Exception as error:  # noqa: BLE001 - the active tasks are not to end with it
+                self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        is_bug = not isinstance(error, HomeportError)
+        story = in_one_line(error) if is_bug else str(error)
+        _LOG.warning("standbys: %s; they begin again", story, exc_info=error if is_bug else None)
+        self._history("failed", error=story)
+        for _ in range(round(_AGAIN_S / _LOOK_S)):
+            if not self._is_over():
+                self._stop.wait(_LOOK_S)
+
+    def _is_over(self) -> bool:
+        return self._is_closed or self._stop.is_set()
+
+    def _pause(self, seconds: float) -> None:
+        """Returns after ``seconds``, unless there is something else to do."""
+        self._stop.pause(seconds)
+        self._require_wanted()
+
+    def _require_wanted(self) -> None:
+        if self._is_closed:
+            raise StopRequestedError("the container ends")
+        if self._look_for_orders():
+            raise _ChangedError("other standbys are wanted")
+
+    def _look_for_orders(self) -> bool:
+        """Whether the file was written since it was read last; what it says is wanted now."""
+        try:
+            found = self._orders.stat()
+            key = (found.st_ino, found.st_mtime_ns)
+            if key == self._read_at:
+                return False
+            text = self._orders.read_bytes()
+        except FileNotFoundError:
+            return False
+        model = decode_job_model(text)
+        self._read_at = key
+        wanted = JobModel(self._config, model.containers)
+        self._wanted = standby_part(wanted, self._permit.incarnation.processor_id)
+        return True
+
+    def _follow(self, job: ContainerJob) -> None:
+        storage = start_up.storage_of(job, self._permit, self._environment, self._pause)
+        try:
+            self._restore(job, storage)
+            starts = {place_of(store): next_offset(store) for store in storage.logged}
+            feed = KafkaChangelogFeed(job.transaction_system, starts, self._pause, storage.clocks)
+            try:
+                self._history("following", replicas=[task.task_name for task in job.tasks])
+                self._keep_up(job, storage, feed)
+            finally:
+                feed.close()
+        finally:
+            storage.close()
+
+    def _keep_up(
+        self, job: ContainerJob, storage: ContainerStorage, feed: KafkaChangelogFeed
+    ) -> None:
+        follower = ChangelogFollower(storage.logged, feed, storage.clocks)
+        following = Following(follower, look_interval_s(storage), lambda _report: None)
+        flush_s = Tuning.of(job.config).commit_ms / 1000
+        try:
+            while True:
+                self._stop.check()
+                self._require_wanted()
+                if following.step(flush_s) or storage.has_first_changes():
+                    storage.flush()
+        finally:
+            storage.flush()
+
+    def _restore(self, job: ContainerJob, storage: ContainerStorage) -> None:
+        readers = {name: LogReader(s, self._pause) for name, s in job.systems.items()}
+        try:
+            open_stores(storage, job, self._permit)
+            storage.restore(
+                KafkaChangelogReader(readers),
+                RestoreReport(self._history, lambda _report: None),
+                start_up.restore_workers(job, self._pause),
+            )
+        finally:
+            for reader in readers.values():
+                reader.close()
+
+
+def standbys_of_child(
+    model: JobModel, permit: Permit, environment: Environment, stop: StopFlag
+) -> tuple[JobModel, StandbyTasks | None]:
+    """The model of the child's main thread, and its standbys; None where the job has none.
+
+    It is that of a standby container where the processor has no active task.
+    """
+    own = permit.incarnation
+    active, first = active_part(model, own.processor_id), standby_part(model, own.processor_id)
+    if not StandbyConfig.of(model.config).enabled:
+        return model, None
+    orders = environment.work_dir / orders_file(own.epoch)
+    standbys = StandbyTasks(model.config, first, permit, environment, stop, orders)
+    return active or first or model, standbys
+
+
+class StandbysOnly:
+    """The incarnation of a processor that has no active task; ``run`` once."""
+
+    def __init__(
+        self,
+        job: ContainerJob,
+        permit: Permit,
+        environment: Environment,
+        coordinator: Coordinator,
+        stop: StopFlag,
+        standbys: StandbyTasks,
+    ) -> None:
+        self._job = job
+        self._permit = permit
+        self._coordinator = coordinator
+        self._stop = stop
+        self._standbys = standbys
+        self._history = start_up.history_of(
+            replace(job, active_processor=None), permit, environment
+        )
+        self.shutdown_ms = job.task.shutdown_ms
+
+    def run(self) -> bool:
+        """False: it was ordered to stop.
+
+        Raises:
+            HomeportError: it cannot begin.
+            StopRequestedError: the order to stop came before it followed.
+        """
+        give_way()
+        phases = start_up.Phases()
+        with start_up.open_coordinator_stream(self._job) as stream:
+            with phases.phase("kafka"):
+                start_up.await_kafka(self._job, self._stop)
+            self._history("fenced", fenced=[], tasks=[])
+            stream.bootstrap()
+            self._coordinator.confirm(stream, self._permit)
+        started = Started(self._permit.incarnation, {}, phases.total())
+        self._coordinator.report_started(started, self._history, self._stop)
+        self._standbys.run(self._history)
+        _LOG.info("stopped in order")
+        return False
+
+    def kill_children(self) -> None:
+        """It has none."""
+
+
+def _no_history(_name: str, **_fields: object) -> None:
+    """Until ``run`` has one."""

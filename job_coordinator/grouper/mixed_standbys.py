@@ -1,0 +1,305 @@
+"""Standbys of standalone processors: each has active tasks and standby tasks, of other processors.
+
+PURE. ``on_backups`` comes before a grouper of tasks, whichever it is: a task whose processor is
+gone counts as being where a standby of it is. ``with_mixed_standbys`` comes after it: it adds the
+standby tasks.
+
+Invariant-1 holds always: no location has two replicas of one task. A replica for which there is no
+further location is left out. Within that, active and standby tasks together are even within one
+wherever moving a single standby can make them so, and a standby stays where it is unless that
+demands it.
+
+Source: STANDBY, part 4.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
+from homeport.job_coordinator.grouper.standby_models import clash, standby_task
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import ContainerModel, TaskModel
+
+_COMPARED = 8
+_Replica = tuple[TaskName, TaskName]
+"""(the active task, the standby's own name)"""
+
+
+# --- tasks that have lost their processor
+
+
+def on_backups(
+    before: PreviousAssignment, processors: Collection[ProcessorId], tasks: Collection[TaskName]
+) -> PreviousAssignment:
+    """``before``, but tasks whose processor is gone were where one of their standbys is.
+
+    As many of them as even sizes have room for, beside the tasks that the processors have: no
+    other choice of standbys finds room for more (a maximum matching). The others stay as they were.
+    """
+    known = {t: p for t, p in before.task_processors.items() if t in tasks}
+    lost = {
+        task: sorted({p for p in before.standbys.get(task, {}).values() if p in processors})
+        for task in sorted(known)
+        if known[task] not in processors
+    }
+    if not any(lost.values()):
+        return before
+    kept = Counter(p for p in known.values() if p in processors)
+    share, larger = divmod(len(tasks), min(len(processors), len(tasks)))
+    larger -= sum(count > share for count in kept.values())
+    room = {p: max(0, share - kept[p]) for p in processors}
+    may_grow = {p for p in processors if kept[p] <= share}
+    taken = _Matching(lost, room, may_grow, max(0, larger)).run()
+    hosts = before.processor_hosts
+    return replace(
+        before,
+        task_processors={**before.task_processors, **taken},
+        task_hosts={**before.task_hosts, **{t: hosts[p] for t, p in taken.items() if p in hosts}},
+    )
+
+
+@dataclass
+class _Matching:
+    """Tasks to their candidates, within the room of each, by augmenting paths.
+
+    ``extras``: so many of the processors ``may_grow`` may take one more than ``room`` says.
+    """
+
+    candidates: Mapping[TaskName, list[ProcessorId]]
+    room: Mapping[ProcessorId, int]
+    may_grow: AbstractSet[ProcessorId]
+    extras: int
+
+    def __post_init__(self) -> None:
+        self._of: dict[ProcessorId, set[TaskName]] = {p: set() for p in self.room}
+
+    def run(self) -> dict[TaskName, ProcessorId]:
+        """{task: its processor}; tasks without room are left out."""
+        for task in self.candidates:
+            self._place(task)
+        return {task: p for p, tasks in self._of.items() for task in sorted(tasks)}
+
+    def _place(self, first: TaskName) -> None:
+        """The task has a place, and so has each that had one, where a chain of moves leads on."""
+        came: dict[ProcessorId, tuple[ProcessorId | None, TaskName | None]] = {}
+        queue: deque[ProcessorId] = deque()
+
+        def reach(to: ProcessorId, source: ProcessorId | None, task: TaskName | None) -> None:
+            if to not in came:
+                came[to] = (source, task)
+                queue.append(to)
+
+        for candidate in self.candidates[first]:
+            reach(candidate, None, first)
+        while queue:
+            at = queue.popleft()
+            if self._has_room(at):
+                self._move_along(at, came)
+                return
+            for further, task in self._moves(at):
+                reach(further, at, task)
+
+    def _moves(self, at: ProcessorId) -> Iterator[tuple[ProcessorId, TaskName | None]]:
+        """Where a task of a processor may go; with None, a processor that is to give one up."""
+        for task in sorted(self._of[at]):
+            for candidate in self.candidates[task]:
+                yield candidate, task
+        if at in self.may_grow and len(self._of[at]) == self.room[at]:
+            for other in sorted(self._of):
+                if len(self._of[other]) > self.room[other]:
+                    yield other, None
+
+    def _has_room(self, at: ProcessorId) -> bool:
+        count = len(self._of[at])
+        if count < self.room[at]:
+            return True
+        used = sum(len(tasks) > self.room[p] for p, tasks in self._of.items())
+        return count == self.room[at] and at in self.may_grow and used < self.extras
+
+    def _move_along(
+        self,
+        end: ProcessorId,
+        came: Mapping[ProcessorId, tuple[ProcessorId | None, TaskName | None]],
+    ) -> None:
+        at: ProcessorId | None = end
+        while at is not None:
+            source, task = came[at]
+            if task is not None:
+                if source is not None:
+                    self._of[source].remove(task)
+                self._of[at].add(task)
+            at = source
+
+
+# --- where standbys are
+
+
+def with_mixed_standbys(
+    active: Mapping[ProcessorId, ContainerModel],
+    locations: Mapping[ProcessorId, Host],
+    before: PreviousAssignment,
+    replicas: int,
+) -> dict[ProcessorId, ContainerModel]:
+    """The containers, each with its active tasks and with standbys of other ones' tasks.
+
+    Args:
+        active: the containers with their active tasks; processors without one may be left out.
+        locations: the processors there are, each with its location.
+        before: where tasks and standbys were.
+        replicas: standbys of each task, as far as there are locations.
+
+    Raises:
+        ConfigError: an active task has the name that a standby is to have.
+    """
+    owners = {name: p for p, container in active.items() for name in container.tasks}
+    tasks = {name: task for c in active.values() for name, task in c.tasks.items()}
+    dealing = _Dealing(owners, locations)
+    names = {
+        (name, standby_task(tasks[name], number).task_name): number
+        for number in range(replicas)
+        for name in sorted(tasks, key=lambda task: (owners[task], task))
+    }
+    rest = []
+    for replica in names:
+        was = before.standbys.get(replica[0], {}).get(replica[1])
+        if was is None or not dealing.put(replica, [was]):
+            rest.append(replica)
+    dealing.deal(rest, before)
+    dealing.level()
+    containers = {}
+    for processor_id in sorted(locations):
+        own = dict(active[processor_id].tasks) if processor_id in active else {}
+        for replica in dealing.of(processor_id):
+            made = standby_task(tasks[replica[0]], names[replica])
+            if made.task_name in tasks:
+                raise clash("task", made.task_name)
+            own[made.task_name] = made
+        if own:
+            ordered: dict[TaskName, TaskModel] = dict(sorted(own.items()))
+            containers[processor_id] = ContainerModel(processor_id, ordered)
+    return containers
+
+
+class _Dealing:
+    """Standbys on processors; ``owners`` {task: its processor}."""
+
+    def __init__(
+        self, owners: Mapping[TaskName, ProcessorId], locations: Mapping[ProcessorId, Host]
+    ) -> None:
+        self._owners = owners
+        self._at = locations
+        self._of: dict[ProcessorId, list[_Replica]] = {p: [] for p in sorted(locations)}
+        self._load = Counter(dict.fromkeys(self._of, 0))
+        self._load.update(owners.values())
+        self._active = Counter(owners.values())
+        self._near: Counter[tuple[ProcessorId, ProcessorId]] = Counter()
+        """How many standbys a processor has of another one's tasks."""
+        self._taken = {task: {locations[p]} for task, p in owners.items()}
+
+    def of(self, processor_id: ProcessorId) -> list[_Replica]:
+        """The standbys of the processor."""
+        return self._of[processor_id]
+
+    def put(self, replica: _Replica, candidates: Iterable[ProcessorId]) -> bool:
+        """Whether one of them, the one with the least to do, may have it, and has it now.
+
+        Of equal ones that which would have the fewest active tasks if the processor of the task
+        died, and it had those of whose standbys it has: then they find room there.
+        """
+        owner, taken = self._owners[replica[0]], self._taken[replica[0]]
+        legal = [p for p in candidates if p in self._at and self._at[p] not in taken]
+        if not legal:
+            return False
+
+        def rank(p: ProcessorId) -> tuple[int, int, bool, ProcessorId]:
+            # Behind the owner first, so that not all begin with the same one.
+            return (self._load[p], self._active[p] + self._near[p, owner], p < owner, p)
+
+        self._add(replica, min(legal, key=rank))
+        return True
+
+    def deal(self, replicas: Sequence[_Replica], before: PreviousAssignment) -> None:
+        """Each has a place, if it may have one: where its files are, else anywhere."""
+        there: dict[Host, list[ProcessorId]] = {}
+        for processor_id in self._of:
+            there.setdefault(self._at[processor_id], []).append(processor_id)
+        share = -(-(self._load.total() + len(replicas)) // len(self._of))
+        heap = [(self._load[p], number, p) for number, p in enumerate(self._of)]
+        heapq.heapify(heap)
+        for replica in replicas:
+            task, name = replica
+            hosts = (before.task_hosts.get(name), before.task_hosts.get(task))
+            for host in hosts:
+                near = [p for p in there.get(host, ()) if self._load[p] < share] if host else []
+                if near and self.put(replica, near):
+                    break
+            else:
+                self._deal_anywhere(replica, heap)
+
+    def _deal_anywhere(self, replica: _Replica, heap: list[tuple[int, int, ProcessorId]]) -> None:
+        """One of those with the least to do has it; of ``heap`` each processor is in it once.
+
+        Only some are compared, so that a large job takes no longer than it must.
+        """
+        taken = self._taken[replica[0]]
+        seen: list[tuple[int, ProcessorId]] = []
+        legal: list[ProcessorId] = []
+        while heap and len(legal) < _COMPARED:
+            load, number, p = heapq.heappop(heap)
+            if legal and load > self._load[legal[0]]:
+                heapq.heappush(heap, (load, number, p))
+                break
+            if load == self._load[p] and self._at[p] not in taken:
+                legal.append(p)
+            seen.append((number, p))
+        self.put(replica, legal)
+        for number, p in seen:
+            heapq.heappush(heap, (self._load[p], number + len(self._of), p))
+
+    def level(self) -> None:
+        """No single standby can move so that the sizes become more even."""
+        while self._move_one():
+            pass
+
+    def _move_one(self) -> bool:
+        by_load = sorted(self._of, key=lambda p: (self._load[p], p))
+        lowest = self._load[by_load[0]]
+        sources = [p for p in reversed(by_load) if self._load[p] - lowest > 1]
+        for source, target in itertools.product(sources, by_load):
+            if self._load[source] - self._load[target] > 1:
+                replica = next(self._movable(source, target), None)
+                if replica is not None:
+                    self._remove(replica, source)
+                    self._add(replica, target)
+                    return True
+        return False
+
+    def _movable(self, source: ProcessorId, target: ProcessorId) -> Iterator[_Replica]:
+        """The standbys that may go, first those of a processor that has many there."""
+        place, own = self._at[target], self._at[source]
+
+        def order(replica: _Replica) -> tuple[int, int, _Replica]:
+            owner = self._owners[replica[0]]
+            return (self._near[target, owner], -self._near[source, owner], replica)
+
+        for replica in sorted(self._of[source], key=order):
+            if place == own or place not in self._taken[replica[0]]:
+                yield replica
+
+    def _add(self, replica: _Replica, at: ProcessorId) -> None:
+        self._of[at].append(replica)
+        self._load[at] += 1
+        self._near[at, self._owners[replica[0]]] += 1
+        self._taken[replica[0]].add(self._at[at])
+
+    def _remove(self, replica: _Replica, at: ProcessorId) -> None:
+        self._of[at].remove(replica)
+        self._load[at] -= 1
+        self._near[at, self._owners[replica[0]]] -= 1
+        self._taken[replica[0]].discard(self._at[at])

@@ -1,0 +1,54 @@
+"""The part of a version's JobModel that one processor's child needs.
+
+PURE. Samza's JSON does not name the task that a standby is of: it follows from what it mirrors. So
+the tasks that the standbys are of are in it too, in their own containers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from homeport.config.config import Config
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskMode
+from homeport.job_coordinator.standalone.plan import Standby
+
+
+def own_model(
+    config: Config, model: JobModel, processor_id: ProcessorId, standbys: Collection[Standby]
+) -> JobModel:
+    """The processor's active tasks and these standbys, with ``config``."""
+    names = {standby.name for standby in standbys}
+    wanted = {standby.task for standby in standbys}
+    containers = {}
+    for id_, container in model.containers.items():
+        tasks = {
+            name: task
+            for name, task in container.tasks.items()
+            if (id_ == processor_id and (task.task_mode is TaskMode.ACTIVE or name in names))
+            or (task.task_mode is TaskMode.ACTIVE and name in wanted)
+        }
+        if tasks:
+            containers[id_] = ContainerModel(id_, tasks)
+    containers.setdefault(processor_id, ContainerModel(processor_id, {}))
+    return JobModel(config, containers)
+
+
+def active_part(model: JobModel, processor_id: ProcessorId) -> JobModel | None:
+    """The processor with its active tasks alone; None where it has none."""
+    return _part(model, processor_id, TaskMode.ACTIVE)
+
+
+def standby_part(model: JobModel, processor_id: ProcessorId) -> JobModel | None:
+    """The processor with its standby tasks alone, as a standby container; None where none."""
+    return _part(model, processor_id, TaskMode.STANDBY)
+
+
+def _part(model: JobModel, processor_id: ProcessorId, mode: TaskMode) -> JobModel | None:
+    own = model.containers.get(processor_id)
+    found = {} if own is None else {n: t for n, t in own.tasks.items() if t.task_mode is mode}
+    if not found:
+        return None
+    # Whose standbys they are, each of them says: here it is only said that they are standbys.
+    active = processor_id if mode is TaskMode.STANDBY else None
+    return JobModel(model.config, {processor_id: ContainerModel(processor_id, found, active)})
