@@ -17,7 +17,7 @@ from homeport.job_coordinator.model.json_values import shown
 
 
 class DriverDecisions:
-    """``DecisionsTold`` of a driver. To be used on the driver's event loop."""
+    """``DecisionSource`` of a driver. To be used on the driver's event loop."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver

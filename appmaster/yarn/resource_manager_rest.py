@@ -328,7 +328,7 @@ class ResourceManagerRest:
             return None
 
     def setting(self, key: str) -> str | None:
-        """The value of ``key`` in the ResourceManager's configuration; None where untold."""
+        """The value of ``key`` in the ResourceManager's configuration; None: not known."""
         try:
             body = self._get("/conf?" + urllib.parse.urlencode({"name": key, "format": "json"}))
         except UnavailableError:

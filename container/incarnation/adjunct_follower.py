@@ -19,7 +19,7 @@ from homeport.config.settings.sections import SystemConfig
 from homeport.container.adjunct.following import FollowedPartition
 from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.container_job import ContainerJob
-from homeport.container.incarnation.adjunct_report import told
+from homeport.container.incarnation.adjunct_report import adjunct_state_of
 from homeport.container.incarnation.adjunct_start import adjunct_feed
 from homeport.container.kafka.clients import follow_properties
 from homeport.container.kafka.head_watch import HeadWatch, Looks
@@ -127,7 +127,7 @@ class AdjunctFollower:
         """Each store as it stands, at the last look."""
         now_ms = self._storage.now_ms()
         return [
-            told(planned, facts, now_ms, self._lag(planned).records)
+            adjunct_state_of(planned, facts, now_ms, self._lag(planned).records)
             for planned, facts in self._storage.facts()
         ]
 

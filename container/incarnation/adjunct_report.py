@@ -21,7 +21,7 @@ def adjunct_states(
     found = []
     for planned, facts in storage.facts():
         partitions = planned.partitions
-        state = told(planned, facts, now_ms, source.lag_of(partitions))
+        state = adjunct_state_of(planned, facts, now_ms, source.lag_of(partitions))
         left = source.bootstrap_left(partitions)
         if left is not None:
             state = replace(state, remaining=left[0], seconds_left=left[1])
@@ -29,7 +29,9 @@ def adjunct_states(
     return tuple(found)
 
 
-def told(planned: PlannedStore, facts: StoreFacts, now_ms: int, lag: int | None) -> AdjunctState:
+def adjunct_state_of(
+    planned: PlannedStore, facts: StoreFacts, now_ms: int, lag: int | None
+) -> AdjunctState:
     """One store as it stands; ``lag``: offsets up to the ends of its partitions."""
     store = planned.store
     return AdjunctState(

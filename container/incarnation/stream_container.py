@@ -337,8 +337,8 @@ class StreamContainer:
             shared=self._storage.shared,
             holds_back=self._storage.holds_back,
         )
-        told = functools.partial(adjunct_states, self._storage.adjuncts, source)
-        self._report.tell_of(told)
+        states = functools.partial(adjunct_states, self._storage.adjuncts, source)
+        self._report.report_adjuncts(states)
         return source
 
     def _lost(self, ssp: SystemStreamPartition, position: InputPosition) -> None:

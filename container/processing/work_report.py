@@ -52,7 +52,7 @@ class WorkReport:
             self._guards.append(guard)
         return guard
 
-    def tell_of(self, adjuncts: Callable[[], tuple[AdjunctState, ...]]) -> None:
+    def report_adjuncts(self, adjuncts: Callable[[], tuple[AdjunctState, ...]]) -> None:
         """The report has what ``adjuncts`` says of the adjunct stores; not called for long."""
         self._adjuncts = adjuncts
 

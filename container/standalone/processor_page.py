@@ -59,7 +59,7 @@ class Served:
 
 
 class ProcessorPage:
-    """``JobCoordinatorBackend``, ``DecisionsTold`` and ``Peers`` of one processor.
+    """``JobCoordinatorBackend``, ``DecisionSource`` and ``Peers`` of one processor.
 
     Args:
         served: whose page it is.

@@ -111,7 +111,7 @@ class JobCoordinatorBackend(Protocol):
         """The state of the job, as JSON values; secrets in the ``last_lines`` of failures alone."""
 
 
-class DecisionsTold(Protocol):
+class DecisionSource(Protocol):
     """Why the allocator decides what it decides, and what it would decide; errors as above."""
 
     def events(self, asked: EventsAsked) -> bytes:
@@ -149,7 +149,7 @@ class JobCoordinatorServer:
         token: str,
         host: str,
         port: int,
-        decisions: DecisionsTold | None = None,
+        decisions: DecisionSource | None = None,
         tls: ssl.SSLContext | None = None,
         peers: Peers | None = None,
     ) -> None:
@@ -348,7 +348,7 @@ class JobCoordinatorServer:
         body = compact_json(await self._said().what_if(hosts))
         return await self._document(request, document_of(body, gzip=takes_gzip(request)))
 
-    def _said(self) -> DecisionsTold:
+    def _said(self) -> DecisionSource:
         if self._decisions is None:
             raise _NotFoundError("decisions are not served here")
         return self._decisions

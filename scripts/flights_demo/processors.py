@@ -113,7 +113,7 @@ class Processors:
         self._state, self._logs = state, logs
         self._root, self._screen = root, screen
         self._running: dict[str, subprocess.Popen[bytes]] = {}
-        self._told = ""
+        self._shown = ""
         self._paused: list[processes.ProcessId] = []
         self._read: dict[Path, tuple[int, list[Done]]] = {}
         self._client = KazooClient(hosts=connect)
@@ -245,10 +245,10 @@ class Processors:
             f" of {len(m.tasks)}"
             for m in plan.members
         )
-        told = f"  version {plan.version}, tasks that have committed: {shares}"
-        if told != self._told:
-            self._told = told
-            self._screen.say(told)
+        line = f"  version {plan.version}, tasks that have committed: {shares}"
+        if line != self._shown:
+            self._shown = line
+            self._screen.say(line)
 
     def _settled(self, wanted: set[str]) -> Settled | None:
         registered, plan = self._registered(), self._plan()

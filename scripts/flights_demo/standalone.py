@@ -220,13 +220,13 @@ class StandaloneDemo:
                 raise DemoError(f"the producer ended with exit code {produced}")
             ends = [self._reader.end_offset("flights", p) for p in range(PARTITIONS)]
             done = next_offsets(self._reader)
-            told = f"{sum(done.values()):,} of {sum(ends):,} records in committed checkpoints"
+            progress = f"{sum(done.values()):,} of {sum(ends):,} records in committed checkpoints"
             if produced == 0 and all(done[p] >= ends[p] for p in range(PARTITIONS)):
                 break
             if time.monotonic() > deadline:
-                raise DemoError(f"not consumed in time: {told}")
-            self._screen.progress(told)
+                raise DemoError(f"not consumed in time: {progress}")
+            self._screen.progress(progress)
             time.sleep(0.25)  # committed checkpoints are polled
-        self._screen.say(told)
+        self._screen.say(progress)
         count = sum(done.values())
         self.verdicts.append((f"all {FLIGHTS:,} flights are consumed", count == FLIGHTS))

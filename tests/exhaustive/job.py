@@ -292,10 +292,10 @@ class Job:
             self._judge_end(world, launcher)
             world = self._without(world, launcher)
         is_late = any(m[:2] == ("check-in", request) for m in world.late)
-        is_to_be_told = any(end[0] == request for end in world.ended)
-        if not is_late and not is_to_be_told:
+        is_to_be_reported = any(end[0] == request for end in world.ended)
+        if not is_late and not is_to_be_reported:
             return self.fed(world, ("ended", request, False))
-        if not is_to_be_told:
+        if not is_to_be_reported:
             ended = tuple(sorted({*world.ended, (request, False, "")}))
             world = world._replace(ended=ended)
         if is_late:
@@ -400,14 +400,14 @@ class Job:
             case "check" if not self._is_newest(world, child):
                 return self._child_stopped(world, launcher, "lease-lost")
             case "check":
-                world = self._fences_told(world, launcher, child)
+                world = self._fences_reported(world, launcher, child)
                 launcher = launcher_of(world, request)
         return with_launcher(world, launcher._replace(child=child._replace(done=child.done + 1)))
 
     def _is_newest(self, world: World, child: Child) -> bool:
         return dict(world.stream.epochs)[child.owner[0]].epoch == child.owner[1]
 
-    def _fences_told(self, world: World, launcher: Launcher, child: Child) -> World:
+    def _fences_reported(self, world: World, launcher: Launcher, child: Child) -> World:
         if "fence" not in self.start_order[: child.done] or launcher.life is not Life.UP:
             return world
         stream = world.stream

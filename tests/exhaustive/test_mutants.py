@@ -224,7 +224,7 @@ def forget_that_a_request_was_read(patch: Patch) -> None:
 
 
 @mutant("Kafka takes writes of (two incarnations of 0|0@.* after a newer one has read its state)")
-def fence_nobody(patch: Patch) -> None:
+def fence_no_processor(patch: Patch) -> None:
     """Safety I1: a permit lists no incarnation to fence."""
     permit = container_allocator.permit
 

@@ -159,7 +159,7 @@ def test_adjunct_stores_are_reported_about_once_a_second(stated: Stated) -> None
         asked.append(stated.elapsed_s)
         return (AdjunctState("a", TASK, "kafka.a", "broadcast", len(asked)),)
 
-    stated.work.tell_of(told)
+    stated.work.report_adjuncts(told)
     for _ in range(3):
         stated.commit()
     stated.elapsed_s = 2.5
