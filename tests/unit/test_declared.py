@@ -25,10 +25,10 @@ EXTRA_OF = {
 }
 """The modules that need an extra. All of them can be imported without it."""
 TOOLS = ("scripts", "tests", "examples")
-COMPARED = frozenset({"quixstreams"})
-"""What benchmarks compare with, in an environment of its own, with pins of its own (``quix.txt``).
+COMPARED = frozenset({"faust", "quixstreams"})
+"""What benchmarks compare with, each in an environment and with pins of its own (``quix.txt``).
 
-It holds confluent-kafka below the version that is pinned here.
+Quix Streams holds confluent-kafka below the version that is pinned here.
 """
 BUILDERS = {"pip", "setuptools", "wheel"}
 PYSPARK_ASKS_FOR = {"pandas"}
@@ -118,10 +118,12 @@ def test_the_tools_have_what_they_import() -> None:
 def test_what_benchmarks_compare_with_is_pinned() -> None:
     """Each line of its pins has one version."""
     folder = ROOT / "scripts" / "benchmarks" / "throughput"
-    lines = (folder / "quix.txt").read_text(encoding="utf-8").splitlines()
-    pinned = [line for line in lines if not line.startswith("#")]
+    pinned = []
+    for peer in ("quix", "faust"):
+        lines = (folder / f"{peer}.txt").read_text(encoding="utf-8").splitlines()
+        pinned += [line for line in lines if not line.startswith("#")]
     assert all("==" in line for line in pinned)
-    assert _names(pinned) >= COMPARED
+    assert _names(pinned) >= {"faust-streaming", "quixstreams"}
 
 
 def test_every_pin_is_needed() -> None:

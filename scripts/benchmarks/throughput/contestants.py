@@ -49,6 +49,11 @@ def _quix(kind: str) -> Callable[[Input, str], list[str]]:
     ]
 
 
+def _faust(given: Input, name: str) -> list[str]:
+    module = "benchmarks.throughput.faust_job"
+    return [python_of("faust"), "-m", module, given.servers, name, given.topic, str(given.records)]
+
+
 def _spark(given: Input, name: str) -> list[str]:
     module = "benchmarks.throughput.spark_job"
     jars = str(spark_jars())
@@ -65,6 +70,7 @@ COUNT = (
     Contestant("ours", "BatchTask alone", _ours("batch")),
     Contestant("quix", "Quix Streams", _quix("count")),
     Contestant("spark", "Spark Structured Streaming", _spark),
+    Contestant("faust", "Faust", _faust),
 )
 
 
@@ -72,8 +78,8 @@ COUNT = (
 class Took:
     """One run of one that is warm, to its last commit. Seconds; of all its processes.
 
-    Of ours from the start of its loop, of Spark from that of its query, of Quix Streams, whose
-    start cannot be had apart, from its first record.
+    Of ours from the start of its loop, of Spark from that of its query, of Quix Streams and Faust,
+    whose start cannot be had apart, from their first record.
     """
 
     s: float

@@ -70,6 +70,7 @@ def test_ratios_are_of_medians_with_a_target_for_the_first_of_ours() -> None:
     times |= {"BatchTask alone": 1.0, "Quix Streams": 6.0}
     found = {title: [Took(s, 2 * s), Took(s, 2 * s), Took(90, 90)] for title, s in times.items()}
     found["Spark Structured Streaming"] = [Took(1.0, 4.0)]
+    found["Faust"] = [Took(90.0, 90.0)]
     rows = {row.what: row for row in runs._ratios(COUNT, found, 4.0)}
     first = rows["typed pipeline + BatchTask against Quix Streams, by the clock"]
     assert (first.number, first.reached) == (3.0, False)
