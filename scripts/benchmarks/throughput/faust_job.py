@@ -43,7 +43,7 @@ def main() -> None:
     began: list[tuple[float, float]] = []
 
     async def end() -> None:
-        # A record is acknowledged when its stream is asked for the next one.
+        # A record is acknowledged when the loop takes the next one.
         await asyncio.sleep(0.1)
         await app.consumer.commit()
         await app.stop()
