@@ -153,7 +153,7 @@ def starting_driver(
             while not started.done():
                 for thread in threads:
                     _kill_children_of(thread)
-                time.sleep(_POLL_S)
+                time.sleep(_POLL_S)  # it may be between two processes
             opened.close()
 
 

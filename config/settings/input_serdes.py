@@ -78,10 +78,10 @@ def serde_of_columns(
         return None
     entry = SchemaSerde.unpacked(first.serde)
     assert entry is not None  # noqa: S101 - for the type checker: it has a schema
-    who = "a BatchTask gets"
+    taker = "a BatchTask gets"
     more = ""
     if has_pipeline:
-        who = "this pipeline takes"
+        taker = "this pipeline takes"
         more = ", or let the pipeline take a frame of each stream"
     for other in inputs:
         if other.serde != first.serde:
@@ -89,7 +89,7 @@ def serde_of_columns(
             raise ConfigError(
                 other.key,
                 (theirs.name if theirs else other.serde) or None,
-                f"{who} the values of all inputs in one column, and those of {first.stream} have "
+                f"{taker} the values of all inputs in one column, and those of {first.stream} have "
                 f"the serde {entry.name!r}",
                 f"give all inputs the same serde, or none a schema{more}",
             )

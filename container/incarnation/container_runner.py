@@ -151,8 +151,8 @@ def _prepared(
     of = Environment.of_processor if permit.model else Environment.of
     environment = of(os.environ, Path.cwd())
     own = permit.incarnation
-    who = (own.processor_id, own.epoch, environment.host, permit.model_version, os.getpid())
-    _LOG.info("processor %s epoch %d on %s, JobModel %d, pid %d", *who)
+    named = (own.processor_id, own.epoch, environment.host, permit.model_version, os.getpid())
+    _LOG.info("processor %s epoch %d on %s, JobModel %d, pid %d", *named)
     coordinator: ApplicationMaster | OwnProcessor
     standbys: StandbyTasks | None = None
     if permit.model and memory is not None:

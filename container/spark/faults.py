@@ -33,7 +33,7 @@ class Named:
             yield
         except HomeportError:
             raise
-        except Exception as error:
+        except Exception as error:  # code of the job, Spark and py4j may raise anything
             reason = sparks_reason(error)
             if reason is not None:
                 raise self.fault(reason, self.remedy) from None
@@ -42,7 +42,7 @@ class Named:
             raise self.fault(
                 f"the pipeline has failed: {in_one_line(error)}", self.remedy
             ) from error
-        except BaseException as error:
+        except BaseException as error:  # code of the job may raise anything
             # What would end a process, as SystemExit does, is a failure like any other.
             raise self.fault(
                 f"the pipeline has failed: {in_one_line(error)}",

@@ -46,7 +46,7 @@ class ServerThread:
         self._thread.start()
         try:
             _, port = asyncio.run_coroutine_threadsafe(self._server.start(), self._loop).result()
-        except BaseException:
+        except BaseException:  # whatever it was, nothing stays behind
             self.stop()
             raise
         url = f"http://{self._host}:{port}/"

@@ -138,7 +138,7 @@ class MemoryContainer:
         self._storage = self._new_storage()
         try:
             self._parts = self._begin(task_class, pipeline)
-        except BaseException:
+        except BaseException:  # whatever it was, nothing stays behind
             self._close_calls()
             self._storage.close()
             raise

@@ -112,7 +112,7 @@ class TestRunner:
         self._around.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             self.restart()
-        except BaseException:
+        except BaseException:  # whatever it was, nothing stays behind
             self._remove_folder()
             raise
         return self

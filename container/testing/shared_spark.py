@@ -78,7 +78,7 @@ def _started(settings: SparkSettings) -> _Running:
     spark = LocalSpark(settings, prepare)
     try:
         spark.pipeline(lambda: None)
-    except BaseException:
+    except BaseException:  # whatever it was, nothing stays behind
         spark.stop()
         raise
     return _Running(settings, spark, sessions[0])

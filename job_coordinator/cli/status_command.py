@@ -62,7 +62,7 @@ def status(
             note(f"{time.strftime('%H:%M:%S')}  {error}")
             running = _found_again(running, given)
         sys.stdout.flush()
-        time.sleep(watch)
+        time.sleep(watch)  # as the user asked
 
 
 def _found_again(running: RunningJob, given: Config) -> RunningJob:

@@ -228,7 +228,7 @@ def _end(own: Path, progress: Progress, limit_s: float = _STOP_LIMIT_S) -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL if is_late else signal.SIGTERM)
         asked.update(pids)
-        time.sleep(0.05)
+        time.sleep(0.05)  # /proc announces no end
     for process in mine:
         process.wait()
         _started.remove(process)

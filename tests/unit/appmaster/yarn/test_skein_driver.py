@@ -85,4 +85,4 @@ def _await(path: Path) -> None:
     deadline = time.monotonic() + 30
     while not path.exists() or not path.read_text(encoding="ascii").endswith("\n"):
         assert time.monotonic() < deadline, f"{path} was not written"
-        time.sleep(0.01)
+        time.sleep(0.01)  # a file is polled

@@ -155,11 +155,11 @@ def test_adjunct_stores_are_reported_about_once_a_second(stated: Stated) -> None
     """As all that changes all the time."""
     asked = []
 
-    def told() -> tuple[AdjunctState, ...]:
+    def states() -> tuple[AdjunctState, ...]:
         asked.append(stated.elapsed_s)
         return (AdjunctState("a", TASK, "kafka.a", "broadcast", len(asked)),)
 
-    stated.work.report_adjuncts(told)
+    stated.work.report_adjuncts(states)
     for _ in range(3):
         stated.commit()
     stated.elapsed_s = 2.5

@@ -31,22 +31,22 @@ def test_each_growth_is_reported_once_and_to_the_leader_alone() -> None:
     """One that follows does not even ask; what the version reads by now is no growth."""
     model: list[JobModel | None] = [None]
     counts = {INPUT: 2}
-    told: list[int] = []
+    seen: list[int] = []
     config = Config({"job.default.system": "kafka"})
-    watch = InputWatch(config, lambda: model[0], lambda: told.append(counts[INPUT]), lambda: counts)
+    watch = InputWatch(config, lambda: model[0], lambda: seen.append(counts[INPUT]), lambda: counts)
     watch.look()
     model[0] = _model(2)
     watch.look()
-    assert told == []
+    assert seen == []
     counts[INPUT] = 4
     watch.look()
     watch.look()
-    assert told == [4]
+    assert seen == [4]
     model[0] = _model(4)
     watch.look()
     counts[INPUT] = 8
     watch.look()
-    assert told == [4, 8]
+    assert seen == [4, 8]
     counts.clear()  # the input is gone: that is for the planner
     watch.look()
-    assert told == [4, 8]
+    assert seen == [4, 8]

@@ -56,7 +56,7 @@ class Tree:
         return self.found
 
 
-class Told:
+class Stepped:
     """A page, and the machine whose steps it gets."""
 
     def __init__(self, own: Registration) -> None:
@@ -73,16 +73,16 @@ class Told:
             self.page.decided(event, decision)
 
 
-def _planned(own: Registration) -> Told:
-    told = Told(own)
-    told.feed(
+def _planned(own: Registration) -> Stepped:
+    stepped = Stepped(own)
+    stepped.feed(
         SessionBegun(),
         Registered(own.sequence),
         ProcessorsSeen((FIRST, SECOND)),
         PlanSeen(PLAN),
         BarrierSeen(1, BarrierPhase.NEW),
     )
-    return told
+    return stepped
 
 
 def test_the_first_registration_answers_for_the_job() -> None:
@@ -90,7 +90,7 @@ def test_the_first_registration_answers_for_the_job() -> None:
     leader, follower = _planned(FIRST), _planned(SECOND)
     assert leader.page.leader_url() == ""
     assert follower.page.leader_url() == "http://h1:1/"
-    assert Told(SECOND).page.leader_url() is None
+    assert Stepped(SECOND).page.leader_url() is None
     assert (leader.page.url_of(ONE), leader.page.url_of(TWO)) == ("", "http://h2:1/")
     assert leader.page.url_of(ProcessorId("three")) is None
 
@@ -113,33 +113,35 @@ def test_the_status_has_every_registered_processor() -> None:
 def test_a_processor_says_what_it_waits_for() -> None:
     """Each obstacle has its words."""
 
-    def waits(told: Told) -> list[str]:
-        found: list[str] = told.page.own_status()["containers"][0]["waits"]
+    def waits(stepped: Stepped) -> list[str]:
+        found: list[str] = stepped.page.own_status()["containers"][0]["waits"]
         return found
 
-    told = Told(SECOND)
-    assert waits(told) == ["for ZooKeeper to answer"]
-    told.feed(SessionBegun(), Registered(2), ProcessorsSeen((FIRST, SECOND)))
-    assert waits(told) == ["for a version after 0 that has a place for it"]
+    stepped = Stepped(SECOND)
+    assert waits(stepped) == ["for ZooKeeper to answer"]
+    stepped.feed(SessionBegun(), Registered(2), ProcessorsSeen((FIRST, SECOND)))
+    assert waits(stepped) == ["for a version after 0 that has a place for it"]
     twin = Registration(1, TWO, Host("h9"))
-    told.feed(ProcessorsSeen((twin, SECOND)))
-    assert waits(told) == ["for the end of registration 1 at h9, which has its id"]
+    stepped.feed(ProcessorsSeen((twin, SECOND)))
+    assert waits(stepped) == ["for the end of registration 1 at h9, which has its id"]
     empty = next_plan(None, (FIRST, SECOND), {ONE: (TaskName("a"),)}, {}, frozenset())
-    told.feed(ProcessorsSeen((FIRST, SECOND)), PlanSeen(empty), BarrierSeen(1, BarrierPhase.DONE))
-    assert waits(told) == ["for tasks: version 1 has none for it"]
+    stepped.feed(
+        ProcessorsSeen((FIRST, SECOND)), PlanSeen(empty), BarrierSeen(1, BarrierPhase.DONE)
+    )
+    assert waits(stepped) == ["for tasks: version 1 has none for it"]
 
 
 def test_the_decisions_are_shown_with_their_reasons() -> None:
     """The newest, or those after a number."""
     page = _planned(FIRST).page
-    told = json.loads(page.events(EventsAsked()))
-    sentences = [r["sentence"] for event in told["events"] for r in event["reasons"]]
+    stepped = json.loads(page.events(EventsAsked()))
+    sentences = [r["sentence"] for event in stepped["events"] for r in event["reasons"]]
     assert "The session is new: processor one registers" in sentences
-    assert told["events"][0]["cause"] == "SessionBegun"
+    assert stepped["events"][0]["cause"] == "SessionBegun"
     newest = json.loads(page.events(EventsAsked(limit=1)))
-    assert [e["number"] for e in newest["events"]] == [told["last"]]
+    assert [e["number"] for e in newest["events"]] == [stepped["last"]]
     assert newest["more"]
-    assert json.loads(page.events(EventsAsked(since=told["last"])))["events"] == []
+    assert json.loads(page.events(EventsAsked(since=stepped["last"])))["events"] == []
 
 
 def test_a_version_has_the_configuration_of_the_processor() -> None:
@@ -150,20 +152,20 @@ def test_a_version_has_the_configuration_of_the_processor() -> None:
     assert model.config == CONFIG
     assert page.job_model(1) is model
     assert page.job_model(7) is None
-    assert Told(FIRST).page.job_model(None) is None
+    assert Stepped(FIRST).page.job_model(None) is None
 
 
 def test_one_that_does_not_answer_stays_unknown() -> None:
     """The leader asks where the registration says, and goes on without an answer."""
-    told = _planned(FIRST)
-    told.tree.found = {2: "http://127.0.0.1:1/"}
-    asyncio.run(told.page.gather())
-    assert told.page.status()["containers"][1]["phase"] == "unknown"
+    stepped = _planned(FIRST)
+    stepped.tree.found = {2: "http://127.0.0.1:1/"}
+    asyncio.run(stepped.page.gather())
+    assert stepped.page.status()["containers"][1]["phase"] == "unknown"
 
 
 def test_what_only_yarn_has_is_refused() -> None:
     """In one line that says why."""
-    page = Told(FIRST).page
+    page = Stepped(FIRST).page
     for asked in (page.what_if([]), page.shutdown()):
         with pytest.raises(WireError, match="no meaning for a standalone job"):
             asyncio.run(asked)

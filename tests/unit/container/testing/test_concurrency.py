@@ -318,6 +318,7 @@ class _Hidden(StreamTask):
         raise AssertionError(f"{message, collector, coordinator}: it is never awaited")
 
 
+# The coroutine is refused, so nothing awaits it.
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
 def test_a_coroutine_behind_a_decorator_is_refused_at_its_first_message() -> None:
     """Its records would count as processed."""

@@ -74,7 +74,7 @@ def test_the_factory_has_the_documents_arguments() -> None:
         assert last.task_storage.adjunct("airlines") is None
         assert first.offsets.last_processed(TASKS[0], ("kafka", "flights", 0)) == 0
         assert first.offsets.last_processed(TASKS[1], ("kafka", "flights", 1)) is None
-        assert first.offsets.last_processed("nobody", ("kafka", "flights", 1)) is None
+        assert first.offsets.last_processed("no-task", ("kafka", "flights", 1)) is None
         assert not first.task_storage.reset_partitions()
         runner.restart(same_host=False)
         reset = managing_job.given[TASKS[1]].task_storage.reset_partitions()
