@@ -11,6 +11,7 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.standalone_keys import LOCAL, YARN, ZOOKEEPER
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import StandbyConfig
+from homeport.config.settings.zookeeper_access import NO_ACCESS, ZooKeeperAccess
 
 _JAVA = {
     "org.apache.samza.zk.ZkJobCoordinatorFactory": ZOOKEEPER,
@@ -74,6 +75,7 @@ class StandaloneConfig:
     connection_timeout_ms: int
     consensus_timeout_ms: int
     debounce_ms: int
+    access: ZooKeeperAccess = NO_ACCESS
 
     @staticmethod
     def of(config: Config) -> StandaloneConfig:
@@ -101,6 +103,7 @@ class StandaloneConfig:
             connection_timeout_ms=keys.JOB_COORDINATOR_ZK_CONNECTION_TIMEOUT_MS.read(config),
             consensus_timeout_ms=keys.JOB_COORDINATOR_ZK_CONSENSUS_TIMEOUT_MS.read(config),
             debounce_ms=keys.JOB_DEBOUNCE_TIME_MS.read(config),
+            access=ZooKeeperAccess.of(config),
         )
 
 

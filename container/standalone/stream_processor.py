@@ -28,6 +28,7 @@ from homeport.config.settings.standalone_section import (
     require_coordinator,
 )
 from homeport.config.settings.validation import validate
+from homeport.config.settings.zookeeper_access import secret_variables
 from homeport.container.incarnation.environment import LOCATION_VARIABLE, Environment
 from homeport.container.standalone.child_work import ChildWork, child_environment
 from homeport.container.standalone.input_watch import InputWatch
@@ -103,6 +104,8 @@ class StreamProcessor:
             root = job_root(config, settings)
             self._tree, times = ZooKeeperTree(settings, root), Times.of(settings)
         environment = child_environment(_package(config))
+        for variable in secret_variables(config):
+            environment.pop(variable, None)  # no work asks ZooKeeper
         if job.logged_store_base_dir is None:
             environment.setdefault(_STATE_VARIABLE, str(base / "state"))
         surroundings = {**environment, LOCATION_VARIABLE: self.location}
