@@ -1,4 +1,4 @@
-"""Configuration keys of what processors show ZooKeeper, and of who may change their nodes."""
+"""Configuration keys of what processors show ZooKeeper, and of the ACL of their nodes."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ JOB_COORDINATOR_ZK_TLS_ENABLED = BoolKey(
 )
 JOB_COORDINATOR_ZK_TLS_CA_PATH = TextKey(
     name="job.coordinator.zk.tls.ca.path",
-    meaning="PEM file with the certificates of authorities that sign those of ZooKeeper's servers, "
-    "beside the authorities of the system",
+    meaning="PEM file with the certificates of authorities that sign those of ZooKeeper's servers; "
+    "default the authorities of the system",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
 )

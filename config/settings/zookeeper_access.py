@@ -28,8 +28,9 @@ class ZooKeeperAccess:
     """Views of the keys.
 
     ``password``: where it is, ``env:NAME`` or ``file:PATH``; it is never the secret itself, as the
-    whole configuration goes into the coordinator stream. ``is_owned``: whether only who shows the
-    same user or certificate may read and change the job's nodes. ``tls``: None: no encryption.
+    whole configuration goes into the coordinator stream. ``is_owned``: whether only clients that
+    show the same user or certificate may read and change the job's nodes. ``tls``: None: no
+    encryption.
     """
 
     scheme: str = ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 import puresasl.mechanisms
 from kazoo.client import KazooClient
 from kazoo.exceptions import AuthFailedError, SASLException, SessionClosedRequireSaslError
+from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import KeeperState
 from kazoo.security import CREATOR_ALL_ACL, make_acl, make_digest_acl_credential
 
@@ -107,10 +109,42 @@ def new_client(
     **more: Any,  # noqa: ANN401 - what kazoo's client takes
 ) -> KazooClient:
     """A client that has not begun."""
-    client = KazooClient(hosts=settings.connect, logger=faults, **credentials, **more)
+    handler = _Handler(settings.access.tls is not None)
+    client = KazooClient(settings.connect, handler=handler, logger=faults, **credentials, **more)
     faults.watch(client)
     _refuse_in_order(client)
     return client
+
+
+class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
+    """Kazoo's own, but for TLS: it trusts the named authorities alone, and closes what fails."""
+
+    def __init__(self, has_tls: bool) -> None:  # noqa: FBT001 - of one place
+        super().__init__()
+        self._has_tls = has_tls
+
+    def create_connection(self, *arguments: Any, **named: Any) -> socket.socket:  # noqa: ANN401 - of kazoo
+        """A connection to the server of that address."""
+        if not self._has_tls:
+            made: socket.socket = super().create_connection(*arguments, **named)
+            return made
+        context = _context(named["ca"])
+        if named["certfile"]:
+            context.load_cert_chain(named["certfile"], named["keyfile"], named["keyfile_password"])
+        plain = socket.create_connection(named["address"], named["timeout"])
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            return context.wrap_socket(plain, server_hostname=named["hostname"])
+        except BaseException:  # whatever it was, nothing stays behind
+            plain.close()
+            raise
+
+
+def _context(ca: str | None) -> ssl.SSLContext:
+    """Of a client that trusts these authorities; None: those of the system."""
+    context = ssl.create_default_context(cafile=ca)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
 
 
 def _refuse_in_order(client: KazooClient) -> None:
@@ -132,7 +166,7 @@ def _refuse_in_order(client: KazooClient) -> None:
 
 
 def refused_user(settings: StandaloneConfig) -> str:
-    """The line for a user whom ZooKeeper does not let in."""
+    """The line for a user that ZooKeeper refuses."""
     access = settings.access
     if not access.scheme:
         return (
@@ -192,14 +226,11 @@ def _tls(tls: ZooKeeperTls) -> dict[str, Any]:
     key = keys.JOB_COORDINATOR_ZK_TLS_KEY_PASSWORD
     # without a password OpenSSL would ask the terminal for one
     password = _secret(key, tls.key_password) if tls.key_password else ""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if tls.ca:
-        try:
-            context.load_verify_locations(tls.ca)
-        except OSError as error:  # also what OpenSSL does not understand
-            raise _unusable(
-                keys.JOB_COORDINATOR_ZK_TLS_CA_PATH, tls.ca, "certificates", error
-            ) from None
+    try:
+        context = _context(tls.ca or None)
+    except OSError as error:  # also what OpenSSL does not understand
+        ca = keys.JOB_COORDINATOR_ZK_TLS_CA_PATH
+        raise _unusable(ca, tls.ca, "certificates", error) from None
     if tls.certificate:
         try:
             context.load_cert_chain(tls.certificate, tls.key, password)

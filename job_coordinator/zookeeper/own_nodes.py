@@ -21,7 +21,7 @@ def make_nodes(client: Any, root: str, *, is_owned: bool) -> None:  # noqa: ANN4
     Args:
         client: of kazoo.
         root: of the job.
-        is_owned: whether nobody else may change them.
+        is_owned: whether no other user may change them.
 
     Raises:
         ConfigError: others made them, so that everybody may change them.

@@ -1,4 +1,4 @@
-"""A ZooKeeper server that asks clients who they are, and what it takes to show it."""
+"""A ZooKeeper server that asks clients for a user and a certificate, and what they show it."""
 
 from __future__ import annotations
 
