@@ -23,7 +23,6 @@ from homeport.config.errors import ConfigError, HomeportError, in_one_line
 from homeport.config.settings.sections import JobConfig
 from homeport.config.settings.standalone_section import (
     StandaloneConfig,
-    location_id,
     refuse_standbys,
     require_coordinator,
 )
@@ -33,6 +32,7 @@ from homeport.container.incarnation.environment import LOCATION_VARIABLE, Enviro
 from homeport.container.standalone.child_work import ChildWork, child_environment
 from homeport.container.standalone.input_watch import InputWatch
 from homeport.container.standalone.local_tree import LocalTree
+from homeport.container.standalone.location import location_of
 from homeport.container.standalone.planner import JobPlanner
 from homeport.container.standalone.processor_page import ProcessorPage, Served
 from homeport.container.standalone.server_thread import ServerThread
@@ -91,7 +91,7 @@ class StreamProcessor:
         self._config = config
         job = JobConfig.of(config)
         host = socket.gethostname()
-        self.location = Host(location_id(config, os.environ, host))
+        self.location = Host(location_of(config, os.environ, host))
         self.processor_id = _processor_id(config, processor_id, is_local=is_local)
         base = (work_dir or Path.cwd() / job.directory_name).absolute()
         self.work_dir = base / _folder_name(self.processor_id)
