@@ -131,7 +131,7 @@ def _input_partitions(
         for stream in sorted(counts)  # and so the partitions are: sorting many of them is slow
         for number in range(counts[stream])
     )
-    return tuple(ssp for ssp in every if ssp not in broadcast)
+    return tuple(ssp for ssp in every if ssp not in broadcast) if broadcast else tuple(every)
 
 
 def _tasks(
@@ -152,9 +152,15 @@ def _tasks(
     grouped = expanded(config, grouped, before.task_partitions)
     numbers = assign_changelog_partitions(grouped, before.changelog_partitions)
     return {
-        task: TaskModel(task, tuple(sorted(broadcast.union(grouped[task]))), number)
+        task: TaskModel(task, _inputs(grouped[task], broadcast), number)
         for task, number in numbers.items()
     }
+
+
+def _inputs(
+    own: Collection[SystemStreamPartition], broadcast: frozenset[SystemStreamPartition]
+) -> tuple[SystemStreamPartition, ...]:
+    return tuple(sorted(broadcast.union(own) if broadcast else own))
 
 
 def _groups(
@@ -172,9 +178,11 @@ def _groups(
     locality: Mapping[TaskName, TaskLocality] = {}
     if job.host_affinity_enabled:
         hosts = before.processor_hosts
+        standbys = {name for own in before.standbys.values() for name in own}
+        names = before.task_processors.keys() | (before.task_hosts.keys() - standbys)
         locality = {
             task: TaskLocality(before.task_processors.get(task), before.task_hosts.get(task))
-            for task in sorted(before.task_processors.keys() | before.task_hosts.keys())
+            for task in sorted(names)
         }
     grouper = task_name_grouper(config)
     key, name = keys.TASK_NAME_GROUPER_FACTORY.name, job.task_name_grouper_factory
