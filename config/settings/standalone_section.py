@@ -135,6 +135,15 @@ def refuse_standbys(config: Config) -> None:
         )
 
 
+def refuse_mixed_roles(config: Config) -> None:
+    """Nothing where each container of a job on YARN has one role; else ConfigError."""
+    key = keys.JOB_CONTAINER_MIXED_ROLES
+    if key.read(config):
+        rule = "a container on YARN has active tasks or standby tasks, not both"
+        remedy = f"remove the key, or run the job by {_COMMANDS[ZOOKEEPER]}, which mixes them"
+        raise ConfigError(key.name, "true", rule, remedy)
+
+
 def _check_servers(servers: str) -> None:
     for server in servers.split(","):
         found = _SERVER.fullmatch(server.strip())
