@@ -45,6 +45,8 @@ def expanded(
     enabled = keys.JOB_SSP_INPUT_EXPANSION_ENABLED.read(config)
     if not (enabled and before and StorageConfig.of(config).stores):
         return grouped
+    if before.keys() == grouped.keys() and all(before[t] == own for t, own in grouped.items()):
+        return grouped  # as at most versions of a job; what follows takes long with many tasks
     owners = _single_owners(before)
     counts_before = _counts(ssp for ssps in before.values() for ssp in ssps)
     counts = _counts(ssp for ssps in grouped.values() for ssp in ssps)

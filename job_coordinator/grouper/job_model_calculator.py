@@ -10,6 +10,7 @@ host affinity) a task's container as long as the count of containers stays.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from homeport.config.config import Config
@@ -32,7 +33,7 @@ from homeport.job_coordinator.grouper.input_expansion import expanded
 from homeport.job_coordinator.grouper.mixed_standbys import on_backups, with_mixed_standbys
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.grouper.standby_models import with_standbys
-from homeport.job_coordinator.grouper.task_name_grouper import TaskLocality
+from homeport.job_coordinator.grouper.task_name_grouper import TaskLocality, grouped_by
 from homeport.job_coordinator.grouper.validation import first_fault
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
@@ -71,7 +72,7 @@ def calculate_job_model(
         processor_ids: the processors there are; None: "0" to ``job.container.count`` - 1.
 
     With hot standby, standby containers are part of it; where processors were given, each of them
-    has standby tasks of others instead. ``first_fault`` finds none in it.
+    has standby tasks of others instead, and its location. ``first_fault`` finds none in it.
 
     Source: COORD, job model; Samza 1.8, JobModelCalculator (reference, section 3).
 
@@ -100,6 +101,9 @@ def calculate_job_model(
         locations = {p: before.processor_hosts.get(p, Host(p)) for p in ids}
         replicas = standby.replication_count
         containers = with_mixed_standbys(containers, locations, before, replicas)
+    if processor_ids is not None:
+        hosts = before.processor_hosts
+        containers = {p: replace(c, location_id=hosts.get(p)) for p, c in containers.items()}
     model = JobModel(config, containers)
     fault = first_fault(model)
     if fault is not None:
@@ -188,7 +192,7 @@ def _groups(
     key, name = keys.TASK_NAME_GROUPER_FACTORY.name, job.task_name_grouper_factory
     processors = {p: hosts.get(p) for p in processor_ids}
     models = tuple(tasks.values())
-    groups = _answer(key, name, lambda: grouper.group(models, locality, processors))
+    groups = _answer(key, name, lambda: grouped_by(grouper, models, locality, processors))
     fault = task_answer_fault(groups, tasks)
     if fault is not None:
         raise _faulty(key, name, fault)
