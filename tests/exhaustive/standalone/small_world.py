@@ -201,6 +201,15 @@ class SmallWorld(ByItself):
             shown += [str(process), f"  {self.state(process)}"]
         return shown
 
+    def bound(self, faults: int) -> str:
+        """Within what the worlds lie: all of them, in every order of what may happen."""
+        kinds = ", ".join(sorted(self._may)) if faults else ""
+        replicas = f", {self.replicas} standby of each" if self.replicas else ""
+        return (
+            f"{len(self.ids)} processors, {len(self.tasks)} tasks{replicas}, at most {faults} "
+            f"faults{f' of {kinds}' if kinds else ''}"
+        )
+
     def states(self) -> str:
         """How many states of the machine there are so far."""
         return f"{len(self._states)} states of the machine"
