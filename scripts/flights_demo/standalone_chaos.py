@@ -116,7 +116,7 @@ class StandaloneChaos:
         self._screen.table("Faults", rows)
 
     def _commit(self, fault: Fault) -> str:
-        """Do it; what befell whom, in words."""
+        """Do it; what it has hit, in words."""
         processors = self._processors
         length = f"{fault.length_s:.1f} s"
         name = processors.names[fault.target % len(processors.names)]

@@ -60,7 +60,7 @@ class Flow:
 
     @property
     def leaders(self) -> list[str]:
-        """Who leads."""
+        """The processors that lead."""
         states = map(self._rules.state, self.world.processes)
         return [str(s.processor_id) for s in states if s.is_leader]
 

@@ -203,12 +203,10 @@ class SmallWorld(ByItself):
 
     def bound(self, faults: int) -> str:
         """Within what the worlds lie: all of them, in every order of what may happen."""
-        kinds = ", ".join(sorted(self._may)) if faults else ""
-        replicas = f", {self.replicas} standby of each" if self.replicas else ""
-        return (
-            f"{len(self.ids)} processors, {len(self.tasks)} tasks{replicas}, at most {faults} "
-            f"faults{f' of {kinds}' if kinds else ''}"
-        )
+        kinds = ", ".join(sorted(self._may))
+        replicas = f", standbys of each {self.replicas}" if self.replicas else ""
+        there = f"processors {len(self.ids)}, tasks {len(self.tasks)}{replicas}"
+        return f"{there}, faults at most {faults}{f' of {kinds}' if faults else ''}"
 
     def states(self) -> str:
         """How many states of the machine there are so far."""
