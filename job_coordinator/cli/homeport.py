@@ -43,6 +43,10 @@ COMMANDS = {
     "coordinator-stream": Command(
         f"{_CLI}.stream_commands", "show the records of a job's coordinator stream, or follow them"
     ),
+    "doctor": Command(
+        "homeport.appmaster.cli.doctor_command",
+        "show what of this machine, Kafka and YARN is not fit for a job, and what to change",
+    ),
     "explain": Command(
         f"{_CLI}.explain_command", "show where a processor is, why, and what it waits for"
     ),
