@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from homeport.appmaster.cli.cluster_check import cluster_facts
 from homeport.appmaster.doctor.clock_checks import check_clocks
 from homeport.appmaster.doctor.clock_facts import clocks_ahead
-from homeport.appmaster.doctor.finding import Finding, error, ok
+from homeport.appmaster.doctor.finding import Finding, error, ok, unknown
 from homeport.appmaster.doctor.kafka_checks import (
     TRANSACTION_STATE,
     check_brokers,
@@ -33,11 +33,11 @@ from homeport.appmaster.yarn.resource_manager_rest import (
     ResourceManagerRest,
 )
 from homeport.config.config import Config
-from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.standalone_keys import YARN
 from homeport.config.errors import HomeportError, UnavailableError
 from homeport.config.settings.pipeline_section import PipelineConfig
 from homeport.config.settings.sections import JobConfig, SystemConfig, YarnConfig
+from homeport.config.settings.standalone_section import coordinator_of
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.used_systems import used_systems
 
@@ -74,16 +74,30 @@ def findings(
 
     Nothing is looked at that has no meaning: Kafka without a job, YARN where ZooKeeper has the job.
     """
-    on_yarn = _is_on_yarn(config)
+    on_yarn = config is None or coordinator_of(config) in {None, YARN}
+    has_cluster = bool(os.environ.get(CONF_DIR_VARIABLE)) and on_yarn
     if Area.MACHINE in areas:
-        needs_java = on_yarn or (config is not None and PipelineConfig.of(config) is not None)
+        needs_java = has_cluster or (config is not None and PipelineConfig.of(config) is not None)
         facts = machine_facts(os.environ)
-        yield from check_machine(facts, needs_java=needs_java, needs_yarn=on_yarn)
+        yield from check_machine(facts, needs_java=needs_java, needs_yarn=has_cluster)
     if Area.KAFKA in areas and config is not None:
         for name in used_systems(config):
             yield from _kafka(config, name)
     if not on_yarn or not ({Area.YARN, Area.CLOCKS, Area.NODES} & set(areas)):
         return
+    if has_cluster or (config is not None and coordinator_of(config) == YARN):
+        yield from _cluster(areas, config, question, say)
+    else:
+        why = f"{CONF_DIR_VARIABLE} is not set: no cluster is looked at"
+        yield unknown("yarn.reachable", "ResourceManager", why)
+
+
+def _cluster(
+    areas: Collection[Area],
+    config: Config | None,
+    question: NodeQuestion,
+    say: Callable[[str], None],
+) -> Iterator[Finding]:
     try:
         rest = ResourceManagerRest.from_environment(os.environ)
         rest.require_reachable()
@@ -100,12 +114,6 @@ def findings(
         yield from check_clocks(clocks_ahead(_web_services(rest, nodes)))
     if Area.NODES in areas:
         yield from _nodes(config, rest, nodes, question, say)
-
-
-def _is_on_yarn(config: Config | None) -> bool:
-    if config is None:
-        return bool(os.environ.get(CONF_DIR_VARIABLE))
-    return keys.JOB_COORDINATOR_FACTORY.read(config) == YARN
 
 
 def _kafka(config: Config, name: str) -> Iterator[Finding]:
