@@ -54,6 +54,9 @@ COMMANDS = {
         f"{_CLI}.job_model_command", "show which container has which tasks, inputs and changelogs"
     ),
     "locality": Command(f"{_CLI}.locality_command", "show where containers and tasks last ran"),
+    "logs": Command(
+        "homeport.appmaster.cli.logs_command", "show the log of a container, or follow it"
+    ),
     "metrics-targets": Command(
         "homeport.appmaster.cli.metrics_targets_command",
         "show or serve where Prometheus finds the metrics of running jobs",

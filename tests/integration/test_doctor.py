@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import email.utils
 import json
 import os
@@ -155,7 +155,7 @@ def test_a_node_without_a_place_for_state_and_one_that_is_lost(
         own.kill_node_manager("nm3")
         values = job | {"systems.kafka.consumer.bootstrap.servers": own.bootstrap_servers}
         options = ("--only=yarn", "--only=nodes", "--probe-limit=20")
-        code, levels, found = doctor(values, tmp_path, own.env(), *options)
+        code, levels, _ = doctor(values, tmp_path, own.env(), *options)
         assert code == 1
         assert levels["node.state", "nm1"] == "ok"
         assert levels["node.state", "nm2"] == "error"
@@ -168,7 +168,7 @@ def test_a_node_without_a_place_for_state_and_one_that_is_lost(
 
 class _Late(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        now = datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=10)
+        now = dt.datetime.now(dt.UTC) - dt.timedelta(minutes=10)
         self.send_response_only(200)
         self.send_header("Date", email.utils.format_datetime(now, usegmt=True))
         self.end_headers()

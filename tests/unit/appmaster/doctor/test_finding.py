@@ -11,6 +11,7 @@ DARK = unknown("g.h", "these", "not to be seen")
 
 
 def test_the_gravest_comes_first_and_its_remedy_below_it() -> None:
+    """Errors, warnings, what is unknown, what is in order; a remedy is indented."""
     assert list(lines([GOOD, DARK, RISK, BAD], shows_ok=True)) == [
         "error    c.d: that: broken",
         "         -> mend it",
@@ -23,10 +24,12 @@ def test_the_gravest_comes_first_and_its_remedy_below_it() -> None:
 
 
 def test_what_is_in_order_is_counted_alone() -> None:
+    """Without `--all` it has no line of its own."""
     assert list(lines([GOOD, GOOD], shows_ok=False)) == ["2 ok"]
     assert list(lines([], shows_ok=False)) == ["no checks"]
 
 
 def test_an_error_alone_makes_the_exit_code_1() -> None:
+    """A warning leaves it at 0."""
     assert exit_code([GOOD, RISK, DARK]) == 0
     assert exit_code([GOOD, BAD]) == 1

@@ -47,12 +47,14 @@ def topic(
 
 
 def test_a_cluster_in_order_has_nothing_to_change() -> None:
+    """Each finding says ok, and none has a remedy."""
     found = [*check_brokers(cluster(), 10_000), *check_topic(cluster(topic()), STATE)]
     assert {f.level for f in found} == {Level.OK}
     assert all(not f.remedy for f in found)
 
 
 def test_one_broker_is_a_risk() -> None:
+    """The warning says how many there are."""
     facts = KafkaFacts("kafka", {1: GOOD})
     found = next(check_brokers(facts, 10_000))
     assert (found.check, found.level) == ("kafka.brokers", Level.WARNING)
@@ -77,6 +79,7 @@ def test_one_broker_is_a_risk() -> None:
 def test_a_broker_that_hinders_transactions(
     broker: dict[str, str], check: str, level: Level
 ) -> None:
+    """There is one finding for each broker, with its remedy."""
     found = [f for f in check_brokers(cluster(broker=broker), 10_000) if f.level is not Level.OK]
     assert {(f.check, f.level) for f in found} == {(check, level)}
     assert len(found) == len(ALL)
@@ -84,6 +87,7 @@ def test_a_broker_that_hinders_transactions(
 
 
 def test_a_broker_that_keeps_its_settings_back_is_not_judged() -> None:
+    """Nothing is guessed of settings that are not shown."""
     found = list(check_brokers(cluster(broker={}), 10_000))
     assert [f.check for f in found] == ["kafka.brokers"]
 
@@ -119,6 +123,7 @@ def test_a_broker_that_keeps_its_settings_back_is_not_judged() -> None:
     ],
 )
 def test_a_topic_with_a_fault(facts: TopicFacts, use: TopicUse, check: str, level: Level) -> None:
+    """The check of that name finds it, and says what to change."""
     found = {f.check: f for f in check_topic(cluster(facts), use)}
     assert found[check].level is level
     assert found[check].remedy
@@ -126,16 +131,19 @@ def test_a_topic_with_a_fault(facts: TopicFacts, use: TopicUse, check: str, leve
 
 @pytest.mark.parametrize("retention", ["-1", "86400000", "", "x"])
 def test_a_retention_that_is_long_enough_or_not_known(retention: str) -> None:
+    """A day is enough; what is no number is not judged."""
     facts = cluster(topic(cleanup_policy="delete", retention_ms=retention))
     assert "kafka.retention" not in {f.check for f in check_topic(facts, INPUT)}
 
 
 def test_rights_that_brokers_do_not_say_are_not_judged() -> None:
+    """An older broker does not list them."""
     found = check_topic(cluster(topic(rights=None)), STATE)
     assert "kafka.acl" not in {f.check for f in found}
 
 
 def test_an_absent_topic_is_an_error_unless_the_job_makes_it() -> None:
+    """A changelog is to be made, an input is not."""
     (made,) = check_topic(cluster(), STATE)
     (absent,) = check_topic(cluster(), INPUT)
     assert (made.level, absent.level) == (Level.OK, Level.ERROR)
@@ -143,6 +151,7 @@ def test_an_absent_topic_is_an_error_unless_the_job_makes_it() -> None:
 
 
 def test_the_topic_of_transactions_is_looked_at_where_there_is_one() -> None:
+    """Kafka makes it with the first transaction."""
     assert not list(check_transaction_state(cluster()))
     thin = topic(in_sync=frozenset({1}))
     levels = {f.level for f in check_transaction_state(cluster(thin))}

@@ -18,13 +18,14 @@ GOOD = MachineFacts(
     packages={"pyspark": "4.3.0", "skein": "0.8.2"},
     yarn="/opt/hadoop/bin/yarn",
     hadoop_conf="/etc/hadoop",
-    cache_folder="/home/u/.cache/homeport",
+    cache_folder="/cache/homeport",
     cache_fault=None,
     free_mb=5000,
 )
 
 
 def test_a_machine_in_order() -> None:
+    """All six checks say ok."""
     found = list(check_machine(GOOD, needs_java=True, needs_yarn=True))
     assert {f.level for f in found} == {Level.OK}
     assert {f.check for f in found} == {
@@ -52,6 +53,7 @@ def test_a_machine_in_order() -> None:
     ],
 )
 def test_one_fault(fault: dict[str, Any], check: str, level: Level) -> None:
+    """That check alone finds it, and says what to change."""
     found = check_machine(replace(GOOD, **fault), needs_java=True, needs_yarn=True)
     bad = [f for f in found if f.level is not Level.OK]
     assert [(f.check, f.level) for f in bad] == [(check, level)]
@@ -59,11 +61,13 @@ def test_one_fault(fault: dict[str, Any], check: str, level: Level) -> None:
 
 
 def test_java_is_a_wish_where_nothing_needs_it() -> None:
+    """It is a warning, and the Hadoop client is not looked for."""
     found = check_machine(replace(GOOD, java=None, yarn=None), needs_java=False, needs_yarn=False)
     assert [f.check for f in found if f.level is Level.WARNING] == ["machine.java"]
 
 
 def test_versions_of_java() -> None:
+    """Before Java 9 the first number was 1."""
     assert java_major('openjdk version "21" 2023-09-19') == 21
     assert java_major('java version "1.8.0_402"') == 8
     assert java_major("") is None

@@ -48,10 +48,12 @@ JOB = {
 def test_by_how_much_a_clock_is_ahead(
     date: str, before_s: float, after_s: float, ahead: float | None
 ) -> None:
+    """An HTTP date stands for a whole second."""
     assert ahead_s(date, before_s, after_s) == ahead
 
 
 def test_clocks_by_their_difference() -> None:
+    """Two seconds are a warning, Kerberos' five minutes an error."""
     found = check_clocks({"a": 0.0, "b": -3.0, "c": 400.0, "d": None})
     levels = [Level.OK, Level.WARNING, Level.ERROR, Level.UNKNOWN]
     seen = list(found)
@@ -75,10 +77,12 @@ def host(name: str, *, is_live: bool = True) -> HostReport:
     ],
 )
 def test_nodes(hosts: list[HostReport], levels: list[Level]) -> None:
+    """One host is a risk, none an error; one that is away is named."""
     assert [f.level for f in check_nodes(hosts)] == levels
 
 
 def test_a_scheduler_that_cannot_bring_containers_home_is_an_error() -> None:
+    """Daemons that keep their settings back are unknown."""
     found = list(check_fit(Config(JOB), ClusterFacts(Scheduler(FIFO, ()))))
     assert found[0].level is Level.ERROR
     assert found[0].remedy
@@ -86,6 +90,7 @@ def test_a_scheduler_that_cannot_bring_containers_home_is_an_error() -> None:
 
 
 def test_a_daemon_that_shows_its_settings_is_judged_by_them() -> None:
+    """What makes containers come home late is a warning."""
     settings = {ASYNCHRONOUS: "false"}
     facts = ClusterFacts(
         Scheduler(CAPACITY, ()), resource_manager=settings, node={"a": "b"}, queues_file=settings
@@ -96,6 +101,7 @@ def test_a_daemon_that_shows_its_settings_is_judged_by_them() -> None:
 
 
 def test_the_topics_of_a_job_by_system() -> None:
+    """Each topic once; a store without a changelog has none."""
     found = topic_uses(Config(JOB))
     assert {s: [use.name for use in uses] for s, uses in found.items()} == {
         "kafka": [
@@ -114,6 +120,7 @@ def test_the_topics_of_a_job_by_system() -> None:
 
 
 def test_a_job_without_checkpoints_that_makes_its_outputs() -> None:
+    """It has no checkpoint topic, and no output that must exist."""
     config = Config(
         JOB | {"task.outputs.create.partitions": "2", "task.checkpoint.factory": "none"}
     )
