@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.config.declarations.key_types import OWN, SAMZA, IntKey, Liveness, TextKey
+from homeport.config.declarations.key_types import OWN, SAMZA, BoolKey, IntKey, Liveness, TextKey
 
 _HA = "HA-STANDALONE"
 _DAY_MS = 86_400_000
@@ -85,4 +85,12 @@ JOB_LOCATION_ID_PROVIDER_FACTORY = TextKey(
     source=_HA,
     liveness=Liveness.NEEDS_REDEPLOY,
     legacy=("locationid.provider.factory",),
+)
+JOB_CONTAINER_MIXED_ROLES = BoolKey(
+    name="job.container.mixed-roles",
+    default=False,
+    meaning="whether a container may have active and standby tasks; standalone processors do in "
+    "any case, and run-job refuses true",
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
 )
