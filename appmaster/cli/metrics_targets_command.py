@@ -10,11 +10,11 @@ from typing import Annotated
 import typer
 
 from homeport.appmaster.cli.https_jobs import HttpsJobs
-from homeport.appmaster.cli.standalone_jobs import is_standalone, standalone_targets
 from homeport.appmaster.yarn.resource_manager_rest import CONF_DIR_VARIABLE, ResourceManagerRest
 from homeport.appmaster.yarn.scrape_targets import TargetServer, of_yarn, why_left_out
 from homeport.config.errors import HomeportError
 from homeport.job_coordinator.cli.options import loaded, new_app, note
+from homeport.job_coordinator.zookeeper.processor_targets import is_standalone, standalone_targets
 
 app = new_app()
 

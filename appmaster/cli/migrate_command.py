@@ -13,8 +13,8 @@ import typer
 
 from homeport.appmaster.cli import submission_claim
 from homeport.appmaster.cli.job import Job
-from homeport.appmaster.cli.migration import Migration
 from homeport.appmaster.cli.waiting import Waiter
+from homeport.appmaster.job_model.migration import Migration
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys

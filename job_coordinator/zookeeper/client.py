@@ -15,7 +15,12 @@ from typing import Any
 
 import puresasl.mechanisms
 from kazoo.client import KazooClient
-from kazoo.exceptions import AuthFailedError, SASLException, SessionClosedRequireSaslError
+from kazoo.exceptions import (
+    AuthFailedError,
+    ConnectionDropped,
+    SASLException,
+    SessionClosedRequireSaslError,
+)
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import KeeperState
 from kazoo.security import CREATOR_ALL_ACL, make_acl, make_digest_acl_credential
@@ -148,19 +153,28 @@ def _context(ca: str | None) -> ssl.SSLContext:
 
 
 def _refuse_in_order(client: KazooClient) -> None:
-    """A refusal is a state of the client.
+    """A refusal is a state of the client, and a break of the connection is none.
 
-    Kazoo knows a broken connection as a refusal, and ends its thread where the server gives its
-    reason, or where SASL cannot go on.
+    Kazoo takes a connection that breaks during SASL for a refusal, and ends its thread where the
+    server gives its reason, or where SASL cannot go on. A user that was taken before is not refused
+    by a server that goes down.
     """
     connection: Any = client._connection  # noqa: SLF001 - kazoo offers no other way
     connect = connection._connect  # noqa: SLF001 - as above
+    was_taken = False
 
     def connected(*arguments: Any) -> Any:  # noqa: ANN401 - passed on as they come
+        nonlocal was_taken
         try:
-            return connect(*arguments)
+            found = connect(*arguments)
         except REFUSALS as error:
             raise AuthFailedError(repr(error)) from None
+        except AuthFailedError as error:
+            if was_taken and isinstance(error.__cause__, ConnectionDropped):
+                raise error.__cause__ from None
+            raise
+        was_taken = True
+        return found
 
     connection._connect = connected  # noqa: SLF001 - as above
 

@@ -13,7 +13,7 @@ from zookeeper_server import ZooKeeperServer
 
 from homeport.appmaster.cli import job as yarn_job
 from homeport.appmaster.cli.migrate_command import fence_all
-from homeport.appmaster.cli.migration import Migration
+from homeport.appmaster.job_model.migration import Migration
 from homeport.config.config import Config
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.epochs import EpochManager

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from homeport.appmaster.cli import metrics_targets_command
-from homeport.appmaster.cli.standalone_jobs import target
 from homeport.appmaster.yarn.application_tags import APPLICATION_TAG, HTTPS_TAG
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
 from homeport.appmaster.yarn.scrape_targets import TargetServer, targets
@@ -23,6 +22,7 @@ from homeport.job_coordinator.cli.usage import run_app
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.standalone.plan import Registration
 from homeport.job_coordinator.zookeeper.leader_address import RegisteredProcessor
+from homeport.job_coordinator.zookeeper.processor_targets import target
 
 RM = "http://rm:8088"
 

@@ -6,11 +6,13 @@ import logging
 from pathlib import Path
 
 import pytest
+from kazoo.exceptions import AuthFailedError, ConnectionDropped, SessionClosedRequireSaslError
 from zookeeper_security import make_pair
 
 from homeport.config.errors import ConfigError
+from homeport.config.settings.standalone_section import StandaloneConfig
 from homeport.config.settings.zookeeper_access import ZooKeeperAccess, ZooKeeperTls
-from homeport.job_coordinator.zookeeper.client import Faults, credentials_of
+from homeport.job_coordinator.zookeeper.client import Faults, credentials_of, new_client
 
 
 def test_a_password_comes_from_a_variable_or_a_file(
@@ -91,6 +93,32 @@ def test_a_ticket_needs_the_module_that_reads_it(monkeypatch: pytest.MonkeyPatch
     assert credentials_of(ZooKeeperAccess("GSSAPI", "me@A")) == {
         "sasl_options": {"mechanism": "GSSAPI", "service": "zookeeper", "principal": "me@A"}
     }
+
+
+def test_a_break_during_sasl_refuses_no_user_that_was_taken_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Kazoo says the same of both; the server's own reason is a refusal at any time."""
+    ends: list[Exception | None] = []
+
+    def connect(_self: object, *_arguments: object) -> tuple[int, int]:
+        end = ends.pop(0)
+        if end is not None:
+            raise end
+        return 1, 1
+
+    monkeypatch.setattr("kazoo.protocol.connection.ConnectionHandler._connect", connect)
+    broken = AuthFailedError("Connection dropped in SASL")
+    broken.__cause__ = ConnectionDropped("gone")
+    client = new_client(StandaloneConfig("a:1", "/homeport", 1000, 1000, 1000, 0), {}, Faults())
+    ends += [broken, None, broken, SessionClosedRequireSaslError()]
+    with pytest.raises(AuthFailedError):
+        client._connection._connect()
+    assert client._connection._connect() == (1, 1)
+    with pytest.raises(ConnectionDropped):
+        client._connection._connect()
+    with pytest.raises(AuthFailedError):
+        client._connection._connect()
 
 
 def test_the_last_fault_of_a_connection_is_kept(caplog: pytest.LogCaptureFixture) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from homeport.appmaster.cli.migration import Migration
+from homeport.appmaster.job_model.migration import Migration
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
