@@ -27,6 +27,12 @@ _PORT, _PORT_MAX = 2181, 65535
 """ZooKeeper's own port stands where none is named."""
 
 
+def coordinator_of(config: Config) -> str | None:
+    """What ``job.coordinator.factory`` says, by its short name; None where it is not set."""
+    given = keys.JOB_COORDINATOR_FACTORY.read(config)
+    return None if given is None else _JAVA.get(given, given)
+
+
 def require_coordinator(config: Config, wanted: str) -> None:
     """``job.coordinator.factory`` is missing, or says ``wanted``.
 
