@@ -20,6 +20,7 @@ from homeport.container.adjunct.own_manager import (
 from homeport.container.adjunct.store_plan import plan_stores
 from homeport.container.classes import load_extractor_factory, load_manager_factory
 from homeport.container.container_job import ContainerJob
+from homeport.container.host.beside import Beside
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.processing.adjunct_feed import AdjunctFeed, RefusedRecords
 from homeport.container.processing.records import BadRecords, InputMessages
@@ -32,7 +33,11 @@ _LOG = logging.getLogger(__name__)
 
 
 def adjunct_storage(
-    job: ContainerJob, owner: ProcessorId, roots: tuple[Path, Path], now_ms: Callable[[], int]
+    job: ContainerJob,
+    owner: ProcessorId,
+    roots: tuple[Path, Path],
+    now_ms: Callable[[], int],
+    beside: Beside,
 ) -> AdjunctStorage | None:
     """The adjunct stores of the container ``owner``, none of them open; None: the job has none.
 
@@ -41,11 +46,12 @@ def adjunct_storage(
         owner: the container; for a standby the active one.
         roots: where stores are that a start may find again, and where others are.
         now_ms: this host's clock.
+        beside: as of ``AdjunctStorage``.
     """
     if not job.adjuncts:
         return None
     plan = plan_stores(job.adjuncts.values(), job.tasks, owner)
-    return AdjunctStorage(plan, job.adjunct_configs, *roots, now_ms)
+    return AdjunctStorage(plan, job.adjunct_configs, *roots, now_ms, beside)
 
 
 def adjunct_feed(

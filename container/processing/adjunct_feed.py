@@ -95,8 +95,12 @@ class AdjunctFeed:
         rows = pa.concat_tables(left).combine_chunks()
         return rows, Brought(self._storage.sealed(), self._refused.take())
 
-    def show(self, brought: Brought, reached: Reached, begins: Reached) -> None:
+    def show(
+        self, brought: Brought, reached: Reached, begins: Reached, *, waits: bool = False
+    ) -> None:
         """Tasks see what the batch brought; the open transaction has what was refused of it.
+
+        A version that it makes whole is seen once it is on the disk; with ``waits`` it is.
 
         Raises:
             UndecodableError: a record was refused, and may not be dropped.
@@ -104,3 +108,8 @@ class AdjunctFeed:
         for row, reason in brought.refused:
             self._bad.met(row, reason)
         write(brought.layers, reached, begins)
+        self._storage.settle(reached, begins, waits=waits)
+
+    def settle(self, reached: Reached, begins: Reached) -> None:
+        """No batch has come: tasks see the versions that have become ready."""
+        self._storage.settle(reached, begins)

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 
 from homeport.config.errors import in_one_line
+from homeport.container.host.beside import Inline, SideThread
 from homeport.container.host.stop_flag import StopFlag, StopRequestedError
 from homeport.container.kafka.input_consumer import InputConsumer, MicroBatch
 from homeport.container.processing.ahead import Ahead, Piped
-from homeport.container.processing.beside import Inline, SideThread
 from homeport.container.processing.loop_parts import LoopParts, LoopSettings, Task, flat
 from homeport.container.processing.open_transaction import OpenTransaction
 from homeport.container.processing.timer_work import TimerWork
@@ -179,6 +179,8 @@ class RunLoop:
         piped = self._ahead.take(min(_IDLE_S, self.wait_s()))
         self._stop.check()
         if piped is None:
+            if self._parts.adjuncts is not None:
+                self._parts.adjuncts.settle(self._parts.reached, self._parts.begins)
             return
         if self._ahead.is_empty:
             self._fetch_ahead()
@@ -235,12 +237,15 @@ class RunLoop:
 
     def _process(self, piped: Piped) -> None:
         batch, began_s = piped.batch, self._clock()
+        # The first batch of the tasks finds all that bootstrap has brought.
+        waits = not self._had_record
         if not self._had_record and (offsets := self._parts.of_tasks(batch.processed)):
             self._had_record = True
             self._parts.history("first-record", offsets=flat(offsets))
         self._open.begin(piped.taken_s)
         if self._parts.adjuncts is not None:
-            self._parts.adjuncts.show(piped.brought, self._parts.reached, self._parts.begins)
+            parts = self._parts
+            parts.adjuncts.show(piped.brought, parts.reached, parts.begins, waits=waits)
         if self._parts.typed is not None:
             self._parts.typed.refuse(piped.refused)
         by_task = rows_by_task(piped.rows, self._settings.pipeline)
