@@ -243,8 +243,8 @@ class RunLoop:
             self._had_record = True
             self._parts.history("first-record", offsets=flat(offsets))
         self._open.begin(piped.taken_s)
-        if self._parts.adjuncts is not None:
-            parts = self._parts
+        parts = self._parts
+        if parts.adjuncts is not None:
             parts.adjuncts.show(piped.brought, parts.reached, parts.begins, waits=waits)
         if self._parts.typed is not None:
             self._parts.typed.refuse(piped.refused)
