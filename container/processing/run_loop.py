@@ -58,6 +58,7 @@ class RunLoop:
         self._size = BatchSize(settings.max_rows)
         self._is_quiet = False
         self._had_record = False
+        self._batches = 0
 
     def run(self) -> bool:
         """Whether every task has voted for the end, or the input is drained, and all is committed.
@@ -237,6 +238,7 @@ class RunLoop:
 
     def _process(self, piped: Piped) -> None:
         batch, began_s = piped.batch, self._clock()
+        self._batches += 1
         # The first batch of the tasks finds all that bootstrap has brought.
         waits = not self._had_record
         if not self._had_record and (offsets := self._parts.of_tasks(batch.processed)):
@@ -249,6 +251,7 @@ class RunLoop:
         if self._parts.typed is not None:
             self._parts.typed.refuse(piped.refused)
         by_task = rows_by_task(piped.rows, self._settings.pipeline)
+        self._note_reads(piped)
         seen = [(TaskName(task), own) for task, own in by_task]
         for task, own in seen:
             self._task(task).process_batch(own)
@@ -258,6 +261,7 @@ class RunLoop:
         if self._parts.calls is not None:
             self._parts.calls.finish()
             self._open.add_writes()
+        self._note_reads(piped)
         for task, own in seen:
             # Not before the calls: within a batch event time is that of the one before.
             self._timers.saw(task, own)
@@ -272,6 +276,11 @@ class RunLoop:
             report.spent("pipeline", piped.pipeline_s)
         report.read(rows)
         self._progress.add(rows, self._parts.source)
+
+    def _note_reads(self, piped: Piped) -> None:
+        """Where the batch has rows for tasks, the history has the versions that they read."""
+        if self._parts.adjuncts is not None and piped.rows.num_rows > 0:
+            self._parts.adjuncts.note_reads(self._batches, self._parts.history)
 
     def _task(self, task_name: TaskName) -> Task:
         try:

@@ -144,6 +144,10 @@ class AdjunctStorage:
         """Each store, and the facts that a report has of it."""
         return [(item.planned, item.facts()) for item in self._opened]
 
+    def bounded(self) -> list[FilledStore]:
+        """The stores whose data sets come in versions."""
+        return [item for item in self._opened if item.planned.store.is_bounded]
+
     def sealed(self) -> Layers:
         """What the stores were handed since the last call."""
         found = ((item, item.sealed()) for item in self._opened)

@@ -74,6 +74,7 @@ class FilledStore(ABC):
         self._beside = beside
         self._has_moved = self._has_begun = False
         self.was_reset = False
+        self.topic_id = ""
         store = planned.store
         self.entries = ReadOnlyEntries(InMemoryStore(), store.name, str(store.stream), kept_bytes)
         """What tasks see, from ``begin`` on."""
@@ -182,6 +183,7 @@ class FilledStore(ABC):
             DiskError: there is no room, or no right.
             StoreError: the directory cannot be used.
         """
+        self.topic_id = meta.topic_id
         self.was_reset = recovery.action is not StoreAction.KEEP
         if self.was_reset:
             # What is thrown away may be damaged.
