@@ -77,7 +77,7 @@ def _open(incarnation: Incarnation, event: Event) -> Iterator[str]:
 
 
 def _resets(run: Run) -> list[int]:
-    """When the state of the job, or one of its inputs, was begun anew."""
+    """When the state of the job was reset, or one of its inputs began again."""
     names = {"state-reset", "input-begun-anew"}
     return sorted(e.at for e in run.job.events if e.role == "driver" and e.name in names)
 
