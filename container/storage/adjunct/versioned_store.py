@@ -101,15 +101,16 @@ class VersionedStore(FilledStore):
 
     def facts(self) -> StoreFacts:
         """As ``FilledStore``, of the version that tasks see, and where all of them stand."""
-        served, size_bytes = self.served, self._size_bytes()
+        served, size_bytes, late = self.served, self._size_bytes(), len(self._late)
         positions = {p: self._versions.cursor(p).next for p in self.planned.partitions}
         if served is None:
-            return StoreFacts(0, size_bytes, positions)
+            return StoreFacts(0, size_bytes, positions, late=late)
         text = self._engine_of(served).get(PARTS_KEY)
         parts = parse_parts((text or b"{}").decode())
         began = [part.began_ms for part in parts.values() if part.began_ms is not None]
         records = sum(part.records for part in parts.values())
-        return StoreFacts(records, size_bytes, positions, min(began, default=None), served)
+        since_ms = min(began, default=None)
+        return StoreFacts(records, size_bytes, positions, since_ms, served, late)
 
     # -- the start
 
