@@ -157,6 +157,6 @@ def _entries(directory: Path) -> dict[Any, Any]:
         copy = Path(scratch) / "copy"
         shutil.copytree(directory, copy)
         store = Rdict(str(copy), Options(raw_mode=True), access_type=AccessType.read_only())
-        found = {key: value for key, value in store.items() if not key.startswith(_RESERVED)}
+        found: dict[Any, Any] = dict(store.items())
         store.close()
-    return found
+    return {key: value for key, value in found.items() if not key.startswith(_RESERVED)}
