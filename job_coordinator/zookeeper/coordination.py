@@ -260,16 +260,16 @@ class Coordination:
     def _take_end(self, report: WorkEnded) -> None:
         """What the end of the work means for the processor."""
         if self._state.work.phase is WorkPhase.STOPPING:
-            self._feed(WorkStopped(()))
+            self._feed(WorkStopped())
         elif report.cause in _AGAIN:
             _LOG.warning("the work ended (%s): %s", report.cause.value, report.text)
-            self._feed(WorkStopped(()))
+            self._feed(WorkStopped())
             self._connection = Connection()
             self._feed(SessionExpired())
             self._tree.renew()
         elif report.cause in _LEAVE:
             _LOG.info("the work ended (%s): the processor leaves", report.cause.value)
-            self._feed(WorkStopped(()))
+            self._feed(WorkStopped())
             self._feed(StopRequested())
         else:
             self._feed(WorkFailed(report.text))
@@ -303,7 +303,7 @@ class Coordination:
             self._compute(instruction.base)
         elif isinstance(instruction, StopWork):
             if not self._work.stop():
-                self._stopped.append(WorkStopped(()))
+                self._stopped.append(WorkStopped())
         elif isinstance(instruction, StartWork):
             self._start(instruction)
         elif isinstance(instruction, FollowStandbys):
