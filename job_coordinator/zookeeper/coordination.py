@@ -31,6 +31,7 @@ from homeport.job_coordinator.standalone.protocol import (
     Instruction,
     Publish,
     Reconnected,
+    Register,
     RenewSession,
     SessionBegun,
     SessionExpired,
@@ -294,6 +295,8 @@ class Coordination:
         self._decided(event, decision)
         for record in decision.records:
             self._tree.write(record, self._model if isinstance(record, Publish) else None)
+            if isinstance(record, Register):
+                self._work.prepare()
         for instruction in decision.instructions:
             self._carry_out(instruction)
         self._note(self._state)
