@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -105,6 +106,10 @@ def _run_all(
         is_first = False
         _LOG.info("epoch %d rests", epoch)
         memory.say_rests(epoch)
+        # While the others stop too: what it had is gone before the next one is frozen.
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
     ready.stop()
     return STOPPED, None
 

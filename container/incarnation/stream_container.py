@@ -453,7 +453,6 @@ def spare_collections() -> None:
     And what is young is mostly the micro-batch at work, in which a search finds nothing: it comes
     less often. It may never be switched off (``SparkPipeline``).
     """
-    gc.unfreeze()  # what an incarnation before this one had is looked at once more
     gc.collect()
     gc.freeze()
     gc.set_threshold(_YOUNG_OBJECTS, *gc.get_threshold()[1:])
