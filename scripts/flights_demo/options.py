@@ -13,9 +13,10 @@ ALONE = "sql-alone"
 
 _DESCRIPTION = """\
 Starts a local YARN (3 nodes) and Kafka, runs the flights job in 3 containers until its input is
-consumed, and compares every plane with the right answer. Then stops the job in order, submits it
-again, and shows that each container came home to its state. The cluster is taken down at the end,
-after an error or Ctrl-C too. Exit code 0: all of that held.
+consumed, and compares every plane with the right answer, and the names of planes, airports and
+airlines in every output; the airlines get new names in mid-run. Then stops the job in order,
+submits it again, and shows that each container came home to its state. The cluster is taken down
+at the end, after an error or Ctrl-C too. Exit code 0: all of that held.
 """
 
 _EPILOG = """\

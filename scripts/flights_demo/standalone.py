@@ -14,7 +14,7 @@ import time
 
 from flights_demo.clusters import FallibleCluster
 from flights_demo.common import (
-    Verdict,
+    NEW_AIRLINES_EARLY,
     check_result,
     create_topics,
     end_producer,
@@ -22,6 +22,7 @@ from flights_demo.common import (
     run_producer,
 )
 from flights_demo.job import EXAMPLE
+from flights_demo.names import Verdict
 from flights_demo.processors import Processors, Settled
 from flights_demo.screen import DemoError, Screen
 from flights_demo.verdict import PARTITIONS, Reader, next_offsets
@@ -79,7 +80,8 @@ class StandaloneDemo:
             create_topics(self._servers, None)
         rate = round(FLIGHTS / SECONDS)
         screen.say(f"producing {rate:,} records per second")
-        self._producer = run_producer(self._servers, None, rate=rate)
+        new = f"--new-airlines-after={NEW_AIRLINES_EARLY}"
+        self._producer = run_producer(self._servers, None, new, rate=rate)
         processors = self._processors = self._new_processors()
         with screen.phase(f"{len(NAMES)} processors start and share {PARTITIONS} tasks"):
             for name in NAMES:
