@@ -28,7 +28,7 @@ class _Held:
 class FramesOfEachPlan:
     """Frames for plans of one batch: made once for each change of a store.
 
-    Each plan sends the rows to all tasks anew.
+    Each plan sends the rows to all tasks again.
     """
 
     def __init__(self, session: SparkSession) -> None:

@@ -285,8 +285,8 @@ _REFUSED = [
     ),
     (
         "SELECT key FROM flights",
-        {"task.pipeline.output": "kafka.planes"},
-        "task.pipeline.output = 'kafka.planes': the stream fills the adjunct store planes",
+        {"task.pipeline.output": "kafka.airlines"},
+        "task.pipeline.output = 'kafka.airlines': the stream fills the adjunct store airlines",
     ),
 ]
 

@@ -23,7 +23,7 @@ from homeport.container.storage.adjunct.store_heads import Replacement, StoreHea
 _MOST_CHANGES = 50_000
 """So many wait, at most, until a batch asks for rows: made together they cost less."""
 _numbers = count(1)
-"""Of changes; a Spark may outlive the container that told them."""
+"""Of changes; a Spark may outlive the container whose stores they are."""
 
 
 @dataclass

@@ -33,7 +33,7 @@ class Replacement:
 
 
 class StoreHead(ABC):
-    """Of one store, which has begun. To be told of each layer, in order: taken, then written."""
+    """Of one store, which has begun; of each layer both calls are made, in the order of layers."""
 
     store: FilledStore
 
@@ -59,7 +59,7 @@ class _UnboundedHead(StoreHead):
         return Update(layer.entries) if layer.entries else None
 
     def written(self) -> None:
-        """The change has been told."""
+        """Nothing waits: the change went on at once."""
 
 
 class _VersionedHead(StoreHead):
