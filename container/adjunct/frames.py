@@ -65,13 +65,29 @@ class EntryColumns:
             try:
                 columns.append(made([entry[part] for entry in entries]))
             except self.refusals as error:
-                what = self.schema.names[part]
-                raise FrameError(
-                    f"adjunct store {self.name} cannot be a frame of the pipeline: a {what} of it "
-                    f"is not what stores.{self.name} says ({error}): correct the serde of the "
-                    "store, or the record"
-                ) from error
+                raise FrameError(self._story(entries, part, made, error)) from error
         return pa.table(columns, self.schema)
+
+    def _story(
+        self,
+        entries: Sequence[tuple[bytes, bytes]],
+        part: int,
+        made: Callable[[Sequence[bytes]], pa.Array],
+        error: Exception,
+    ) -> str:
+        """One line, which names the first entry that ``made`` does not read."""
+        which = ""
+        for entry in entries:
+            try:
+                made([entry[part]])
+            except self.refusals as own:
+                which, error = f" of {entry[0][:80]!r}", own
+                break
+        return (
+            f"adjunct store {self.name} cannot be a frame of the pipeline: the "
+            f"{self.schema.names[part]}{which} is not what the store's serde reads ({error}): "
+            "correct the record, or the serde"
+        )
 
 
 @dataclass(frozen=True)

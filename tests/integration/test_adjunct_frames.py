@@ -37,6 +37,7 @@ _KEYS = {
 _VERSIONS = {
     "task.inputs": "kafka.flights",
     "stores.planes.adstore.input": "",
+    "stores.airlines.factory": "rocksdb",
     "stores.airlines.adstore.version.marker.header": "version",
 }
 _MODULE = """
@@ -267,11 +268,6 @@ _REFUSED = [
     ("SELECT * FROM planes", {}, _WITHOUT),
     ("joining:alone", {}, "task.pipeline.class = 'joining:alone': it takes adjunct stores alone"),
     ("joining:alone_too", {}, "it takes adjunct stores alone (planes, airlines)"),
-    (
-        "SELECT key FROM flights",
-        {"task.inputs": "kafka.flights, kafka.planes, kafka.airlines"},
-        "it is in task.inputs and in task.broadcast.inputs",
-    ),
     (
         "SELECT key FROM flights",
         {

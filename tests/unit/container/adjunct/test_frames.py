@@ -71,8 +71,17 @@ def test_a_store_larger_than_it_may_be_is_not_read_to_its_end() -> None:
 
 
 def test_an_entry_that_the_serde_cannot_read_is_one_line() -> None:
-    """It names the store and which part."""
-    with pytest.raises(FrameError, match=r"adjunct store planes .* a value of it is not what stor"):
-        _rows(a=b"x")
-    with pytest.raises(FrameError, match="a key of it is not"):
+    """It names the store, which entry, and which part of it."""
+    with pytest.raises(FrameError, match=r"adjunct store planes .* the value of b'b' is not what"):
+        _rows(a=b"1", b=b"x", c=b"y")
+    with pytest.raises(FrameError, match=r"the key of b'\\xff' is not"):
         _rows().changed({b"\xff": b"1"})
+
+    def of_two(data: Sequence[bytes]) -> pa.Array:
+        if len(data) > 1:
+            raise ValueError("two")
+        return pa.array(data, pa.binary())
+
+    odd = EntryColumns("planes", _FORM, of_two, of_two)
+    with pytest.raises(FrameError, match=r"the key is not what .* \(two\)"):
+        odd.rows([(b"a", b""), (b"b", b"")])

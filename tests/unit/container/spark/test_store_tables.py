@@ -115,11 +115,11 @@ def test_columns_are_by_the_serdes_of_the_store() -> None:
     assert columns.schema == pa.schema({"key": pa.string(), "value": struct})
     rows = columns.rows([(b"N1", b'{"model": "737", "seats": 9}')])
     assert rows.to_pylist() == [{"key": "N1", "value": {"model": "737"}}]
-    with pytest.raises(FrameError, match="a value of it is not what stores"):
+    with pytest.raises(FrameError, match="the value of b'N1' is not what"):
         columns.rows([(b"N1", b"[]")])
     numbers: EntryColumns = _columns(_job("long", "bytes"))
     assert numbers.schema == pa.schema({"key": pa.int64(), "value": pa.binary()})
-    with pytest.raises(FrameError, match="a key of it is not"):
+    with pytest.raises(FrameError, match="the key of b'N1' is not"):
         numbers.rows([(b"N1", b"")])
 
 
