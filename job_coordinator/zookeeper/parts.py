@@ -92,6 +92,9 @@ WorkReport = WorkFenced | WorkBegun | WorkEnded
 class Work(Protocol):
     """The one incarnation of a processor, if there is one. To be used from one thread."""
 
+    def prepare(self) -> None:
+        """It may have to start soon: what that takes is made ready."""
+
     def start(self, order: StartWork, model: JobModel, lease: SessionLease) -> None:
         """It begins; it ends with its lease, whatever becomes of this process.
 

@@ -70,7 +70,11 @@ class MemoryWork:
         self.lease: SessionLease | None = None
         self.running: Incarnation | None = None
         self.stops_silently = False
-        self.killed = 0
+        self.killed = self.prepared = 0
+
+    def prepare(self) -> None:
+        """It will begin."""
+        self.prepared += 1
 
     def start(self, order: StartWork, model: JobModel, lease: SessionLease) -> None:
         """It begins, and asks."""
