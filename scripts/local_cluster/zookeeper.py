@@ -19,7 +19,6 @@ DEADLINE_S = 60.0
 TICK_MS = 300
 _TRIES = 5
 _MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
-_PEER_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _OPTIONS = (
     *("-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
     *("-Dzookeeper.admin.enableServer=false", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"),
@@ -95,8 +94,6 @@ class ZooKeeperServer:
     def _is_up(self) -> bool:
         jars = ensure_jars(default_cache(), "zookeeper")
         java = find_java() / "bin" / "java"
-        is_peer = any(line.startswith("server.") for line in self._more)
-        main = _PEER_MAIN if is_peer else _MAIN
         settings = self._folder / "zoo.cfg"
         settings.write_text(
             f"tickTime={TICK_MS}\ndataDir={self._folder / 'data'}\nmaxClientCnxns=0\n"
@@ -107,7 +104,7 @@ class ZooKeeperServer:
         )
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [str(java), *_OPTIONS, *self._options, "-cp", f"{jars}/*", main, str(settings)],
+                [str(java), *_OPTIONS, *self._options, "-cp", f"{jars}/*", _MAIN, str(settings)],
                 stdout=log,
                 stderr=log,
                 env=self._environment,

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from processors_in_memory import Processor, settings, shared, story, until
 from standalone_jobs import StandaloneJob, standalone_job
-from zookeeper_ensemble import ensemble_of_three
 from zookeeper_server import ZooKeeperServer
 
 from homeport.job_coordinator.standalone import nodes
@@ -43,38 +42,6 @@ def test_jobs_and_processors_whose_names_look_alike_are_kept_apart(
     finally:
         for processor in (*alone, *many):
             processor.close()
-
-
-@pytest.mark.long
-def test_an_ensemble_that_loses_its_leader_ends_no_work_and_a_minority_ends_it(
-    tmp_path: Path,
-) -> None:
-    """Another leader is elected within the session; a server alone is only read, and leases end."""
-    with ensemble_of_three(tmp_path) as ensemble:
-        own, root = settings(ensemble.connect, session_ms=12_000), "/homeport/e"
-        one, two = Processor("one", own, root), Processor("two", own, root)
-        both = [one, two]
-        try:
-            until(lambda: shared(both), lambda: story(both))
-            starts = [len(processor.work.started) for processor in both]
-            lost = ensemble.leader()
-            lost.kill()
-            ensemble.leader()
-            three = Processor("three", own, root)
-            both.append(three)
-            until(lambda: shared(both), lambda: story(both))
-            assert sum(len(p.work.started) for p in both[:2]) <= sum(starts) + 1
-            leader = ensemble.leader()
-            leader.kill()
-            until(lambda: not any(p.work.running for p in both), lambda: story(both))
-            (left,) = [s for s in ensemble.servers if s not in {lost, leader}]
-            until(lambda: ensemble.mode(left) == "read-only", lambda: ensemble.mode(left))
-            assert all(processor.ended is None for processor in both)
-            lost.start()
-            until(lambda: shared(both), lambda: story(both))
-        finally:
-            for processor in both:
-                processor.close()
 
 
 @pytest.fixture
