@@ -194,6 +194,9 @@ class ProcessorPage:
         del hosts
         _refuse("what-if")
 
+    async def written(self) -> None:
+        """None: each processor reads its own file."""
+
     def metrics(self) -> Iterable[Metric]:
         """None besides those of its status."""
         return ()
