@@ -55,7 +55,10 @@ from homeport.config.loading.loader import load
 from homeport.config.secret_names import shown_value, warnings_of_overrides
 from homeport.config.settings.pipeline_section import PipelineConfig
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig, YarnConfig
-from homeport.config.settings.standalone_section import require_coordinator
+from homeport.config.settings.standalone_section import (
+    refuse_mixed_roles,
+    require_coordinator,
+)
 from homeport.config.settings.validation import validate
 from homeport.job_coordinator.cli.usage import run_app, usage_error
 from homeport.job_coordinator.http.client import CoordinatorClient
@@ -424,6 +427,7 @@ def command(
     loaded = load(config_path, config or (), topics_of if is_run else None)
     if is_run:
         require_coordinator(loaded, YARN)
+        refuse_mixed_roles(loaded)
         for warning in validate(loaded):
             say(f"warning: {warning}")
     job = Job(loaded, ResourceManagerRest.from_environment(os.environ), loaded)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.config.declarations.key_types import OWN, SAMZA, IntKey, Liveness, TextKey
+from homeport.config.declarations.key_types import OWN, SAMZA, BoolKey, IntKey, Liveness, TextKey
 
 _HA = "HA-STANDALONE"
 _DAY_MS = 86_400_000
@@ -73,6 +73,14 @@ JOB_LOCATION_ID = TextKey(
     name="job.location-id",
     meaning="where a standalone processor runs: text, or env:NAME for that variable; processors "
     "with the same one share their folders of state; default the host name",
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_CONTAINER_MIXED_ROLES = BoolKey(
+    name="job.container.mixed-roles",
+    default=False,
+    meaning="whether a container may have active and standby tasks; standalone processors do in "
+    "any case, and run-job refuses true",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
 )

@@ -27,6 +27,12 @@ _PORT, _PORT_MAX = 2181, 65535
 """ZooKeeper's own port stands where none is named."""
 
 
+def coordinator_of(config: Config) -> str | None:
+    """What ``job.coordinator.factory`` says, by its short name; None where it is not set."""
+    given = keys.JOB_COORDINATOR_FACTORY.read(config)
+    return None if given is None else _JAVA.get(given, given)
+
+
 def require_coordinator(config: Config, wanted: str) -> None:
     """``job.coordinator.factory`` is missing, or says ``wanted``.
 
@@ -133,6 +139,15 @@ def refuse_standbys(config: Config) -> None:
             "homeport run-local runs the whole job in one place, where a standby has none",
             "write false, or run the job by homeport run-processor",
         )
+
+
+def refuse_mixed_roles(config: Config) -> None:
+    """Nothing where each container of a job on YARN has one role; else ConfigError."""
+    key = keys.JOB_CONTAINER_MIXED_ROLES
+    if key.read(config):
+        rule = "a container on YARN has active tasks or standby tasks, not both"
+        remedy = f"remove the key, or run the job by {_COMMANDS[ZOOKEEPER]}, which mixes them"
+        raise ConfigError(key.name, "true", rule, remedy)
 
 
 def _check_servers(servers: str) -> None:

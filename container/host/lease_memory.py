@@ -36,6 +36,7 @@ REPORT_BYTES = 64 * 1024
 """Room for a report of some hundred stores; of a longer one single stores are left out."""
 _SIZE = _NUMBERS + _HEAD.size + REPORT_BYTES
 _STEP_S = 0.1
+_NOTHING = ContainerReport()
 
 
 class SpareKind(IntEnum):
@@ -63,6 +64,8 @@ class LeaseMemory:
         self._numbers = memory[:_NUMBERS].cast("q")
         self._report = memory[_NUMBERS:]
         self._said: ContainerReport | None = None
+        self._writing = threading.Lock()
+        self._own = self._standbys = ContainerReport()
 
     @classmethod
     def endless(cls, beat_ms: int) -> LeaseMemory:
@@ -180,7 +183,18 @@ class LeaseMemory:
         self._numbers[_STARTED] = 1
 
     def announce(self, report: ContainerReport) -> None:
-        """The launcher finds ``report`` here; one thread of the child's writes."""
+        """The launcher finds ``report`` here, with what the standbys beside say of themselves."""
+        with self._writing:
+            self._own = report
+            self._write(report.beside(self._standbys) if self._standbys != _NOTHING else report)
+
+    def announce_standbys(self, report: ContainerReport) -> None:
+        """The launcher finds ``report`` beside that of the active tasks; any thread."""
+        with self._writing:
+            self._standbys = report
+            self._write(self._own.beside(report))
+
+    def _write(self, report: ContainerReport) -> None:
         data = compact_json(report.to_json())
         if len(data) > REPORT_BYTES:
             data = compact_json(report.in_brief().to_json())
@@ -228,6 +242,9 @@ class NoLauncher:
     model_version = 0
 
     def announce(self, report: ContainerReport) -> None:
+        """No launcher reads it."""
+
+    def announce_standbys(self, report: ContainerReport) -> None:
         """No launcher reads it."""
 
     def want_spare(self, kind: SpareKind, share_mb: int = 0) -> None:

@@ -52,6 +52,9 @@ class Watch(Protocol):
     def looks(self) -> Looks:
         """The outcome of the last look; nothing until it is there."""
 
+    def close(self) -> None:
+        """No look comes any more."""
+
 
 class AdjunctFollower:
     """Of stores that ``recover`` has opened. One thread.
@@ -132,8 +135,10 @@ class AdjunctFollower:
         ]
 
     def close(self) -> None:
-        """Nothing is read any more."""
+        """Nothing is read any more, and no thread looks at the ends."""
         self._source.close()
+        for watch in self._watches.values():
+            watch.close()
 
     def _ended(self, partition: SystemStreamPartition, fault: Refusal) -> StoreError:
         names = [s.store.name for s in self._storage.plan.stores if partition in s.partitions]

@@ -160,7 +160,7 @@ def _prepared(
         coordinator = OwnProcessor(memory, model.config, stop)
         from homeport.container.incarnation.standby_tasks import StandbysOnly, standbys_of_child  # noqa: PLC0415 - as said above
 
-        model, standbys = standbys_of_child(model, permit, environment, stop)
+        model, standbys = standbys_of_child(model, permit, environment, stop, memory)
     else:
         client = CoordinatorClient(
             environment.coordinator_url, environment.token, certificate=environment.certificate

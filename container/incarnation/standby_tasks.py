@@ -13,6 +13,7 @@ Source: STANDBY, parts 1 and 4.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable
@@ -24,10 +25,12 @@ from homeport.config.errors import HomeportError, in_one_line
 from homeport.config.settings.sections import StandbyConfig
 from homeport.config.settings.tuning import Tuning
 from homeport.container.container_job import ContainerJob
+from homeport.container.host.lease_memory import LeaseMemory, NoLauncher, unheard
 from homeport.container.host.niceness import give_way
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag, StopRequestedError
 from homeport.container.incarnation import start_up
+from homeport.container.incarnation.adjunct_follower import AdjunctFollower, adjunct_follower
 from homeport.container.incarnation.coordinators import Coordinator
 from homeport.container.incarnation.environment import Environment, orders_file
 from homeport.container.incarnation.predecessors import open_stores
@@ -37,6 +40,7 @@ from homeport.container.kafka.changelog_feed import KafkaChangelogFeed
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.storage.changelog_follower import ChangelogFollower, next_offset, place_of
 from homeport.container.storage.container_storage import ContainerStorage
+from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.model.codec import decode_job_model
 from homeport.job_coordinator.model.job_model import JobModel
@@ -64,6 +68,9 @@ class StandbyTasks:
         environment: its surroundings.
         stop: the order to stop.
         orders: the file that says which standbys are wanted, once there is one.
+        send: gets what they report of themselves.
+        has_shared: whether the active tasks beside them keep the adjunct stores of the container,
+            which are those of the processor whatever its tasks are.
     """
 
     def __init__(
@@ -74,6 +81,9 @@ class StandbyTasks:
         environment: Environment,
         stop: StopFlag,
         orders: Path,
+        send: Callable[[ContainerReport], None] = unheard,
+        *,
+        has_shared: bool = False,
     ) -> None:
         self._config = config
         self._wanted = first
@@ -81,6 +91,8 @@ class StandbyTasks:
         self._environment = environment
         self._stop = stop
         self._orders = orders
+        self._send = send
+        self._has_shared = has_shared
         self._read_at: tuple[int, int] | None = None
         self._is_closed = False
         self._history: Callable[..., None] = _no_history
@@ -117,9 +129,7 @@ class StandbyTasks:
                 if self._wanted is None:
                     self._stop.wait(_LOOK_S)
                 else:
-                    self._follow(
-                        ContainerJob.of(self._wanted, self._permit.incarnation.processor_id)
-                    )
+                    self._follow(self._job_of(self._wanted))
             except _ChangedError:
                 continue
             except StopRequestedError:
@@ -135,6 +145,13 @@ class StandbyTasks:
         for _ in range(round(_AGAIN_S / _LOOK_S)):
             if not self._is_over():
                 self._stop.wait(_LOOK_S)
+
+    def _job_of(self, wanted: JobModel) -> ContainerJob:
+        job = ContainerJob.of(wanted, self._permit.incarnation.processor_id)
+        if not self._has_shared:
+            return job
+        own = {name: store for name, store in job.adjuncts.items() if not store.is_broadcast}
+        return replace(job, adjuncts=own)
 
     def _is_over(self) -> bool:
         return self._is_closed or self._stop.is_set()
@@ -168,24 +185,21 @@ class StandbyTasks:
 
     def _follow(self, job: ContainerJob) -> None:
         storage = start_up.storage_of(job, self._permit, self._environment, self._pause)
-        try:
-            self._restore(job, storage)
+        with contextlib.ExitStack() as open_now:
+            open_now.callback(self._send, ContainerReport())
+            open_now.callback(storage.close)
+            adjuncts = self._restore(job, storage)
+            if adjuncts is not None:
+                open_now.callback(adjuncts.close)
             starts = {place_of(store): next_offset(store) for store in storage.logged}
             feed = KafkaChangelogFeed(job.transaction_system, starts, self._pause, storage.clocks)
-            try:
-                self._history("following", replicas=[task.task_name for task in job.tasks])
-                self._keep_up(job, storage, feed)
-            finally:
-                feed.close()
-        finally:
-            storage.close()
+            open_now.callback(feed.close)
+            self._history("following", replicas=[task.task_name for task in job.tasks])
+            follower = ChangelogFollower(storage.logged, feed, storage.clocks)
+            following = Following(follower, look_interval_s(storage), self._send, adjuncts)
+            self._keep_up(storage, following, Tuning.of(job.config).commit_ms / 1000)
 
-    def _keep_up(
-        self, job: ContainerJob, storage: ContainerStorage, feed: KafkaChangelogFeed
-    ) -> None:
-        follower = ChangelogFollower(storage.logged, feed, storage.clocks)
-        following = Following(follower, look_interval_s(storage), lambda _report: None)
-        flush_s = Tuning.of(job.config).commit_ms / 1000
+    def _keep_up(self, storage: ContainerStorage, following: Following, flush_s: float) -> None:
         try:
             while True:
                 self._stop.check()
@@ -195,33 +209,49 @@ class StandbyTasks:
         finally:
             storage.flush()
 
-    def _restore(self, job: ContainerJob, storage: ContainerStorage) -> None:
+    def _restore(self, job: ContainerJob, storage: ContainerStorage) -> AdjunctFollower | None:
+        """Their stores stand at the heads; what follows the adjunct streams, if there are any."""
         readers = {name: LogReader(s, self._pause) for name, s in job.systems.items()}
         try:
             open_stores(storage, job, self._permit)
             storage.restore(
                 KafkaChangelogReader(readers),
-                RestoreReport(self._history, lambda _report: None),
+                RestoreReport(self._history, self._send),
                 start_up.restore_workers(job, self._pause),
             )
+            return adjunct_follower(job, storage.adjuncts, readers, self._pause, storage.clocks)
         finally:
             for reader in readers.values():
                 reader.close()
 
 
 def standbys_of_child(
-    model: JobModel, permit: Permit, environment: Environment, stop: StopFlag
+    model: JobModel,
+    permit: Permit,
+    environment: Environment,
+    stop: StopFlag,
+    launcher: LeaseMemory | NoLauncher,
 ) -> tuple[JobModel, StandbyTasks | None]:
     """The model of the child's main thread, and its standbys; None where the job has none.
 
-    It is that of a standby container where the processor has no active task.
+    It is that of a standby container where the processor has no active task. ``launcher``: gets
+    what the standbys report of themselves.
     """
     own = permit.incarnation
     active, first = active_part(model, own.processor_id), standby_part(model, own.processor_id)
     if not StandbyConfig.of(model.config).enabled:
         return model, None
     orders = environment.work_dir / orders_file(own.epoch)
-    standbys = StandbyTasks(model.config, first, permit, environment, stop, orders)
+    standbys = StandbyTasks(
+        model.config,
+        first,
+        permit,
+        environment,
+        stop,
+        orders,
+        launcher.announce_standbys,
+        has_shared=active is not None,
+    )
     return active or first or model, standbys
 
 

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
 import aiohttp
-from prometheus_client.core import Metric
+from prometheus_client.core import CounterMetricFamily, Metric
 
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError, WireError
 from homeport.config.settings.sections import JobConfig
+from homeport.container.standalone.standby_view import TakenOver, standbys_shown
 from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped, Unfit
@@ -80,6 +81,7 @@ class ProcessorPage:
         self._number = 0
         self._models: dict[int, JobModel] = {}
         self._others: dict[str, Mapping[str, Any]] = {}
+        self._taken_over = TakenOver()
 
     def decided(self, event: Event, decision: Decision) -> None:
         """The step was made; by the coordination's thread."""
@@ -87,7 +89,10 @@ class ProcessorPage:
         with self._lock:
             if _phase(decision.state) != _phase(self._state):
                 self._since_ms = wall_ms()
-            self._state = decision.state
+            before, self._state = self._state, decision.state
+            plan = self._state.plan
+            if plan is not None and plan.version > before.version and self._state.is_leader:
+                self._taken_over = self._taken_over.after(plan)
             if said:
                 self._number += 1
                 self._events.append(_shown(self._number, self._served, event, decision))
@@ -198,8 +203,20 @@ class ProcessorPage:
         """None: each processor reads its own file."""
 
     def metrics(self) -> Iterable[Metric]:
-        """None besides those of its status."""
-        return ()
+        """Besides those of its status: the tasks that lost their processor while it led."""
+        with self._lock:
+            counts = self._taken_over
+        lost = CounterMetricFamily(
+            "homeport_tasks_lost",
+            "Tasks that lost their processor while this one led, of a job with standbys.",
+        )
+        lost.add_metric((), counts.lost)
+        unbacked = CounterMetricFamily(
+            "homeport_tasks_unbacked",
+            "Those of them that could not be started where a standby of theirs was.",
+        )
+        unbacked.add_metric((), counts.unbacked)
+        return (lost, unbacked)
 
     # --- what only launchers of a job on YARN say
 
@@ -255,6 +272,7 @@ class ProcessorPage:
             },
             "hosts": sorted({r.location for r in state.registrations}),
             "change": _change(state),
+            "taken_over": self._taken_over.to_json(),
             "failures": [],
         }
 
@@ -274,6 +292,7 @@ class ProcessorPage:
             "is_leader": state.is_leader,
             "registration": state.sequence,
             "report": report and report.to_json(),
+            "standbys": standbys_shown(work.standbys, report),
             "waits": list(_waits(state)),
         }
 
@@ -306,6 +325,7 @@ def _from_plan(state: ProcessorState, registration: Registration) -> dict[str, A
         "model_version": state.version if entry else None,
         "registration": registration.sequence,
         "report": None,
+        "standbys": standbys_shown(entry.standbys if entry else (), None),
         "waits": ["for an answer: it does not answer the leader"],
     }
 

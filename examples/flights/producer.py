@@ -3,6 +3,7 @@
 python examples/flights/producer.py --bootstrap-servers HOST:PORT [--rate RECORDS_PER_SECOND]
     [--command-config FILE]
 
+Before them it writes the reference data, and in their midst a new edition of the airlines' names.
 After SIGUSR1 the rate holds no longer: what is left comes as fast as it goes.
 """
 
@@ -19,13 +20,28 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from data import FLIGHTS, read_flights, records
+from data import EDITIONS, FLIGHTS, read_flights, records
+from reference_streams import (
+    AIRLINES,
+    airline_records,
+    airport_records,
+    plane_records,
+    reference_topics,
+    write,
+)
 
 TOPIC = "flights"
 OUTPUT_TOPIC = "plane-summary"
 CHANGES_TOPIC = "plane-changes"
 PARTITIONS = 8
 CHUNK = 2_000
+LEADER_LIMIT_S = 30.0
+NO_LEADER_YET = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - the client's public constant
+)
 
 
 def client_properties(file: Path) -> dict[str, str]:
@@ -36,8 +52,9 @@ def client_properties(file: Path) -> dict[str, str]:
 
 
 def new_topics() -> list[NewTopic]:
-    """The input and the outputs: summaries are compacted, changes are not."""
+    """The inputs and the outputs: summaries are compacted, changes are not."""
     return [
+        *reference_topics(PARTITIONS),
         NewTopic(TOPIC, PARTITIONS, 1),
         NewTopic(OUTPUT_TOPIC, PARTITIONS, 1, config={"cleanup.policy": "compact"}),
         NewTopic(CHANGES_TOPIC, PARTITIONS, 1),
@@ -57,32 +74,50 @@ def create_topics(kafka: Mapping[str, str]) -> None:
 
 def refuse_a_second_run(kafka: Mapping[str, str]) -> None:
     """Ends the program where the topic holds records: a second copy would double the sums."""
-    consumer = Consumer({**kafka, "group.id": "flights-producer"})
-    try:
-        held = 0
-        for partition in range(PARTITIONS):
-            low, high = consumer.get_watermark_offsets(TopicPartition(TOPIC, partition), timeout=30)
-            held += high - low
-    finally:
-        consumer.close()
+    held = _records_in(kafka, TOPIC, PARTITIONS)
     if held:
         raise SystemExit(
             f"error: topic {TOPIC} already holds {held} records; delete it before writing it again"
         )
 
 
-def produce(kafka: Mapping[str, str], rate: int | None, hurry: threading.Event) -> None:
-    """Every flight is in the topic once, each plane's in order.
+def fill_reference_topics(kafka: Mapping[str, str]) -> None:
+    """Planes, airports and the first edition of the airlines are there; repeated, it does nothing.
 
-    ``rate``: records per second, until ``hurry`` is set.
+    Raises:
+        SystemExit: not all were written.
     """
-    failures: list[str] = []
+    if not _records_in(kafka, AIRLINES, 1):
+        producer = _producer(kafka)
+        write(producer, [*plane_records(), *airport_records()])
+        write(producer, airline_records(EDITIONS[0]))  # last, as it says that all are there
 
-    def delivered(error: KafkaError | None, _: Message) -> None:
-        if error is not None:
-            failures.append(str(error))
 
-    producer = Producer(
+def _records_in(kafka: Mapping[str, str], topic: str, partitions: int) -> int:
+    consumer = Consumer({**kafka, "group.id": "flights-producer"})
+    try:
+        ranges = (_range(consumer, TopicPartition(topic, p)) for p in range(partitions))
+        return sum(high - low for low, high in ranges)
+    finally:
+        consumer.close()
+
+
+def _range(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
+    """Its first offset and the next one, once its leader answers: a little after its creation."""
+    deadline = time.monotonic() + LEADER_LIMIT_S
+    while True:
+        try:
+            low, high = consumer.get_watermark_offsets(place, timeout=30)
+        except KafkaException as error:
+            if error.args[0].code() not in NO_LEADER_YET or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)  # leaders are polled for; they have no event
+        else:
+            return low, high
+
+
+def _producer(kafka: Mapping[str, str]) -> Producer:
+    return Producer(
         {
             **kafka,
             "enable.idempotence": True,
@@ -93,6 +128,31 @@ def produce(kafka: Mapping[str, str], rate: int | None, hurry: threading.Event) 
             "queue.buffering.max.messages": 500_000,
         }
     )
+
+
+class Signals:
+    """What signals request of the program while it writes."""
+
+    def __init__(self) -> None:
+        """SIGUSR1 sets ``hurry``, SIGUSR2 sets ``go_on``."""
+        self.hurry, self.go_on = threading.Event(), threading.Event()
+        signal.signal(signal.SIGUSR1, lambda *_: self.hurry.set())
+        signal.signal(signal.SIGUSR2, lambda *_: self.go_on.set())
+
+
+def produce(kafka: Mapping[str, str], options: argparse.Namespace, signals: Signals) -> None:
+    """Every flight is in the topic once, each plane's in order.
+
+    Between two of them the second edition of the airlines is written: as ``options`` say, after
+    how many, and whether the rest waits for SIGUSR2 there.
+    """
+    failures: list[str] = []
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            failures.append(str(error))
+
+    producer = _producer(kafka)
     started = time.monotonic()
     for count, flight in enumerate(records(read_flights()), start=1):
         key = flight["tailnum"]
@@ -103,13 +163,19 @@ def produce(kafka: Mapping[str, str], rate: int | None, hurry: threading.Event) 
             on_delivery=delivered,
         )
         if count % CHUNK == 0:
-            pace = None if hurry.is_set() else rate
+            pace = None if signals.hurry.is_set() else options.rate
             _serve_reports(producer, until=started + count / pace if pace else 0.0)
         if count % 50_000 == 0 or count == FLIGHTS:
             print(
                 f"produced {count:,} of {FLIGHTS:,} flights, {time.monotonic() - started:.1f} s",
                 flush=True,
             )
+        if count == options.new_airlines_after:
+            producer.flush(120)
+            if options.hold:
+                signals.go_on.wait()
+            write(producer, airline_records(EDITIONS[1]))
+            print(f"produced a new edition of the airlines after {count:,} flights", flush=True)
     producer.flush(120)
     if failures or len(producer):
         raise SystemExit(
@@ -143,7 +209,17 @@ def main() -> None:
         "--rate", type=int, default=None, help="records per second (default: as fast as it goes)"
     )
     parser.add_argument(
-        "--topics-only", action="store_true", help="create the topics, write nothing"
+        "--no-flights", action="store_true", help="create the topics, write reference data alone"
+    )
+    parser.add_argument(
+        "--new-airlines-after",
+        type=int,
+        metavar="N",
+        default=FLIGHTS // 2,
+        help="write the second edition of the airlines after so many flights (default: half)",
+    )
+    parser.add_argument(
+        "--hold", action="store_true", help="wait for SIGUSR2 before the second edition"
     )
     options = parser.parse_args()
     if options.rate is not None and options.rate <= 0:
@@ -153,11 +229,10 @@ def main() -> None:
     given = {} if options.command_config is None else client_properties(options.command_config)
     kafka = {**given, "bootstrap.servers": options.bootstrap_servers}
     create_topics(kafka)
-    if not options.topics_only:
+    fill_reference_topics(kafka)
+    if not options.no_flights:
         refuse_a_second_run(kafka)
-        hurry = threading.Event()
-        signal.signal(signal.SIGUSR1, lambda *_: hurry.set())
-        produce(kafka, options.rate, hurry)
+        produce(kafka, options, Signals())
 
 
 if __name__ == "__main__":

@@ -43,6 +43,10 @@ COMMANDS = {
     "coordinator-stream": Command(
         f"{_CLI}.stream_commands", "show the records of a job's coordinator stream, or follow them"
     ),
+    "doctor": Command(
+        "homeport.appmaster.cli.doctor_command",
+        "show what of this machine, Kafka and YARN is not fit for a job, and what to change",
+    ),
     "explain": Command(
         f"{_CLI}.explain_command", "show where a processor is, why, and what it waits for"
     ),
@@ -50,6 +54,9 @@ COMMANDS = {
         f"{_CLI}.job_model_command", "show which container has which tasks, inputs and changelogs"
     ),
     "locality": Command(f"{_CLI}.locality_command", "show where containers and tasks last ran"),
+    "logs": Command(
+        "homeport.appmaster.cli.logs_command", "show the log of a container, or follow it"
+    ),
     "metrics-targets": Command(
         "homeport.appmaster.cli.metrics_targets_command",
         "show or serve where Prometheus finds the metrics of running jobs",

@@ -118,10 +118,13 @@ def open_job(config: Config) -> Iterator[JobView]:
         yield JobView(config, topic, store, running_job(config, store))
 
 
-def require_running(config: Config, on_yarn: str = "") -> RunningJob:
+def require_running(
+    config: Config, on_yarn: str = "", rule: tuple[str, str] | None = None
+) -> RunningJob:
     """The job that ``config`` names, as its AM, or leading processor, answers.
 
-    ``on_yarn``: the command, if it has a meaning for a job on YARN alone.
+    ``on_yarn``: the command, if it has a meaning for a job on YARN alone. ``rule``: why, and the
+    remedy; None: it places processors.
 
     Raises:
         ConfigError: it is none on YARN, and has to be.
@@ -129,7 +132,7 @@ def require_running(config: Config, on_yarn: str = "") -> RunningJob:
     """
     with open_stream(config) as (_, store):
         if on_yarn:
-            require_on_yarn(config, store, on_yarn, PLACED_BY_USER)
+            require_on_yarn(config, store, on_yarn, rule or PLACED_BY_USER)
         running = running_job(config, store)
     if running is None:
         name = JobConfig.of(config).name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -28,6 +28,7 @@ app = new_app()
 
 _CLEAR = "\x1b[H\x1b[2J"
 _HEAD = ("PROCESSOR", "ROLE", "PHASE", "HOST", "FOR", "EPOCH", "LAG", "PROCESSED", "FAILURES")
+_STANDBY_HEAD = ("STANDBY", "PROCESSOR", "STATE", "LAG", "SECONDS")
 _LAG = 6
 
 
@@ -46,7 +47,8 @@ def status(
 
     LAG is, of an active container, what it has not read of its inputs, in records; of a standby,
     what it has not read of its changelogs. PROCESSED counts the records of committed transactions
-    since the container began. `homeport explain PROCESSOR` shows why one is where it is.
+    since the container began. Of a standalone job the standbys follow, with the processor that
+    keeps each. `homeport explain PROCESSOR` shows why one is where it is.
     """
     given = loaded(config_path, config)
     running = require_running(given)
@@ -100,6 +102,7 @@ def lines(status: Mapping[str, Any], now_ms: int) -> Iterator[str]:
     yield from _restores(containers)
     yield ""
     yield from _table([_HEAD, *(_row(container, now_ms) for container in containers)])
+    yield from _standbys(status, containers)
 
 
 def _restores(containers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -111,6 +114,30 @@ def _restores(containers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
                 f"  {container['processor_id']} restores {store['store']} of {store['task']}: "
                 f"{store['records']} records read, {store['remaining']} offsets to go{ends}"
             )
+
+
+def _standbys(status: Mapping[str, Any], containers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Of a standalone job: which processor keeps which standby, and what deaths have cost."""
+    rows = [
+        (standby["name"], container["processor_id"], *_progress(standby))
+        for container in containers
+        for standby in container.get("standbys") or ()
+    ]
+    if rows:
+        yield ""
+        yield from _table([_STANDBY_HEAD, *rows], numbers=range(3, 5))
+    taken = status.get("taken_over") or {}
+    if taken.get("lost"):
+        yield (
+            f"{taken['lost']} tasks have lost their processor, the last in version "
+            f"{taken['version']}; {taken['unbacked']} of them started without their standby"
+        )
+
+
+def _progress(standby: Mapping[str, Any]) -> tuple[str, str, str]:
+    lag, seconds, is_caught_up = (standby[n] for n in ("lag", "lag_seconds", "is_caught_up"))
+    state = "unknown" if lag is None else ("caught up" if is_caught_up else "behind")
+    return state, _number(lag), "-" if seconds is None else f"{seconds:.1f}"
 
 
 def _row(container: Mapping[str, Any], now_ms: int) -> tuple[str, ...]:
@@ -140,12 +167,14 @@ def _number(value: int | None) -> str:
     return "-" if value is None else str(value)
 
 
-def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Columns as wide as what is in them; numbers to the right, from the lag on."""
+def _table(
+    rows: Sequence[Sequence[str]], numbers: Container[int] = range(_LAG, len(_HEAD))
+) -> Iterator[str]:
+    """Columns as wide as what is in them; those of ``numbers`` to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = [
-            cell.rjust(width) if number >= _LAG else cell.ljust(width)
+            cell.rjust(width) if number in numbers else cell.ljust(width)
             for number, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         yield "  ".join(cells).rstrip()

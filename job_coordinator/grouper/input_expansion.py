@@ -45,21 +45,25 @@ def expanded(
     enabled = keys.JOB_SSP_INPUT_EXPANSION_ENABLED.read(config)
     if not (enabled and before and StorageConfig.of(config).stores):
         return grouped
+    if before.keys() == grouped.keys() and all(before[t] == own for t, own in grouped.items()):
+        return grouped  # as at most versions of a job; what follows takes long with many tasks
     owners = _single_owners(before)
     counts_before = _counts(ssp for ssps in before.values() for ssp in ssps)
     counts = _counts(ssp for ssps in grouped.values() for ssp in ssps)
     for stream in sorted(counts.keys() & counts_before.keys()):
-        _check(stream, counts_before[stream], counts[stream])
+        _check(SystemStream(*stream), counts_before[stream], counts[stream])
     moved: dict[TaskName, set[SystemStreamPartition]] = {}
     for task, ssps in grouped.items():
         for ssp in ssps:
-            count = counts_before.get(ssp.system_stream)
+            count = counts_before.get((ssp.system, ssp.stream))
             owner = None if count is None else owners.get(_ancestor(ssp, count))
             moved.setdefault(owner or task, set()).add(ssp)
     return moved
 
 
 def _ancestor(ssp: SystemStreamPartition, count: int) -> SystemStreamPartition:
+    if ssp.partition < count:
+        return ssp
     return SystemStreamPartition(ssp.system, ssp.stream, ssp.partition % count)
 
 
@@ -75,11 +79,14 @@ def _single_owners(
     return {ssp: task for ssp, task in owners.items() if ssp not in shared}
 
 
-def _counts(partitions: Iterable[SystemStreamPartition]) -> dict[SystemStream, int]:
-    """{stream: 1 + its highest partition}: some of them may be broadcast and not be here."""
-    counts: dict[SystemStream, int] = {}
+def _counts(partitions: Iterable[SystemStreamPartition]) -> dict[tuple[str, str], int]:
+    """{(system, stream): 1 + its highest partition}: some may be broadcast and not be here.
+
+    The partitions are many, and a pair is made faster than a SystemStream.
+    """
+    counts: dict[tuple[str, str], int] = {}
     for ssp in partitions:
-        stream = ssp.system_stream
+        stream = ssp.system, ssp.stream
         counts[stream] = max(counts.get(stream, 0), ssp.partition + 1)
     return counts
 

@@ -10,6 +10,7 @@ host affinity) a task's container as long as the count of containers stays.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from homeport.config.config import Config
@@ -32,7 +33,7 @@ from homeport.job_coordinator.grouper.input_expansion import expanded
 from homeport.job_coordinator.grouper.mixed_standbys import on_backups, with_mixed_standbys
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.grouper.standby_models import with_standbys
-from homeport.job_coordinator.grouper.task_name_grouper import TaskLocality
+from homeport.job_coordinator.grouper.task_name_grouper import TaskLocality, grouped_by
 from homeport.job_coordinator.grouper.validation import first_fault
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
@@ -71,7 +72,7 @@ def calculate_job_model(
         processor_ids: the processors there are; None: "0" to ``job.container.count`` - 1.
 
     With hot standby, standby containers are part of it; where processors were given, each of them
-    has standby tasks of others instead. ``first_fault`` finds none in it.
+    has standby tasks of others instead, and its location. ``first_fault`` finds none in it.
 
     Source: COORD, job model; Samza 1.8, JobModelCalculator (reference, section 3).
 
@@ -100,6 +101,9 @@ def calculate_job_model(
         locations = {p: before.processor_hosts.get(p, Host(p)) for p in ids}
         replicas = standby.replication_count
         containers = with_mixed_standbys(containers, locations, before, replicas)
+    if processor_ids is not None:
+        hosts = before.processor_hosts
+        containers = {p: replace(c, location_id=hosts.get(p)) for p, c in containers.items()}
     model = JobModel(config, containers)
     fault = first_fault(model)
     if fault is not None:
@@ -131,7 +135,7 @@ def _input_partitions(
         for stream in sorted(counts)  # and so the partitions are: sorting many of them is slow
         for number in range(counts[stream])
     )
-    return tuple(ssp for ssp in every if ssp not in broadcast)
+    return tuple(ssp for ssp in every if ssp not in broadcast) if broadcast else tuple(every)
 
 
 def _tasks(
@@ -152,9 +156,15 @@ def _tasks(
     grouped = expanded(config, grouped, before.task_partitions)
     numbers = assign_changelog_partitions(grouped, before.changelog_partitions)
     return {
-        task: TaskModel(task, tuple(sorted(broadcast.union(grouped[task]))), number)
+        task: TaskModel(task, _inputs(grouped[task], broadcast), number)
         for task, number in numbers.items()
     }
+
+
+def _inputs(
+    own: Collection[SystemStreamPartition], broadcast: frozenset[SystemStreamPartition]
+) -> tuple[SystemStreamPartition, ...]:
+    return tuple(sorted(broadcast.union(own) if broadcast else own))
 
 
 def _groups(
@@ -172,15 +182,17 @@ def _groups(
     locality: Mapping[TaskName, TaskLocality] = {}
     if job.host_affinity_enabled:
         hosts = before.processor_hosts
+        standbys = {name for own in before.standbys.values() for name in own}
+        names = before.task_processors.keys() | (before.task_hosts.keys() - standbys)
         locality = {
             task: TaskLocality(before.task_processors.get(task), before.task_hosts.get(task))
-            for task in sorted(before.task_processors.keys() | before.task_hosts.keys())
+            for task in sorted(names)
         }
     grouper = task_name_grouper(config)
     key, name = keys.TASK_NAME_GROUPER_FACTORY.name, job.task_name_grouper_factory
     processors = {p: hosts.get(p) for p in processor_ids}
     models = tuple(tasks.values())
-    groups = _answer(key, name, lambda: grouper.group(models, locality, processors))
+    groups = _answer(key, name, lambda: grouped_by(grouper, models, locality, processors))
     fault = task_answer_fault(groups, tasks)
     if fault is not None:
         raise _faulty(key, name, fault)

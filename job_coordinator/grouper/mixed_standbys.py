@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -160,15 +160,13 @@ def with_mixed_standbys(
     owners = {name: p for p, container in active.items() for name in container.tasks}
     tasks = {name: task for c in active.values() for name, task in c.tasks.items()}
     dealing = _Dealing(owners, locations)
-    names = {
-        (name, standby_task(tasks[name], number).task_name): number
-        for number in range(replicas)
-        for name in sorted(tasks, key=lambda task: (owners[task], task))
-    }
+    ordered = sorted(tasks, key=lambda task: (owners[task], task))
+    made = [standby_task(tasks[name], number) for number in range(replicas) for name in ordered]
+    standbys: dict[_Replica, TaskModel] = {(s.state_of, s.task_name): s for s in made}
     rest = []
-    for replica in names:
+    for replica in standbys:
         was = before.standbys.get(replica[0], {}).get(replica[1])
-        if was is None or not dealing.put(replica, [was]):
+        if was is None or not dealing.keep(replica, was):
             rest.append(replica)
     dealing.deal(rest, before)
     dealing.level()
@@ -176,13 +174,12 @@ def with_mixed_standbys(
     for processor_id in sorted(locations):
         own = dict(active[processor_id].tasks) if processor_id in active else {}
         for replica in dealing.of(processor_id):
-            made = standby_task(tasks[replica[0]], names[replica])
-            if made.task_name in tasks:
-                raise clash("task", made.task_name)
-            own[made.task_name] = made
+            if replica[1] in tasks:
+                raise clash("task", replica[1])
+            own[replica[1]] = standbys[replica]
         if own:
-            ordered: dict[TaskName, TaskModel] = dict(sorted(own.items()))
-            containers[processor_id] = ContainerModel(processor_id, ordered)
+            by_name = {name: own[name] for name in sorted(own)}
+            containers[processor_id] = ContainerModel(processor_id, by_name)
     return containers
 
 
@@ -198,13 +195,20 @@ class _Dealing:
         self._load = Counter(dict.fromkeys(self._of, 0))
         self._load.update(owners.values())
         self._active = Counter(owners.values())
-        self._near: Counter[tuple[ProcessorId, ProcessorId]] = Counter()
-        """How many standbys a processor has of another one's tasks."""
+        self._near: defaultdict[ProcessorId, Counter[ProcessorId]] = defaultdict(Counter)
+        """{processor: how many standbys each one has of its tasks}"""
         self._taken = {task: {locations[p]} for task, p in owners.items()}
 
     def of(self, processor_id: ProcessorId) -> list[_Replica]:
         """The standbys of the processor."""
         return self._of[processor_id]
+
+    def keep(self, replica: _Replica, at: ProcessorId) -> bool:
+        """Whether the processor may have it, and has it now."""
+        if at not in self._at or self._at[at] in self._taken[replica[0]]:
+            return False
+        self._add(replica, at)
+        return True
 
     def put(self, replica: _Replica, candidates: Iterable[ProcessorId]) -> bool:
         """Whether one of them, the one with the least to do, may have it, and has it now.
@@ -213,13 +217,14 @@ class _Dealing:
         died, and it had those of whose standbys it has: then they find room there.
         """
         owner, taken = self._owners[replica[0]], self._taken[replica[0]]
-        legal = [p for p in candidates if p in self._at and self._at[p] not in taken]
+        legal = [p for p in candidates if self._at[p] not in taken]
         if not legal:
             return False
+        load, active, near = self._load, self._active, self._near[owner]
 
         def rank(p: ProcessorId) -> tuple[int, int, bool, ProcessorId]:
             # Behind the owner first, so that not all begin with the same one.
-            return (self._load[p], self._active[p] + self._near[p, owner], p < owner, p)
+            return (load[p], active.get(p, 0) + near.get(p, 0), p < owner, p)
 
         self._add(replica, min(legal, key=rank))
         return True
@@ -247,20 +252,20 @@ class _Dealing:
 
         Only some are compared, so that a large job takes no longer than it must.
         """
-        taken = self._taken[replica[0]]
+        taken, loads, places = self._taken[replica[0]], self._load, self._at
         seen: list[tuple[int, ProcessorId]] = []
         legal: list[ProcessorId] = []
         while heap and len(legal) < _COMPARED:
-            load, number, p = heapq.heappop(heap)
-            if legal and load > self._load[legal[0]]:
-                heapq.heappush(heap, (load, number, p))
+            load, number, p = heap[0]
+            if legal and load > loads[legal[0]]:
                 break
-            if load == self._load[p] and self._at[p] not in taken:
+            heapq.heappop(heap)
+            if load == loads[p] and places[p] not in taken:
                 legal.append(p)
             seen.append((number, p))
         self.put(replica, legal)
         for number, p in seen:
-            heapq.heappush(heap, (self._load[p], number + len(self._of), p))
+            heapq.heappush(heap, (loads[p], number + len(places), p))
 
     def level(self) -> None:
         """No single standby can move so that the sizes become more even."""
@@ -286,7 +291,7 @@ class _Dealing:
 
         def order(replica: _Replica) -> tuple[int, int, _Replica]:
             owner = self._owners[replica[0]]
-            return (self._near[target, owner], -self._near[source, owner], replica)
+            return (self._near[owner][target], -self._near[owner][source], replica)
 
         for replica in sorted(self._of[source], key=order):
             if place == own or place not in self._taken[replica[0]]:
@@ -295,11 +300,11 @@ class _Dealing:
     def _add(self, replica: _Replica, at: ProcessorId) -> None:
         self._of[at].append(replica)
         self._load[at] += 1
-        self._near[at, self._owners[replica[0]]] += 1
+        self._near[self._owners[replica[0]]][at] += 1
         self._taken[replica[0]].add(self._at[at])
 
     def _remove(self, replica: _Replica, at: ProcessorId) -> None:
         self._of[at].remove(replica)
         self._load[at] -= 1
-        self._near[at, self._owners[replica[0]]] -= 1
+        self._near[self._owners[replica[0]]][at] -= 1
         self._taken[replica[0]].discard(self._at[at])

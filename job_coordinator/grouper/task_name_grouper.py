@@ -13,9 +13,11 @@ Source: HA-STANDALONE, "Public Interfaces"; Samza 1.8, container.grouper.task (r
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from homeport.config.config import Config
@@ -63,6 +65,36 @@ class TaskNameGrouper(ABC):
         Raises:
             ConfigError: the processors do not fit the tasks.
         """
+
+
+def grouped_by(
+    grouper: TaskNameGrouper,
+    tasks: Sequence[TaskModel],
+    task_locality: Mapping[TaskName, TaskLocality],
+    processor_locality: Mapping[ProcessorId, Host | None],
+) -> ContainerTasks:
+    """What the grouper answers, also one whose ``group`` has an older form, with a FutureWarning.
+
+    The older forms are ``group(tasks)`` and ``group(tasks, processor_ids)``: they do not see where
+    anything was.
+
+    Source: HA-STANDALONE, "Public Interfaces": both are deprecated.
+    """
+    group: Callable[..., ContainerTasks] = grouper.group
+    parameters = inspect.signature(group).parameters.values()
+    kinds = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    count = sum(p.kind in kinds for p in parameters)
+    older = {1: (tasks,), 2: (tasks, list(processor_locality))}
+    if count not in older or any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
+        return group(tasks, task_locality, processor_locality)
+    warnings.warn(
+        f"{keys.TASK_NAME_GROUPER_FACTORY.name} = {type(grouper).__qualname__}: the form of its "
+        "method group is deprecated, as it does not see where tasks were; write "
+        "group(self, tasks, task_locality, processor_locality)",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return group(*older[count])
 
 
 def round_robin(

@@ -94,10 +94,13 @@ def _input_faults(
         if not own:
             yield f"task {name!r} has no input"
         for ssp in own:
-            if ssp in owners and (ssp not in for_all or owners[ssp] == name):
-                yield f"{ssp} is an input of task {owners[ssp]!r} and of task {name!r}"
-            owners[ssp] = name
-        for ssp in sorted(for_all.difference(own)):
+            known = len(owners)
+            owner = owners.setdefault(ssp, name)
+            if len(owners) == known:
+                if owner == name or ssp not in for_all:
+                    yield f"{ssp} is an input of task {owner!r} and of task {name!r}"
+                owners[ssp] = name
+        for ssp in sorted(for_all.difference(own)) if for_all else ():
             yield f"{ssp} is for every task and is not an input of task {name!r}"
 
 
@@ -118,8 +121,9 @@ def _has_standbys(container: ContainerModel) -> bool:
 
 
 def _standby_faults(model: JobModel) -> Iterator[str]:
+    # No two active tasks share a changelog partition: that fault comes first.
     actives = {
-        task.mirror: (task.task_name, key)
+        task.changelog_partition: (task, key)
         for key, container in model.containers.items()
         for task in container.tasks.values()
         if task.task_mode is TaskMode.ACTIVE
@@ -133,10 +137,11 @@ def _standby_faults(model: JobModel) -> Iterator[str]:
                 if container.role is TaskMode.STANDBY:
                     yield f"task {name!r} is active, in the standby container {key!r}"
                 continue
-            active, home = actives.get(task.mirror, (None, None))
-            if active is None:
+            twin, home = actives.get(task.changelog_partition, (None, None))
+            if twin is None or twin.mirror != task.mirror:
                 yield f"standby task {name!r} has inputs and changelog partition of no active task"
             else:
+                active = twin.task_name
                 yield from _replica_faults(task, active, container, home)
                 if active in owners:
                     yield f"{owners[active]!r} and {name!r}, standbys of one task, share {key!r}"

@@ -214,7 +214,7 @@ class AdjunctState:
 class ContainerReport:
     """The last word of a stream container of what it does.
 
-    ``restoring``: the restores under way. ``lags``: of a standby, each store. ``lag``: records that
+    ``restoring``: the restores under way. ``lags``: of standbys, each store. ``lag``: records that
     all of them are behind together, ``lag_seconds`` of the one that is furthest behind; None where
     nothing is followed, or it is not known. ``first_commit_ms``: so long after its first own step
     an active one has committed its first transaction, ``caught_up_ms``: before that, has seen that
@@ -254,6 +254,17 @@ class ContainerReport:
             lag=sum(lag.records for lag in lags),
             lag_seconds=max(seconds, default=None),
             adjuncts=tuple(adjuncts),
+        )
+
+    def beside(self, standbys: ContainerReport) -> ContainerReport:
+        """This one of active tasks, with that of the standbys in the same container."""
+        return replace(
+            self,
+            restoring=(*self.restoring, *standbys.restoring),
+            lags=standbys.lags,
+            lag=standbys.lag,
+            lag_seconds=standbys.lag_seconds,
+            adjuncts=(*self.adjuncts, *standbys.adjuncts),
         )
 
     def in_brief(self) -> ContainerReport:

@@ -54,6 +54,7 @@ _OF_STORES: Final = (
 )
 """(list of a container's report, field of its items, metric, what it is)."""
 
+_STANDBY_STATES: Final = {True: "caught_up", False: "behind", None: "unknown"}
 _RUNNING: Final = "running"
 _FINISHED: Final = "finished"
 
@@ -98,6 +99,7 @@ class JobCoordinatorMetrics(Collector):
         yield self._containers(containers)
         yield from _phases(containers)
         yield from _work(containers)
+        yield _standbys(containers)
         yield from _reports(containers)
         yield _adjuncts(containers)
         yield _dropped(containers)
@@ -179,6 +181,22 @@ def _work(containers: Any) -> Iterator[Metric]:  # noqa: ANN401 - JSON
     yield lag
     yield lost
     yield stages
+
+
+def _standbys(containers: Any) -> Metric:  # noqa: ANN401 - JSON
+    """Of standalone processors, which keep standbys beside their tasks."""
+    metric = GaugeMetricFamily(
+        "homeport_standbys",
+        "Standbys that the processor keeps: caught_up, behind, or unknown as in a restore.",
+        labels=("processor", "state"),
+    )
+    for container in containers:
+        kept = container.get("standbys")
+        if kept:
+            present = Counter(_STANDBY_STATES[standby["is_caught_up"]] for standby in kept)
+            for state in _STANDBY_STATES.values():
+                metric.add_metric((container["processor_id"], state), present[state])
+    return metric
 
 
 def _refusals(status: Mapping[str, Any]) -> Metric:

@@ -15,7 +15,7 @@ from typing import Any
 
 from homeport.config.config import INT_MAX, Config, masked
 from homeport.config.errors import WireError
-from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
     ContainerModel,
     JobModel,
@@ -81,10 +81,14 @@ def decode_job_model(data: bytes) -> JobModel:
 
 
 def _container(container: ContainerModel) -> dict[str, Any]:
-    return {
+    """Samza's fields, and where it is, if that is known, which Samza's reader ignores."""
+    body: dict[str, Any] = {
         "processor-id": container.processor_id,
         "tasks": {name: _task(container.tasks[name]) for name in sorted(container.tasks)},
     }
+    if container.location_id is not None:
+        body["location-id"] = container.location_id
+    return body
 
 
 def _task(task: TaskModel) -> dict[str, Any]:
@@ -115,7 +119,12 @@ def _read_container(body: dict[str, Any]) -> ContainerModel:
         TaskName(name): _read_task(as_object(task, f"task {name!r}"))
         for name, task in required_field(body, "tasks", dict).items()
     }
-    return ContainerModel(_read_processor_id(body), dict(sorted(tasks.items())))
+    location = optional_field(body, "location-id", str)
+    return ContainerModel(
+        _read_processor_id(body),
+        dict(sorted(tasks.items())),
+        location_id=None if location is None else Host(location),
+    )
 
 
 def _read_processor_id(body: dict[str, Any]) -> ProcessorId:

@@ -1,6 +1,7 @@
 """JobModel, ContainerModel, TaskModel, SystemStreamPartition: immutable values.
 
-PURE. Which host anything runs on is not part of the model (HA-STANDALONE; design, section 5).
+PURE. Where tasks were is no part of the model, nor which host a container on YARN is to run on
+(HA-STANDALONE; design, section 5). Where a standalone processor is, it says itself.
 
 Whether a task or a container is a standby, and of which active, is a field and never the form of
 an id. Samza's JSON has no field for the active: there it follows from what a standby mirrors
@@ -15,7 +16,7 @@ from enum import Enum
 
 from homeport.config.config import Config
 from homeport.config.system_stream import SystemStream
-from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 
 __all__ = [
     "ContainerModel",
@@ -89,11 +90,15 @@ class ContainerModel:
     """One logical container and its tasks, by name in sorted order.
 
     ``active_processor``: of a standby container, the container whose tasks it replicates.
+    ``location_id``: of a standalone processor, where it registered; None on YARN.
+
+    Source: HA-STANDALONE, "Public Interfaces".
     """
 
     processor_id: ProcessorId
     tasks: Mapping[TaskName, TaskModel]
     active_processor: ProcessorId | None = None
+    location_id: Host | None = None
 
     @property
     def role(self) -> TaskMode:
@@ -159,6 +164,5 @@ def _mirrored(
             tasks[name] = replace(tasks[name], active_task=active[0])
     owners = {active[1] if active else None for active in standbys.values()}
     is_replica = len(standbys) == len(tasks) and len(owners) == 1
-    return ContainerModel(
-        container.processor_id, tasks, owners.pop() if is_replica else container.active_processor
-    )
+    active_processor = owners.pop() if is_replica else container.active_processor
+    return replace(container, tasks=tasks, active_processor=active_processor)

@@ -7,6 +7,7 @@ the tasks that the standbys are of are in it too, in their own containers.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from homeport.config.config import Config
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -29,7 +30,7 @@ def own_model(
             or (task.task_mode is TaskMode.ACTIVE and name in wanted)
         }
         if tasks:
-            containers[id_] = ContainerModel(id_, tasks)
+            containers[id_] = replace(container, tasks=tasks)
     containers.setdefault(processor_id, ContainerModel(processor_id, {}))
     return JobModel(config, containers)
 
@@ -47,8 +48,9 @@ def standby_part(model: JobModel, processor_id: ProcessorId) -> JobModel | None:
 def _part(model: JobModel, processor_id: ProcessorId, mode: TaskMode) -> JobModel | None:
     own = model.containers.get(processor_id)
     found = {} if own is None else {n: t for n, t in own.tasks.items() if t.task_mode is mode}
-    if not found:
+    if own is None or not found:
         return None
     # Whose standbys they are, each of them says: here it is only said that they are standbys.
     active = processor_id if mode is TaskMode.STANDBY else None
-    return JobModel(model.config, {processor_id: ContainerModel(processor_id, found, active)})
+    part = replace(own, tasks=found, active_processor=active)
+    return JobModel(model.config, {processor_id: part})

@@ -16,6 +16,7 @@ SECTIONS = {
     "restore": ("full",),
     "startup": ("task", "pipeline"),
     "failover": ("small", "large", "home"),
+    "standalone": ("plan", "fleet", "sigkill", "rolling"),
 }
 """{benchmark: its sections, in their order}."""
 REPEATED = {"failover": 5, "throughput": 3, "startup": 5}
@@ -90,6 +91,15 @@ benchmarks and their sections:
     large      the same with a state of 1 GB
     home       SIGKILL of the container's process: with a pipeline, with one that is warmed up,
                without
+  standalone   (no YARN, no Spark)
+    plan       the next version of 10,000 tasks on 200 processors: JobModel and the leader's step,
+               without standbys and with one of each task
+    fleet      50 light processors on a ZooKeeper of this run: they begin, one leaves, the leader
+               leaves; from the debounce time's end until all work
+    sigkill    (starts a Kafka and a ZooKeeper on loopback) SIGKILL of one of three processors until
+               all of its tasks have committed elsewhere, phase by phase, without standbys and with
+    rolling    (the same two) ten processors restart one after the other: tasks that move, how long
+               each stands still
 """
 
 _EPILOG = """\

@@ -42,20 +42,22 @@ class Rule(NamedTuple):
 _TOPIC, _GROUP = ResourceType.TOPIC, ResourceType.GROUP
 _ID = ResourceType.TRANSACTIONAL_ID
 _OWN = ("CREATE", "DESCRIBE", "DESCRIBE_CONFIGS", "READ", "WRITE")
+_INPUTS = ("flights", "planes", "airports", "airlines")
 
 RULES: dict[str, tuple[Rule, ...]] = {
     "flights": (
         Rule(_TOPIC, "__samza_coordinator_flights_1", _OWN),
         Rule(_TOPIC, "__samza_checkpoint_ver_1_for_flights_1", _OWN),
-        Rule(_TOPIC, "flights-planes-changelog", _OWN),
+        Rule(_TOPIC, "flights-summaries-changelog", _OWN),
         Rule(_TOPIC, "flights-skipped-changelog", _OWN),
-        Rule(_TOPIC, "flights", ("DESCRIBE", "READ")),
+        *(Rule(_TOPIC, name, ("DESCRIBE", "READ")) for name in _INPUTS),
+        Rule(_TOPIC, "airlines", ("DESCRIBE_CONFIGS",)),
         Rule(_TOPIC, "plane-summary", ("DESCRIBE", "WRITE")),
         Rule(_GROUP, "homeport", ("DESCRIBE",)),
         Rule(_ID, "homeport.flights.1.", ("DESCRIBE", "WRITE"), is_prefix=True),
     ),
     "producer": (
-        Rule(_TOPIC, "flights", ("CREATE", "DESCRIBE", "READ", "WRITE")),
+        *(Rule(_TOPIC, name, ("CREATE", "DESCRIBE", "READ", "WRITE")) for name in _INPUTS),
         Rule(_TOPIC, "plane-summary", ("CREATE", "DESCRIBE")),
         Rule(_TOPIC, "plane-changes", ("CREATE", "DESCRIBE")),
         Rule(_GROUP, "flights-producer", ("DESCRIBE", "READ")),
@@ -63,7 +65,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "reader": (
         Rule(_TOPIC, "flights", ("DESCRIBE", "READ")),
         Rule(_TOPIC, "plane-summary", ("DESCRIBE", "READ")),
-        Rule(_TOPIC, "flights-planes-changelog", ("DESCRIBE", "READ")),
+        Rule(_TOPIC, "flights-summaries-changelog", ("DESCRIBE", "READ")),
         Rule(_TOPIC, "flights-skipped-changelog", ("DESCRIBE", "READ")),
         Rule(_TOPIC, "__samza_checkpoint_ver_1_for_flights_1", ("DESCRIBE", "READ")),
         Rule(_GROUP, "flights-demo", ("DESCRIBE", "READ")),

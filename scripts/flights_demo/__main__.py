@@ -17,6 +17,8 @@ from flights_demo.attached import AttachedCluster
 from flights_demo.chaos import OVERRIDES, Chaos
 from flights_demo.clusters import DemoCluster, FallibleCluster, bring_up
 from flights_demo.common import (
+    NEW_AIRLINES_EARLY,
+    NEW_AIRLINES_LATE,
     check_result,
     create_topics,
     end_producer,
@@ -79,6 +81,7 @@ class Demo:
         reading = cluster.client_file("reader")
         self._reader = Reader(servers, reading)
         self._producer: subprocess.Popen[bytes] | None = None
+        self._released = self._feeds_later
         self.verdicts: list[tuple[str, bool]] = []
 
     def close(self) -> None:
@@ -239,7 +242,17 @@ class Demo:
         return self._cluster.client_file("producer")
 
     def _run_producer(self, rate: int | None) -> subprocess.Popen[bytes]:
-        return run_producer(self._cluster.bootstrap_servers, self._producing, rate=rate)
+        """Where all input may be there before the job works, it waits for ``_release``."""
+        after = NEW_AIRLINES_EARLY if self._feeds_later else NEW_AIRLINES_LATE
+        arguments = [f"--new-airlines-after={after}", *["--hold"] * (not self._feeds_later)]
+        servers = self._cluster.bootstrap_servers
+        return run_producer(servers, self._producing, *arguments, rate=rate)
+
+    def _release(self, consumed: int) -> None:
+        """The producer goes on, with new names of airlines, once some outputs have old ones."""
+        if consumed and self._producer is not None and not self._released:
+            self._released = True
+            self._producer.send_signal(signal.SIGUSR2)
 
     def _consume(self) -> None:
         """Until the checkpoints stand at the end of each input partition."""
@@ -253,6 +266,7 @@ class Demo:
                 raise DemoError(f"the producer ended with exit code {produced}")
             ends = [self._reader.end_offset("flights", p) for p in range(PARTITIONS)]
             done = next_offsets(self._reader)
+            self._release(sum(done.values()))
             if victim is not None:
                 victim.look(sum(done.values()))
             if produced == 0 and all(done[p] >= ends[p] for p in range(PARTITIONS)):

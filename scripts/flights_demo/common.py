@@ -6,17 +6,30 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from flights_demo.job import EXAMPLE, ROOT
+from flights_demo.names import Reference, Verdict, judge
 from flights_demo.options import ALONE
 from flights_demo.screen import DemoError, Screen
-from flights_demo.verdict import Reader, changes_of, compare, skipped_flights, summaries_of
+from flights_demo.verdict import Reader, changes_of, compare, newest, outputs_of, skipped_flights
 
 sys.path.insert(0, str(EXAMPLE))
-from data import WITHOUT_TAIL_NUMBER, added_up, expected_summaries
+from data import (
+    EDITIONS,
+    FLIGHTS,
+    WITHOUT_TAIL_NUMBER,
+    added_up,
+    airline_names,
+    expected_summaries,
+    read_airports,
+    read_planes,
+)
 
-Verdict = tuple[str, bool]
-"""What was promised, and whether it held."""
+NEW_AIRLINES_EARLY = FLIGHTS // 8
+"""Where input comes for minutes, so that faults befall the job on both sides of it."""
+NEW_AIRLINES_LATE = FLIGHTS * 3 // 4
+"""Where all of it comes at once: what is left keeps the job at work beyond it."""
 _TOPICS_LIMIT_S = 120
 _SHOWN = 5
 
@@ -33,12 +46,12 @@ def run_producer(
 
 
 def create_topics(servers: str, properties: Path | None) -> None:
-    """The topics of the flights job are there.
+    """The topics of the flights job are there, with planes, airports and airlines.
 
     Raises:
-        DemoError: they cannot be created.
+        DemoError: they cannot be created, or not be filled.
     """
-    producer = run_producer(servers, properties, "--topics-only")
+    producer = run_producer(servers, properties, "--no-flights")
     try:
         code = producer.wait(_TOPICS_LIMIT_S)
     finally:
@@ -56,19 +69,35 @@ def end_producer(producer: subprocess.Popen[bytes] | None) -> None:
 
 def check_result(reader: Reader, screen: Screen, form: str | None) -> list[Verdict]:
     """Each plane against the right answer. ``form``: how the job is written; None: as usual."""
+    if form == ALONE:
+        return [_compared(added_up(changes_of(reader)), screen)]  # it has no store
+    outputs = list(outputs_of(reader))
+    verdicts = [_compared(newest(outputs), screen)]
+    judged = judge(outputs, reference())
+    for line in [*judged.wrong, *judged.mixed, *judged.back][:_SHOWN]:
+        screen.say(f"DIFFERENT {line}")
+    verdicts += judged.verdicts()
+    skipped = skipped_flights(reader)
+    text = f"{skipped:,} flights without a tail number were skipped and counted"
+    return [*verdicts, (text, skipped == WITHOUT_TAIL_NUMBER)]
+
+
+def reference() -> Reference:
+    """What the data's own files say of planes, airports and airlines."""
+    return Reference(
+        {plane["tailnum"]: plane for plane in read_planes()},
+        {airport["faa"]: airport for airport in read_airports()},
+        [airline_names(edition) for edition in EDITIONS],
+    )
+
+
+def _compared(found: dict[str, dict[str, Any]], screen: Screen) -> Verdict:
     expected = expected_summaries()
-    is_alone = form == ALONE
-    found = added_up(changes_of(reader)) if is_alone else summaries_of(reader)
     differences = compare(found, expected)
     for line in differences[:_SHOWN]:
         screen.say(f"DIFFERENT {line}")
     text = f"all {len(expected):,} planes are exactly right ({len(differences)} differ)"
-    verdicts = [(text, not differences)]
-    if is_alone:
-        return verdicts  # it counts none
-    skipped = skipped_flights(reader)
-    text = f"{skipped:,} flights without a tail number were skipped and counted"
-    return [*verdicts, (text, skipped == WITHOUT_TAIL_NUMBER)]
+    return text, not differences
 
 
 def judge_history(folders: Sequence[Path], nodes: str) -> Verdict:

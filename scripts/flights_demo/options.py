@@ -13,9 +13,10 @@ ALONE = "sql-alone"
 
 _DESCRIPTION = """\
 Starts a local YARN (3 nodes) and Kafka, runs the flights job in 3 containers until its input is
-consumed, and compares every plane with the right answer. Then stops the job in order, submits it
-again, and shows that each container came home to its state. The cluster is taken down at the end,
-after an error or Ctrl-C too. Exit code 0: all of that held.
+consumed, and compares every plane with the right answer, and the names of planes, airports and
+airlines in every output; the airlines get new names in mid-run. Then stops the job in order,
+submits it again, and shows that each container came home to its state. The cluster is taken down
+at the end, after an error or Ctrl-C too. Exit code 0: all of that held.
 """
 
 _EPILOG = """\
@@ -80,7 +81,8 @@ def _add_what_befalls(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="SEED",
         help="ten faults and more, by a schedule that this number reproduces: containers,"
-        " launchers, nodes, the AM are killed or stand still; then calm, and the result is exact",
+        " launchers, nodes, the AM are killed or stand still; then calm, and the result is exact;"
+        " with --standalone eight and more, of processors and of ZooKeeper's server",
     )
     parser.add_argument(
         "--kill-loop",
@@ -149,10 +151,10 @@ def _refuse_what_does_not_combine(
 
 
 def _refuse_beside_standalone(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    """Argparse ends the program where anything but ``--form`` is given beside ``--standalone``."""
-    others = {k: v for k, v in vars(options).items() if k not in {"standalone", "form"}}
+    """Argparse ends the program where other options are given beside ``--standalone``."""
+    others = {k: v for k, v in vars(options).items() if k not in {"standalone", "form", "chaos"}}
     if options.standalone and any(v is not None and v is not False for v in others.values()):
-        parser.error("--standalone goes alone, or with --form: leave out the others")
+        parser.error("--standalone goes alone, or with --form or --chaos: leave out the others")
 
 
 def _refuse_forms(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:

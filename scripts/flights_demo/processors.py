@@ -17,7 +17,7 @@ from typing import Any
 
 from check_history.reading import values_in
 from kazoo.client import KazooClient
-from kazoo.exceptions import NoNodeError
+from kazoo.exceptions import ConnectionLoss, NoNodeError, SessionExpiredError
 
 from flights_demo.screen import DemoError, Screen
 from homeport.job_coordinator.standalone import nodes
@@ -225,14 +225,21 @@ class Processors:
 
     def _until(self, holds: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + _LIMIT_S
-        while not holds():
+        while not self._answers(holds):
             for name, process in self._running.items():
                 if process.poll() is not None:
                     raise DemoError(f"{name} has ended: {self._last_line(name)}")
             if time.monotonic() > deadline:
                 raise DemoError(f"not in {_LIMIT_S:.0f} s: {what}")
-            self._tell()
+            self._answers(self._tell)
             time.sleep(_POLL_S)  # ZooKeeper and histories are polled
+
+    def _answers(self, ask: Callable[[], bool | None]) -> bool:
+        """What ``ask`` finds; False where ZooKeeper does not answer, as after its restart."""
+        try:
+            return bool(ask())
+        except (ConnectionLoss, SessionExpiredError):
+            return False
 
     def _tell(self) -> None:
         """What the newest version says, once, and how many of its tasks have begun."""

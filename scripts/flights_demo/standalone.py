@@ -1,7 +1,8 @@
 """The flights job without YARN, on processors under ZooKeeper (``scripts/demo --standalone``).
 
 Its processors find each other in a ZooKeeper. One is killed, one stands still, one joins, and all
-are restarted one after the other, while input comes.
+are restarted one after the other, while input comes. With ``--chaos SEED`` faults come by a
+schedule instead.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import time
 
 from flights_demo.clusters import FallibleCluster
 from flights_demo.common import (
-    Verdict,
+    NEW_AIRLINES_EARLY,
     check_result,
     create_topics,
     end_producer,
@@ -22,8 +23,10 @@ from flights_demo.common import (
     run_producer,
 )
 from flights_demo.job import EXAMPLE
+from flights_demo.names import Verdict
 from flights_demo.processors import Processors, Settled
 from flights_demo.screen import DemoError, Screen
+from flights_demo.standalone_chaos import StandaloneChaos, lasts_s, schedule
 from flights_demo.verdict import PARTITIONS, Reader, next_offsets
 from homeport.job_coordinator.standalone.nodes import root_of
 from local_cluster.processes import NODE_VARIABLE
@@ -49,6 +52,7 @@ class StandaloneDemo:
     ) -> None:
         """``cluster``: of this run's own, with a broker and no nodes."""
         self._form: str | None = options.form
+        self._chaos = None if options.chaos is None else schedule(options.chaos)
         self._screen = screen
         self._servers = cluster.bootstrap_servers
         self._reader = Reader(self._servers)
@@ -77,14 +81,28 @@ class StandaloneDemo:
             screen.say(f"  ZooKeeper answers on {self._zookeeper.connect}")
         with screen.phase("topics"):
             create_topics(self._servers, None)
-        rate = round(FLIGHTS / SECONDS)
+        rate = round(FLIGHTS / (SECONDS if self._chaos is None else lasts_s(self._chaos)))
         screen.say(f"producing {rate:,} records per second")
-        self._producer = run_producer(self._servers, None, rate=rate)
+        new = f"--new-airlines-after={NEW_AIRLINES_EARLY}"
+        self._producer = run_producer(self._servers, None, new, rate=rate)
         processors = self._processors = self._new_processors()
         with screen.phase(f"{len(NAMES)} processors start and share {PARTITIONS} tasks"):
             for name in NAMES:
                 processors.start(name)
             processors.until_settled(NAMES)
+        if self._chaos is None:
+            self._suffer_in_turn(processors)
+        else:
+            with screen.phase(f"{len(self._chaos)} faults"):
+                for number, fault in enumerate(self._chaos, start=1):
+                    screen.say(f"  {number:>2}. {fault}")
+                parts = processors, self._zookeeper, screen
+                StandaloneChaos(self._chaos, *parts, more=JOINING).run()
+        self._end(processors)
+
+    def _suffer_in_turn(self, processors: Processors) -> None:
+        """One fault after the other, each with its table."""
+        screen = self._screen
         with screen.phase("one dies, its tasks process elsewhere"):
             self._kill(processors, NAMES[1])
         with screen.phase("it comes back and gets tasks"):
@@ -95,7 +113,6 @@ class StandaloneDemo:
             self._come(processors, JOINING)
         with screen.phase("rolling restart of all"):
             self._restart_all(processors)
-        self._end(processors)
 
     def _new_processors(self) -> Processors:
         file = f"{self._form or EXAMPLE.name}.properties"

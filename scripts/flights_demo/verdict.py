@@ -6,20 +6,21 @@ Nothing of the job's code is used for it but the form of the OFFSET file.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
+from flights_demo.names import NAMES
 from flights_demo.screen import DemoError
 from homeport.config.loading.properties_format import parse_properties
 from homeport.container.progress import offset_file
 
 FLIGHTS_JOB = "flights"
 INPUT, OUTPUT, CHANGES, PARTITIONS = "flights", "plane-summary", "plane-changes", 8
-CHANGELOGS = {"planes": "flights-planes-changelog", "skipped": "flights-skipped-changelog"}
+CHANGELOGS = {"summaries": "flights-summaries-changelog", "skipped": "flights-skipped-changelog"}
 """{store: its changelog}."""
 
 
@@ -113,13 +114,11 @@ def key_written_s(reader: Reader, wanted: str) -> float:
     return written_ms / 1000
 
 
-def summaries_of(reader: Reader) -> dict[str, Any]:
-    """{tail number: the newest summary that the job has sent}."""
-    found: dict[str, Any] = {}
+def outputs_of(reader: Reader) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(partition, value) of each summary that the job has sent, those of a plane in their order."""
     for partition in range(PARTITIONS):
-        for key, value in reader.records(OUTPUT, partition):
-            found[(key or b"").decode()] = None if value is None else json.loads(value)
-    return found
+        for _, value in reader.records(OUTPUT, partition):
+            yield partition, json.loads(value or b"{}")
 
 
 def changes_of(reader: Reader) -> Iterator[dict[str, Any]]:
@@ -127,6 +126,14 @@ def changes_of(reader: Reader) -> Iterator[dict[str, Any]]:
     for partition in range(PARTITIONS):
         for _, value in reader.records(CHANGES, partition):
             yield json.loads(value or b"{}")
+
+
+def newest(outputs: Iterable[tuple[int, Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
+    """{tail number: the newest of its outputs, without the names}."""
+    return {
+        value["tailnum"]: {name: value[name] for name in value if name not in NAMES}
+        for _, value in outputs
+    }
 
 
 def compare(found: dict[str, Any], expected: dict[str, dict[str, Any]]) -> list[str]:

@@ -6,13 +6,17 @@ import json
 import os
 import select
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import data
 import pyarrow as pa
 import pytest
+from flights_demo.common import reference
+from flights_demo.names import judge
+from flights_demo.verdict import newest
+from reference_streams import Row, airline_records, airport_records, plane_records
 
 from homeport.config.errors import ConfigError
 from homeport.container.spark.pipeline_failures import PipelineFailedError
@@ -375,10 +379,12 @@ def test_the_flights_job_has_its_known_answer(some_flights: pa.Table) -> None:
     jvms = set()
     for form in FORMS:
         file = FLIGHTS.with_name(f"{form}.properties")
-        with TestRunner(file, partitions={"kafka.flights": PARTITIONS}) as runner:
-            assert _table_of(runner, some_flights) == data.expected_summaries(), form
+        with TestRunner(file, partitions=_partitions(form)) as runner:
+            found, names = _flown(runner, some_flights, form)
+            assert found == data.expected_summaries(), form
+            assert [text for text, held in names if not held] == [], form
             if form != ALONE:
-                assert runner.store("skipped", partition=0).get("partition-0") == 5
+                assert runner.store("skipped", task="Partition 0").get("partition-0") == 5
         jvms |= {running.spark.pid for running in shared_spark._running}
     assert len(jvms) == 1, "one for all"
     wrong = {"task.pipeline.class": "plane_summary:pars"}
@@ -386,21 +392,45 @@ def test_the_flights_job_has_its_known_answer(some_flights: pa.Table) -> None:
         pass
 
 
-def _table_of(runner: TestRunner, some: pa.Table) -> dict[str, Any]:
-    """{tail number: its summary} as the job's output has it, after a crash in the midst."""
+def _partitions(form: str) -> dict[str, int]:
+    inputs = {} if form == ALONE else {"kafka.planes": PARTITIONS}
+    return {"kafka.flights": PARTITIONS, "kafka.plane-summary": PARTITIONS, **inputs}
+
+
+def _flown(
+    runner: TestRunner, some: pa.Table, form: str
+) -> tuple[dict[str, dict[str, Any]], list[tuple[str, bool]]]:
+    """{tail number: its summary} as the output has it after a crash in the midst, and verdicts.
+
+    Between the halves the airlines get new names.
+    """
     records = list(data.records(some))
+    if form != ALONE:
+        _send_rows(runner, [*plane_records(), *airport_records(), *airline_records(1)])
     for flight in records[: SOME // 2]:
         _send(runner, flight)
     runner.run()
+    if form != ALONE:
+        _send_rows(runner, airline_records(2))
     for flight in records[SOME // 2 :]:
         _send(runner, flight)
     runner.crash_before("commit")
     runner.restart()
     runner.run()
-    changes = runner.output("plane-changes")
-    if changes:
-        return data.added_up(json.loads(record.value) for record in changes)
-    return {r.key.decode(): json.loads(r.value) for r in runner.output("plane-summary")}
+    if form == ALONE:
+        return data.added_up(json.loads(r.value) for r in runner.output("plane-changes")), []
+    outputs = [(r.partition, json.loads(r.value)) for r in runner.output("plane-summary")]
+    return newest(outputs), judge(outputs, reference()).verdicts()
+
+
+def _send_rows(runner: TestRunner, rows: Sequence[Row]) -> None:
+    for topic, key, value, headers in rows:
+        runner.send_bytes(
+            f"kafka.{topic}",
+            key=None if key is None else key.encode(),
+            value=None if value is None else value.encode(),
+            headers={name: text.encode() for name, text in headers.items()},
+        )
 
 
 def _send(runner: TestRunner, flight: Mapping[str, Any]) -> None:

@@ -64,6 +64,7 @@ def test_containers_are_moved_and_restarted(
     job.produce(60)
     job.run()
     started = job.wait_until_running()
+    _read_log(job)
     hosts = {p: c["host"] for p, c in started.items()}
     (free,) = {"nm1", "nm2", "nm3"} - set(hosts.values())
 
@@ -82,6 +83,7 @@ def test_containers_are_moved_and_restarted(
     assert "'nm9': it is no live host" in _refusal(job, "move", "0", "nm9")
     assert "--expiry-ms" in _refusal(job, "move", "0", "any", "--expiry-ms=0")
 
+    _follow_log_of_a_restart(job)
     _die_in_a_move(job, hosts["0"])
     _ask_as_samza(job, samza, free)
 
@@ -92,6 +94,35 @@ def test_containers_are_moved_and_restarted(
     assert job.kill() == f"stopped {job.application_id} in order"
     job.judge_history()
     assert "the job does not run" in _refusal(job, "restart", "0")
+
+
+def _read_log(job: Job) -> None:
+    """The end of the log, the whole of it, and a processor that the job has not."""
+    last = _call(job, "logs", "1", "--tail=1")
+    whole = _call(job, "logs", "1", "--tail=0")
+    assert "\n" not in last
+    assert "processor 1 epoch 1 on" in whole.splitlines()[0]
+    assert last in whole
+    refused = "error: PROCESSOR = '7': the job has 0, 1; name one of these"
+    assert _refusal(job, "logs", "7") == refused
+
+
+def _follow_log_of_a_restart(job: Job) -> None:
+    """The log of the stopped container comes to its end, then that of its successor begins."""
+    epoch = _at(job, "1")[1]
+    tool = _start(job, "logs", "1", "--follow", "--tail=1")
+    try:
+        assert tool.stdout is not None
+        tool.stdout.readline()
+        assert _call(job, "restart", "1").startswith(f"SUCCEEDED: 1@{epoch + 1}")
+        seen = next(line for line in tool.stdout if " epoch " in line or "in order" in line)
+        assert "stopped in order" in seen
+        seen = next(line for line in tool.stdout if " epoch " in line)
+        assert f"processor 1 epoch {epoch + 1} on" in seen
+    finally:
+        tool.send_signal(signal.SIGINT)
+        tool.communicate(timeout=30)
+    assert tool.returncode == 130
 
 
 def _die_in_a_move(job: Job, to: str) -> None:

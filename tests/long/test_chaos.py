@@ -32,6 +32,12 @@ def test_a_job_survives_a_schedule_of_faults() -> None:
     assert f"seed {SEED}" in _passes("--chaos", str(SEED))
 
 
+def test_standalone_processors_survive_a_schedule_of_faults() -> None:
+    """Processors die, stand still, come and go, and ZooKeeper is away: every plane is right."""
+    printed = _passes("--standalone", "--chaos", str(SEED), "--form", "batch-task")
+    assert "fault  8 at" in printed
+
+
 def test_two_jobs_survive_twenty_kills() -> None:
     """Containers and launchers: every plane is right, and each record counts once."""
     printed = _passes("--kill-loop", str(SEED))

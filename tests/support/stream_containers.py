@@ -331,7 +331,8 @@ class Job:
         newest: dict[int, int] = {}
         for _, value in self.read(TaskConfig.of(self.config).checkpoint_topic):
             for entry in json.loads(value or b"{}").values():
-                newest[int(entry["partition"])] = int(entry["offset"]) + 1
+                if entry["stream"] == self.topic("in"):
+                    newest[int(entry["partition"])] = int(entry["offset"]) + 1
         return newest
 
     def history(self, event: str) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """The job: what each plane did in 2013, kept per tail number and emitted whenever it changes.
 
 ``parse`` is the pipeline (Spark turns the JSON text into columns); ``PlaneSummary`` is the task
-(state and output).
+(state and output). What the job sends also names plane, airport and airline (``reference_data``).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from reference_data import ReferenceData
 
 from homeport.container.api import BatchTask, KeyValueStore, MessageCollector, TaskContext
 
@@ -20,19 +21,20 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("flights")
 OUTPUT = "plane-summary"
-FIELDS = "tailnum string, dep_time int, dep_delay int, distance int, dest string"
+FIELDS = "tailnum string, carrier string, dep_time int, dep_delay int, distance int, dest string"
 NOTHING: dict[str, Any] = {
     "flights": 0,
     "cancelled": 0,
     "dep_delay_min": 0,
     "miles": 0,
     "last_airport": None,
+    "carrier": None,
 }
 """The summary of a plane that has not flown."""
 
 
 def parse(frame: DataFrame) -> DataFrame:
-    """One row per flight: where it came from, and the five fields that a summary needs."""
+    """One row per flight: where it came from, and the six fields that a summary needs."""
     from pyspark.sql import functions as sql  # noqa: PLC0415 - tasks import this module where there is no Spark
 
     flight = sql.from_json(sql.col("value").cast("string"), FIELDS)
@@ -42,7 +44,9 @@ def parse(frame: DataFrame) -> DataFrame:
 
 
 class PlaneSummary(BatchTask):
-    """Keeps a summary per tail number in the store ``planes``; sends each changed one at the end.
+    """Keeps a summary per tail number in the store ``summaries``; sends changed ones at the end.
+
+    The names that it sends with a summary are those of the last batch that changed it.
 
     Flights without a tail number belong to no plane: they are logged, counted per partition in the
     store ``skipped``, and left out.
@@ -50,27 +54,34 @@ class PlaneSummary(BatchTask):
 
     def init(self, context: TaskContext) -> None:
         """Takes the stores."""
-        self._planes: KeyValueStore = context.store("planes")
+        self._summaries: KeyValueStore = context.store("summaries")
         self._skipped: KeyValueStore = context.store("skipped")
+        self._reference = ReferenceData(context)
         self._changed: dict[str, dict[str, Any]] = {}
+        self._described: dict[str, dict[str, Any]] = {}
 
     def process_batch(self, table: pa.Table, collector: MessageCollector) -> None:  # noqa: ARG002 - sends at the end
         """Adds the batch's flights to the summaries of their planes."""
         nameless = pc.is_null(table["tailnum"])
         self._skip(table.filter(nameless))
-        for tail_number, seen in _by_plane(table.filter(pc.invert(nameless))).items():
-            summary = _added(self._before(tail_number), seen)
-            self._changed[tail_number] = summary
-            self._planes.put(tail_number, summary)
+        changed = {
+            tail_number: _added(self._before(tail_number), seen)
+            for tail_number, seen in _by_plane(table.filter(pc.invert(nameless))).items()
+        }
+        self._summaries.put_all(changed)
+        self._changed |= changed
+        batch = pc.min(table["offset"]).as_py()
+        self._described |= self._reference.described(changed, batch)
 
     def end_transaction(self, collector: MessageCollector) -> None:
         """Sends each summary that this transaction changed."""
-        for tail_number, summary in self._changed.items():
+        for tail_number, summary in self._described.items():
             send(collector, tail_number, summary)
         self._changed.clear()
+        self._described.clear()
 
     def _before(self, tail_number: str) -> dict[str, Any]:
-        return self._changed.get(tail_number) or self._planes.get(tail_number) or NOTHING
+        return self._changed.get(tail_number) or self._summaries.get(tail_number) or NOTHING
 
     def _skip(self, nameless: pa.Table) -> None:
         for partition in pc.unique(nameless["partition"]).to_pylist():
@@ -113,6 +124,7 @@ def _by_plane(flights: pa.Table) -> dict[str, dict[str, Any]]:
                 ("dep_delay", "sum"),
                 ("miles", "sum"),
                 ("airport", "last"),
+                ("carrier", "last"),
             ]
         )
         .to_pylist()
@@ -124,6 +136,7 @@ def _by_plane(flights: pa.Table) -> dict[str, dict[str, Any]]:
             "dep_delay_min": row["dep_delay_sum"] or 0,
             "miles": row["miles_sum"],
             "last_airport": row["airport_last"],
+            "carrier": row["carrier_last"],
         }
         for row in rows
     }
@@ -134,4 +147,5 @@ def _added(before: dict[str, Any], seen: dict[str, Any]) -> dict[str, Any]:
         name: before[name] + seen[name]
         for name in ("flights", "cancelled", "dep_delay_min", "miles")
     }
-    return {**sums, "last_airport": seen["last_airport"] or before["last_airport"]}
+    last = {name: seen[name] or before[name] for name in ("last_airport", "carrier")}
+    return {**sums, **last}

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from plane_summary import NOTHING, PlaneSummary, send
+from reference_data import ReferenceData
 
 from homeport.container.api import (
     IncomingMessage,
@@ -40,8 +41,9 @@ class PlaneByPlane(StreamTask):
 
     def init(self, context: TaskContext) -> None:
         """Takes the stores."""
-        self._planes = context.store("planes")
+        self._summaries = context.store("summaries")
         self._skipped = context.store("skipped")
+        self._reference = ReferenceData(context)
 
     def process(
         self,
@@ -57,7 +59,7 @@ class PlaneByPlane(StreamTask):
             key = f"partition-{message.partition}"
             self._skipped.put(key, (self._skipped.get(key) or 0) + 1)
             return
-        summary = dict(self._planes.get(tail_number) or NOTHING)
+        summary = dict(self._summaries.get(tail_number) or NOTHING)
         summary["flights"] += 1
         summary["dep_delay_min"] += flight["dep_delay"] or 0
         if flight["dep_time"] is None:
@@ -65,5 +67,7 @@ class PlaneByPlane(StreamTask):
         else:
             summary["miles"] += flight["distance"]
             summary["last_airport"] = flight["dest"]
-        self._planes.put(tail_number, summary)
-        send(collector, tail_number, summary)
+        summary["carrier"] = flight["carrier"]
+        self._summaries.put(tail_number, summary)
+        described = self._reference.described_one(tail_number, summary, message.offset)
+        send(collector, tail_number, described)

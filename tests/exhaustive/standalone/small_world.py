@@ -201,6 +201,13 @@ class SmallWorld(ByItself):
             shown += [str(process), f"  {self.state(process)}"]
         return shown
 
+    def bound(self, faults: int) -> str:
+        """Within what the worlds lie: all of them, in every order of what may happen."""
+        kinds = ", ".join(sorted(self._may))
+        replicas = f", standbys of each {self.replicas}" if self.replicas else ""
+        there = f"processors {len(self.ids)}, tasks {len(self.tasks)}{replicas}"
+        return f"{there}, faults at most {faults}{f' of {kinds}' if faults else ''}"
+
     def states(self) -> str:
         """How many states of the machine there are so far."""
         return f"{len(self._states)} states of the machine"

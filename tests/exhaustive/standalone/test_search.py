@@ -34,7 +34,7 @@ def searched(rules: SmallWorld, faults: int, announce: Announce, start: World) -
     """How many worlds there are, all of them as they must be."""
     search: Search[World] = Search(rules, faults)
     search.visit(start)
-    announce(search.stated())
+    announce(f"{rules.bound(faults)}: {search.stated()}")
     return len(search.worlds)
 
 
@@ -125,7 +125,7 @@ def test_of_three_processors_with_standbys_each_death_leaves_its_tasks_on_their_
     rules.keeps = False
     search: Search[World] = Search(rules, 1)
     search.visit(rules.settled())
-    announce(search.stated())
+    announce(f"{rules.bound(1)}: {search.stated()}")
     plans = {w.tree.plan for w in search.worlds if w.tree.plan}
     assert any(plan.lost for plan in plans)
     assert all(plan.unbacked == 0 for plan in plans)
@@ -136,7 +136,7 @@ def test_of_twins_one_stays(announce: Announce) -> None:
     rules = world_of("pp")
     search: Search[World] = Search(rules, 0)
     search.visit(rules.begun())
-    announce(search.stated())
+    announce(f"{rules.bound(0)}: {search.stated()}")
     ends = [w for w in search.worlds if rules.is_well(w)]
     assert ends
     assert all([p.is_dead for p in w.processes].count(False) == 1 for w in ends)

@@ -166,7 +166,7 @@ def test_a_child_ends_with_its_lease_and_a_lease_that_is_renewed_keeps_it(work: 
 
 @pytest.mark.long
 def test_a_child_that_does_not_stop_is_killed(work: Make) -> None:
-    """After task.shutdown.ms."""
+    """Z10: after task.shutdown.ms; its end is that of an order, and no fault."""
     own = work("deaf")
     begun(own, long_lease())
     assert own.stop()

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import re
 import signal
 import subprocess
+import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 from standalone_jobs import PARTITIONS, StandaloneJob, standalone_job
 from zookeeper_server import ZooKeeperServer
 
 from homeport.job_coordinator.clocks import wall_ms
 
 NAMES = ("one", "two", "three")
+_OF_EACH = 25
+_READ_ON = re.compile(r"adjunct store (\w+)/(.+?) is (kept|new): its stream \S+ is read on at (.*)")
 
 
 @pytest.fixture
@@ -25,9 +33,76 @@ def job(kafka: str, tmp_path: Path, zookeeper: ZooKeeperServer) -> Iterator[Stan
         "job.debounce.time.ms": "500",
         "job.standbytasks.replication.factor": "2",
         "task.commit.ms": "500",
+        "cluster-manager.jobcoordinator.url.host": "127.0.0.1",
     }
     with standalone_job(kafka, tmp_path, more) as made:
         yield made
+
+
+def fill_adjuncts(job: StandaloneJob) -> None:
+    """Two streams, with so many records in each partition: one of tasks, one of containers."""
+    planes, airlines = f"{job.name}-planes", f"{job.name}-airlines"
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    topics = [NewTopic(planes, PARTITIONS, 1), NewTopic(airlines, 1, 1)]
+    for future in admin.create_topics(topics).values():
+        future.result(60)
+    producer = Producer({"bootstrap.servers": job.servers})
+    for number in range(_OF_EACH):
+        for partition in range(PARTITIONS):
+            producer.produce(planes, b"A320", f"N{number}".encode(), partition=partition)
+        producer.produce(airlines, b"long name", f"A{number}".encode(), partition=0)
+    assert producer.flush(60) == 0
+    keys = {
+        "task.inputs": f"kafka.{job.name}-in, kafka.{planes}",
+        "task.broadcast.inputs": f"kafka.{airlines}#0",
+        "stores.planes.adstore.input": f"kafka.{planes}",
+        "stores.airlines.adstore.input": f"kafka.{airlines}",
+        **{
+            f"stores.{name}.{key}": text
+            for name in ("planes", "airlines")
+            for key, text in (
+                ("factory", "rocksdb"),
+                ("key.serde", "string"),
+                ("msg.serde", "string"),
+            )
+        },
+        **{f"systems.kafka.streams.{name}.samza.bootstrap": "true" for name in (planes, airlines)},
+    }
+    with job.config.open("a", encoding="utf-8") as file:
+        file.write("".join(f"{key}={text}\n" for key, text in keys.items()))
+
+
+def read_on(job: StandaloneJob) -> list[tuple[str, ...]]:
+    """(store, its place, kept or new, where its stream is read on) of each start so far."""
+    logs = sorted(job.folder.glob("work/*/container-*.log"))
+    return [
+        (log.parent.name, *found)
+        for log in logs
+        for found in _READ_ON.findall(log.read_text(encoding="utf-8"))
+    ]
+
+
+def get(job: StandaloneJob, name: str, path: str) -> str:
+    """What the processor of that name answers, redirects followed."""
+    said = (job.folder / f"{name}.log").read_text(encoding="utf-8")
+    (url,) = re.findall(r"it answers at (\S+)", said)
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(f"{url}{path}", timeout=60) as answer:
+        body: str = answer.read().decode()
+    return body
+
+
+def status(job: StandaloneJob, name: str) -> Any:  # noqa: ANN401 - JSON
+    """The whole job, as its leader says it."""
+    return json.loads(get(job, name, "v1/status"))
+
+
+def standbys_shown(job: StandaloneJob, name: str) -> dict[str, list[str]]:
+    """{processor: its standbys}, of those that the leader says to be caught up."""
+    return {
+        c["processor_id"]: [s["name"] for s in c["standbys"] if s["is_caught_up"]]
+        for c in status(job, name)["containers"]
+    }
 
 
 def texts(value: object) -> list[str]:
@@ -67,10 +142,13 @@ def test_the_tasks_of_a_killed_processor_start_where_their_standbys_are(
     again, while the tasks of the others work on.
     """
     job.produce(30)
+    fill_adjuncts(job)
     processors = {name: job.processor(name, f"at-{name}") for name in NAMES}
     job.until(lambda: all(map(job.started_by, NAMES)))
     job.until(lambda: follow_all(job, NAMES))
     job.until_counted()
+    _require_shown(job)
+    before = read_on(job)
     owned = {name: texts(last(job, "fenced", name)["tasks"]) for name in NAMES}
     kept = following(job, NAMES)
     dead = max(NAMES, key=lambda name: len(owned[name]))
@@ -83,6 +161,13 @@ def test_the_tasks_of_a_killed_processor_start_where_their_standbys_are(
     job.until_counted()
     job.until(lambda: follow_all(job, alive, killed_ms))
     _require_promoted(job, owned[dead], kept, killed_ms)
+    owners = {task: n for n in alive for task in texts(last(job, "fenced", n)["tasks"])}
+    _require_adjuncts_kept({t: owners[t] for t in owned[dead]}, read_on(job), before)
+    (leader,) = [n for n in alive if "homeport_tasks_lost_total 0.0" not in get(job, n, "metrics")]
+    assert f"homeport_tasks_lost_total {len(owned[dead])}.0" in get(job, leader, "metrics")
+    assert "homeport_tasks_unbacked_total 0.0" in get(job, leader, "metrics")
+    taken_over = status(job, alive[0])["taken_over"]
+    assert (taken_over["lost"], taken_over["unbacked"]) == (len(owned[dead]), 0)
     taken = job.history("tasks-taken-over")
     assert [(line["lost"], line["unbacked"]) for line in taken] == [(len(owned[dead]), 0)]
     assert all(processors[name].poll() is None for name in alive)
@@ -91,6 +176,39 @@ def test_the_tasks_of_a_killed_processor_start_where_their_standbys_are(
     assert [processors[name].wait(60) for name in alive] == [0, 0], job.logs()
     assert job.counted() == job.sent
     _require_sound(job)
+
+
+def _require_shown(job: StandaloneJob) -> None:
+    """The leader's page has every standby with its lag, also of what another processor keeps."""
+    kept = following(job, NAMES)
+    job.until(
+        lambda: standbys_shown(job, "two") == {name: kept.get(name, []) for name in NAMES},
+        lambda: (status(job, "two"), kept),
+    )
+    keeper = max(kept, key=lambda name: len(kept[name]))
+    numbers = get(job, keeper, "metrics")
+    state = f'homeport_standbys{{processor="{keeper}",state="caught_up"}} {len(kept[keeper])}.0'
+    assert state in numbers
+    for store in ("counts", "planes"):
+        lag = f'homeport_standby_lag_records{{processor="{keeper}",store="{store}"'
+        assert f'{lag},task="{kept[keeper][0]}"}} 0.0' in numbers
+
+
+def _require_adjuncts_kept(
+    owners: dict[str, str], starts: list[tuple[str, ...]], before: list[tuple[str, ...]]
+) -> None:
+    """The new owner of each task reads on behind the last record; ``before``: earlier starts.
+
+    The task's next standby, on the other processor, is new.
+    """
+    after = starts.copy()
+    for start in before:
+        after.remove(start)
+    at = f": {_OF_EACH}"
+    for task, owner in owners.items():
+        own = (f"processor-{owner}", "planes", task.replace(" ", "_"))
+        found = [(what, where[-len(at) :]) for *place, what, where in after if tuple(place) == own]
+        assert found == [("kept", at)], (task, owner, after)
 
 
 def _require_promoted(

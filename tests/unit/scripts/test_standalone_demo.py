@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from flights_demo.options import parse_arguments
 from flights_demo.processors import Done, first_commits
+from flights_demo.standalone_chaos import KINDS, LEAST_FAULTS, lasts_s, schedule
 
 
 def _line(event: str, ts_ms: int, epoch: int = 1, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
@@ -34,10 +35,24 @@ def test_the_first_commit_of_each_task_and_incarnation_counts() -> None:
 
 
 def test_standalone_goes_alone_or_with_a_form(capsys: pytest.CaptureFixture[str]) -> None:
-    """Anything else is refused before the set-up."""
+    """Or with a seed; anything else is refused before the set-up."""
     options = parse_arguments(["--standalone", "--form", "batch-task"])
     assert (options.standalone, options.form) == (True, "batch-task")
-    for other in (["--keep"], ["--rate", "5"], ["--chaos", "0"], ["--fail-host"]):
+    assert parse_arguments(["--standalone", "--chaos", "0"]).chaos == 0
+    for other in (["--keep"], ["--rate", "5"], ["--kill-loop", "0"], ["--fail-host"]):
         with pytest.raises(SystemExit):
             parse_arguments(["--standalone", *other])
         assert "--standalone goes alone" in capsys.readouterr().err
+
+
+def test_a_seed_reproduces_its_schedule_of_faults() -> None:
+    """Each kind comes, each fault is readable, and only what lasts has a length."""
+    assert schedule(3) == schedule(3)
+    assert schedule(3) != schedule(4)
+    for seed in range(20):
+        faults = schedule(seed)
+        assert {fault.kind for fault in faults} == set(KINDS)
+        assert len(faults) >= LEAST_FAULTS
+        assert all(fault.kind in str(fault) for fault in faults)
+        assert all((fault.length_s > 0) == (fault.kind != "join") for fault in faults)
+    assert lasts_s(schedule(3)) > 15 * LEAST_FAULTS

@@ -10,6 +10,7 @@ from homeport.config.errors import ConfigError
 from homeport.config.settings.standalone_section import (
     StandaloneConfig,
     location_id,
+    refuse_mixed_roles,
     refuse_standbys,
     require_coordinator,
     require_never_standalone,
@@ -148,3 +149,16 @@ def test_a_job_in_one_place_has_no_standbys() -> None:
         refuse_standbys(standby)
     assert str(refused.value) == line
     refuse_standbys(Config({}))
+
+
+def test_a_container_on_yarn_has_one_role() -> None:
+    """Standalone processors have both in any case."""
+    with pytest.raises(ConfigError) as refused:
+        refuse_mixed_roles(Config({"job.container.mixed-roles": "true"}))
+    assert str(refused.value) == (
+        "job.container.mixed-roles = 'true': a container on YARN has active tasks or standby "
+        "tasks, not both; remove the key, or run the job by homeport run-processor, which mixes "
+        "them"
+    )
+    refuse_mixed_roles(Config({"job.container.mixed-roles": "false"}))
+    StandaloneConfig.of(Config({**CONNECT, "job.container.mixed-roles": "true"}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -42,6 +43,20 @@ def test_the_launcher_finds_the_last_report_of_the_child(memory: LeaseMemory) ->
         assert memory.last_report() == report
         assert memory.last_report() == report
     assert (memory.deadline_ms, memory.beat_ms) == (7, 9)
+
+
+def test_standbys_beside_active_tasks_have_a_part_of_the_report(memory: LeaseMemory) -> None:
+    """Whichever of the two has said something last."""
+    child = LeaseMemory(memory.fd)
+    child.announce(ContainerReport(processed=1))
+    lags = (StoreLag("s", TaskName("a"), 2, 0.5),)
+    child.announce_standbys(ContainerReport.following(lags))
+    beside = ContainerReport(lags=lags, lag=2, lag_seconds=0.5, processed=1)
+    assert memory.last_report() == beside
+    child.announce(ContainerReport(processed=5, input_lag=3))
+    assert memory.last_report() == replace(beside, processed=5, input_lag=3)
+    child.announce_standbys(ContainerReport())
+    assert memory.last_report() == ContainerReport(processed=5, input_lag=3)
 
 
 def test_a_report_that_is_being_written_is_left_for_the_next_look(memory: LeaseMemory) -> None:

@@ -81,6 +81,9 @@ class _Watch:
         self._case = case
         self._found: Looks = {}
 
+    def close(self) -> None:
+        """It sees nothing more."""
+
     def ask(self) -> bool:
         """The look is there at once."""
         self._found = {

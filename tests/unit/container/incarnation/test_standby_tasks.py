@@ -11,6 +11,7 @@ from processors_in_memory import until
 from homeport.config.config import Config
 from homeport.config.errors import StoreError
 from homeport.container.container_job import ContainerJob
+from homeport.container.host.lease_memory import NoLauncher
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation.environment import Environment, orders_file
@@ -128,11 +129,11 @@ def test_standbys_that_fail_begin_again(make: Make, monkeypatch: pytest.MonkeyPa
 def test_a_child_has_what_its_model_says(tmp_path: Path) -> None:
     """Active tasks and standbys; standbys alone; or, without standbys, what there was before."""
     environment, stop = Environment("", "", Host("here"), None, tmp_path), StopFlag()
-    active, beside = standbys_of_child(model([0], [1]), PERMIT, environment, stop)
+    active, beside = standbys_of_child(model([0], [1]), PERMIT, environment, stop, NoLauncher())
     assert list(active.containers[P].tasks) == ["t0"]
     assert beside is not None
     assert not ContainerJob.of(active, P).is_standby
-    alone, only = standbys_of_child(model([], [1]), PERMIT, environment, stop)
+    alone, only = standbys_of_child(model([], [1]), PERMIT, environment, stop, NoLauncher())
     assert only is not None
     job = ContainerJob.of(alone, P)
     assert job.is_standby
@@ -141,4 +142,35 @@ def test_a_child_has_what_its_model_says(tmp_path: Path) -> None:
     assert list(shares) == [whole - whole // 4, whole // 4]
     assert job.rocksdb_bytes(is_mixed=False) == whole
     plain = JobModel(Config({**CONFIG, "job.standbytasks.replication.factor": "1"}), {})
-    assert standbys_of_child(plain, PERMIT, environment, stop) == (plain, None)
+    assert standbys_of_child(plain, PERMIT, environment, stop, NoLauncher()) == (plain, None)
+
+
+def test_the_adjunct_stores_of_the_container_are_those_of_its_active_tasks(
+    tmp_path: Path,
+) -> None:
+    """Where there are any; beside none the standbys keep them."""
+    more = {
+        "task.broadcast.inputs": "kafka.airlines#0",
+        "task.inputs": "kafka.in,kafka.planes",
+        **{
+            f"stores.{name}.{key}": text
+            for name in ("planes", "airlines")
+            for key, text in (
+                ("adstore.input", f"kafka.{name}"),
+                ("factory", "rocksdb"),
+                ("key.serde", "string"),
+                ("msg.serde", "string"),
+            )
+        },
+    }
+    environment, stop = Environment("", "", Host("here"), None, tmp_path), StopFlag()
+
+    def kept(actives: list[int]) -> list[str]:
+        whole = JobModel(Config({**CONFIG, **more}), model(actives, [1]).containers)
+        _, standbys = standbys_of_child(whole, PERMIT, environment, stop, NoLauncher())
+        assert standbys is not None
+        assert standbys._wanted is not None
+        return sorted(standbys._job_of(standbys._wanted).adjuncts)
+
+    assert kept([0]) == ["planes"]
+    assert kept([]) == ["airlines", "planes"]

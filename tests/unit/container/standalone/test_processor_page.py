@@ -11,11 +11,13 @@ import pytest
 from homeport.config.config import Config
 from homeport.config.errors import StoreError, WireError
 from homeport.container.standalone.processor_page import ProcessorPage, Served
+from homeport.container.standalone.standby_view import standbys_shown
+from homeport.job_coordinator.http.container_report import ContainerReport, StoreLag
 from homeport.job_coordinator.http.query_params import EventsAsked
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.standalone.machine import step
-from homeport.job_coordinator.standalone.plan import Registration, next_plan
+from homeport.job_coordinator.standalone.plan import Plan, Registration, Standby, next_plan
 from homeport.job_coordinator.standalone.protocol import (
     BarrierPhase,
     BarrierSeen,
@@ -169,3 +171,58 @@ def test_what_only_yarn_has_is_refused() -> None:
     for asked in (page.what_if([]), page.shutdown()):
         with pytest.raises(WireError, match="no meaning for a standalone job"):
             asyncio.run(asked)
+
+
+A, B = TaskName("a"), TaskName("b")
+OF_A = Standby(A, TaskName("Standby-a-0"))
+
+
+def test_the_status_has_each_standby_with_its_lag() -> None:
+    """What was not said is not known: in a restore, and of a processor that does not answer."""
+    standbys = {ONE: (Standby(B, TaskName("Standby-b-0")),), TWO: (OF_A,)}
+    plan = next_plan(None, (FIRST, SECOND), {ONE: (A,), TWO: (B,)}, {}, standbys=standbys)
+    stepped = Stepped(FIRST)
+    stepped.feed(
+        SessionBegun(),
+        Registered(1),
+        ProcessorsSeen((FIRST, SECOND)),
+        PlanSeen(plan),
+        BarrierSeen(1, BarrierPhase.DONE),
+    )
+    unknown = {"lag": None, "lag_seconds": None, "is_caught_up": None}
+    own, other = stepped.page.status()["containers"]
+    assert own["standbys"] == [{"name": "Standby-b-0", "task": "b", **unknown}]
+    assert other["standbys"] == [{"name": "Standby-a-0", "task": "a", **unknown}]
+
+
+def test_the_lag_of_a_standby_is_that_of_all_its_stores() -> None:
+    """It is caught up where no record was missing at the last look."""
+    lags = [StoreLag("s", OF_A.name, 3, 0.5), StoreLag("t", OF_A.name, 4), StoreLag("s", A, 9)]
+    behind = {"name": "Standby-a-0", "task": "a", "lag": 7, "lag_seconds": 0.5}
+    assert standbys_shown([OF_A], ContainerReport.following(lags)) == [
+        {**behind, "is_caught_up": False}
+    ]
+    none = ContainerReport.following([StoreLag("s", OF_A.name, 0, 0.0)])
+    (caught_up,) = standbys_shown([OF_A], none)
+    assert (caught_up["lag"], caught_up["is_caught_up"]) == (0, True)
+
+
+def test_the_leader_counts_the_tasks_that_lost_their_processor() -> None:
+    """One that does not lead does not, so that the sum over all processors is right."""
+
+    def counted(own: Registration) -> tuple[dict[str, int], dict[str, float]]:
+        stepped = Stepped(own)
+        taken = Plan(2, PLAN.members, lost=3, unbacked=1)
+        stepped.feed(SessionBegun(), Registered(own.sequence), ProcessorsSeen((FIRST, SECOND)))
+        stepped.feed(PlanSeen(PLAN), PlanSeen(taken), PlanSeen(taken))
+        metrics = {m.name: m.samples[0].value for m in stepped.page.metrics()}
+        return dict(stepped.page.status()["taken_over"]), metrics
+
+    assert counted(FIRST) == (
+        {"lost": 3, "unbacked": 1, "version": 2},
+        {"homeport_tasks_lost": 3, "homeport_tasks_unbacked": 1},
+    )
+    assert counted(SECOND) == (
+        {"lost": 0, "unbacked": 0, "version": 0},
+        {"homeport_tasks_lost": 0, "homeport_tasks_unbacked": 0},
+    )

@@ -7,6 +7,7 @@ from typing import Any
 from homeport.job_coordinator.cli.status_command import lines
 
 NOW_MS = 100_000_000
+LOST = "3 tasks have lost their processor, the last in version 9"
 
 
 def container(processor_id: str, **changes: object) -> dict[str, Any]:
@@ -112,3 +113,23 @@ def test_a_processor_without_tasks_is_in_order() -> None:
     found = screen(container("one"), waiting)
     assert found[1] == "All 2 containers are where they should be"
     assert found[-1].split() == ["two", "active", "waiting", "-", "-", "3", "-", "-", "0"]
+
+
+def test_standbys_beside_active_tasks_have_a_table_of_their_own() -> None:
+    """And what the deaths of processors have cost, where one has died."""
+    known = {"name": "Standby-a-0", "lag": 0, "lag_seconds": 0.04, "is_caught_up": True}
+    behind = {"name": "Standby-b-0", "lag": 12, "lag_seconds": 1.5, "is_caught_up": False}
+    unknown = {"name": "Standby-c-0", "lag": None, "lag_seconds": None, "is_caught_up": None}
+    taken_over = {"lost": 3, "unbacked": 1, "version": 9}
+    shown = screen(
+        container("one", standbys=[known, behind]),
+        container("two", standbys=[unknown]),
+        taken_over=taken_over,
+    )
+    assert shown[7:] == [
+        "STANDBY      PROCESSOR  STATE      LAG  SECONDS",
+        "Standby-a-0  one        caught up    0      0.0",
+        "Standby-b-0  one        behind      12      1.5",
+        "Standby-c-0  two        unknown      -        -",
+        f"{LOST}; 1 of them started without their standby",
+    ]

@@ -43,6 +43,22 @@ class Alone(TaskNameGrouper):
         return {self.config["my.prefix"] + task.task_name: [task.task_name] for task in tasks}
 
 
+class OfTasks(TaskNameGrouper):
+    def group(self, tasks):
+        return {"one": [task.task_name for task in tasks]}
+
+
+class OfTasksAndIds(TaskNameGrouper):
+    def group(self, tasks, container_ids):
+        return {container_ids[-1]: [task.task_name for task in tasks]}
+
+
+class OfAnything(TaskNameGrouper):
+    def group(self, *arguments):
+        tasks, task_locality, processor_locality = arguments
+        return {next(iter(processor_locality)): [task.task_name for task in tasks]}
+
+
 class Forgetful(SystemStreamPartitionGrouper):
     def group(self, partitions, processor_ids):
         return {"all": list(partitions)[1:]}
@@ -134,6 +150,19 @@ def test_own_groupers_are_used_by_either_form_of_their_name(separator: str) -> N
     }
     assert len(_model(INTO, f"own_groupers_of_a_job{separator}Alone").containers) == 20
     assert "for Partition 7" in _model(INTO, f"own_groupers_of_a_job{separator}Alone").containers
+
+
+@pytest.mark.parametrize(("name", "container"), [("OfTasks", "one"), ("OfTasksAndIds", "1")])
+def test_the_deprecated_forms_of_a_grouper_are_called(name: str, container: str) -> None:
+    """HA-STANDALONE: ``group(tasks)`` and ``group(tasks, containersIds)``, with a warning."""
+    with pytest.warns(FutureWarning, match=rf"{INTO} = {name}: .*write group\(self, tasks, task_l"):
+        model = _model(INTO, f"own_groupers_of_a_job:{name}")
+    assert list(model.containers) == [container]
+
+
+def test_a_grouper_that_takes_anything_gets_everything() -> None:
+    """No warning: it is the newest form."""
+    assert list(_model(INTO, "own_groupers_of_a_job:OfAnything").containers) == ["0"]
 
 
 @pytest.mark.parametrize(

@@ -188,3 +188,17 @@ def test_requests_are_counted_by_route(served: Served) -> None:
         (name, "405", "DELETE", "unknown"): 1,
         (name, "401", "POST", "/v1/check-in"): 1,
     }
+
+
+def test_the_standbys_of_standalone_processors_by_their_state() -> None:
+    """A state that none is in has 0; a container without such standbys has none."""
+    kept = [{"is_caught_up": True}, {"is_caught_up": None}, {"is_caught_up": True}]
+    one = {**_container("one", "running"), "standbys": kept}
+    two = {**_container("two", "running"), "standbys": []}
+    status = {"job": {}, "containers": [one, two, _container("three", "running")]}
+    samples = _samples(JobCoordinatorMetrics(lambda: status).text())
+    assert {key[1:]: n for key, n in samples.items() if key[0] == "homeport_standbys"} == {
+        ("one", "caught_up"): 2,
+        ("one", "behind"): 0,
+        ("one", "unknown"): 1,
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from homeport.job_coordinator.model.codec import (
     encode_container_model,
     encode_job_model,
 )
-from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
     ContainerModel,
     JobModel,
@@ -189,6 +190,23 @@ def test_the_number_container_id_is_read_where_processor_id_is_missing() -> None
     assert _decode(body) == _golden_model()
     body["containers"]["0"].update({"processor-id": None, "container-id": 0})
     assert _decode(body) == _golden_model()
+
+
+def test_a_processors_location_is_read_back_and_nothing_is_written_without_one() -> None:
+    """HA-STANDALONE: ContainerModel's ``locationId``; a model of YARN has Samza's bytes."""
+    task = TaskModel(TaskName("t"), (SystemStreamPartition("kafka", "in", 0),), 0)
+    mirror = TaskModel(
+        TaskName("s"), task.system_stream_partitions, 0, TaskMode.STANDBY, task.task_name
+    )
+    container = ContainerModel(ProcessorId("p"), {task.task_name: task}, location_id=Host("nm1"))
+    standby = ContainerModel(
+        ProcessorId("q"), {mirror.task_name: mirror}, ProcessorId("p"), Host("nm2")
+    )
+    model = JobModel(Config(), {c.processor_id: c for c in (container, standby)})
+    encoded = encode_job_model(model, mask_secrets=False)
+    assert b'"location-id":"nm1"' in encoded
+    assert decode_job_model(encoded) == model
+    assert b"location-id" not in encode_container_model(replace(container, location_id=None))
 
 
 def test_a_container_without_any_id_is_refused() -> None:

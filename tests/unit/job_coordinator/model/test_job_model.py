@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError, fields
+
+import pytest
+
 from homeport.config.config import Config
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
@@ -38,3 +42,14 @@ def test_a_standbys_state_is_its_active_tasks() -> None:
         TaskName("Standby-Partition 0-0"), (), 0, TaskMode.STANDBY, TaskName("Partition 0")
     )
     assert active.state_of == standby.state_of == "Partition 0"
+
+
+def test_a_job_model_never_changes() -> None:
+    """HA-STANDALONE: "make JobModel immutable"; of where tasks were it says nothing."""
+    task = TaskModel(TaskName("t"), (), 0)
+    container = ContainerModel(ProcessorId("0"), {task.task_name: task})
+    model = JobModel(Config(), {container.processor_id: container})
+    for value, field in ((model, "containers"), (container, "tasks"), (task, "task_mode")):
+        with pytest.raises(FrozenInstanceError):
+            setattr(value, field, None)
+    assert [field.name for field in fields(JobModel)] == ["config", "containers"]

@@ -1,0 +1,134 @@
+"""``homeport logs``: what a container of a running job prints, from the node that it runs on."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+
+from homeport.appmaster.yarn.container_logs import ContainerLog
+from homeport.appmaster.yarn.node_names import NodeNames
+from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
+from homeport.config.errors import ConfigError, UnavailableError
+from homeport.job_coordinator.cli.job_view import require_running
+from homeport.job_coordinator.cli.options import ConfigPath, Overrides, loaded, new_app, note
+
+app = new_app()
+
+_POLL_S = 0.5
+_LINE_BYTES = 400
+"""A line of a log is shorter, nearly always; where it is not, fewer lines are printed."""
+_OF = " of "
+_ON_ITS_HOST = (
+    "has no meaning for a standalone job, whose processors print where their user starts them",
+    "look at what the processor prints; homeport status shows its host",
+)
+_Place = tuple[str, str, str]
+"""Host, YARN's container, file."""
+
+
+@app.command()
+def logs(
+    *,
+    processor: Annotated[str, typer.Argument(help="The processor id of a container.")],
+    config_path: ConfigPath,
+    config: Overrides = None,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", "-f", help="Go on as it grows, also where the container moves."),
+    ] = False,
+    tail: Annotated[
+        int, typer.Option("--tail", min=0, help="Print so many of the last lines; 0: all.")
+    ] = 100,
+) -> None:
+    """Prints the log of the container that runs as PROCESSOR, or of its last one if none runs.
+
+    HADOOP_CONF_DIR names the folder with the cluster's configuration; the NodeManager serves the
+    file. With --follow the log of the next container follows when this one has ended.
+    """
+    given = loaded(config_path, config)
+    running = require_running(given, "logs", _ON_ITS_HOST)
+    rest = ResourceManagerRest.from_environment(os.environ)
+    place = place_of(running.client.status(), processor)
+    if place is None:
+        raise UnavailableError(
+            f"container {processor} has not begun, so that there is no log of it: homeport "
+            f"explain {processor} shows what it waits for"
+        )
+    log = _log(rest, place)
+    position = _print_lines(log, tail)
+    while follow:
+        time.sleep(_POLL_S)  # a NodeManager does not say that a file has grown
+        now = place_of(running.client.status(), processor) or place
+        position = _copied(log, position)
+        if now != place:
+            place, log, position = now, _log(rest, now), 0
+
+
+def _log(rest: ResourceManagerRest, place: _Place) -> ContainerLog:
+    """The log there; says which.
+
+    Raises:
+        UnavailableError: YARN does not know the node, or does not answer.
+    """
+    host, container, file = place
+    webs = [node.web for node in rest.nodes() if node.host == host and node.web]
+    if not webs:
+        raise UnavailableError(f"YARN does not know where the node {host} serves its logs")
+    address = NodeNames.from_environment(os.environ).with_known_address(webs[0])
+    log = ContainerLog(f"{urlsplit(rest.url).scheme}://{address}", container, file)
+    note(f"{log} on {host}")
+    return log
+
+
+def _print_lines(log: ContainerLog, tail: int) -> int:
+    """Prints the last lines; where the log ends."""
+    data, length = log.after(0) if tail == 0 else log.last(tail * _LINE_BYTES)
+    lines = data.splitlines(keepends=True)
+    if len(data) < length:
+        lines = lines[1:]  # a part of a line
+    _write(b"".join(lines[-tail:] if tail else lines))
+    return length
+
+
+def _copied(log: ContainerLog, position: int) -> int:
+    """What came after ``position`` is printed; where it ends."""
+    data, position = log.after(position)
+    _write(data)
+    return position
+
+
+def _write(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def place_of(status: Mapping[str, Any], processor: str) -> _Place | None:
+    """Where the log of that processor's container is, by ``/v1/status``; None: nowhere yet.
+
+    That of the container that runs; of one that does not, its last failure's.
+
+    Raises:
+        ConfigError: the job has no such processor.
+    """
+    containers: dict[str, Mapping[str, Any]] = {
+        str(c["processor_id"]): c for c in status["containers"]
+    }
+    if processor not in containers:
+        known = ", ".join(containers)
+        raise ConfigError("PROCESSOR", processor, f"the job has {known}", "name one of these")
+    container = containers[processor]
+    if container.get("resource") and container.get("host") and container.get("epoch"):
+        file = f"container-{processor}-{container['epoch']}.log"
+        return str(container["host"]), str(container["resource"]), file
+    failures = [f for f in status.get("failures") or () if f.get("processor_id") == processor]
+    for failure in reversed(failures):
+        file, found, resource = str(failure.get("log") or "").partition(_OF)
+        if found and failure.get("host"):
+            return str(failure["host"]), resource, file
+    return None

@@ -1,0 +1,49 @@
+"""Whether the clocks of the cluster's machines agree with this one. PURE.
+
+No lease and no fence depends on them; event time, retention, the validity of a store by file time,
+certificates and Kerberos do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from email.utils import parsedate_to_datetime
+
+from homeport.appmaster.doctor.finding import Finding, error, ok, unknown, warning
+
+WARNING_S = 2.0
+"""An HTTP date has whole seconds."""
+ERROR_S = 300.0
+"""Kerberos refuses a ticket by then."""
+
+
+def ahead_s(date: str, before_s: float, after_s: float) -> float | None:
+    """By how many seconds a server's clock is ahead of ours; None where its date cannot be read.
+
+    ``date``: the HTTP header, in whole seconds. ``before_s``, ``after_s``: our clock when it was
+    asked, and when it had answered.
+    """
+    try:
+        begun_s = parsedate_to_datetime(date).timestamp()
+    except ValueError:
+        return None
+    if begun_s > after_s:
+        return begun_s - after_s
+    return min(0.0, begun_s + 1.0 - before_s)
+
+
+def check_clocks(ahead: Mapping[str, float | None]) -> Iterator[Finding]:
+    """``ahead``: {machine: by how many seconds its clock is ahead at least}; None: not known."""
+    for machine, seconds in sorted(ahead.items()):
+        if seconds is None:
+            yield unknown("clocks", machine, "it does not say the time")
+            continue
+        side = "ahead of" if seconds > 0 else "behind"
+        shown = f"{abs(seconds):.0f} s or more {side} this machine's clock"
+        remedy = "synchronize both with NTP (chrony or systemd-timesyncd)"
+        if abs(seconds) >= ERROR_S:
+            yield error("clocks", machine, shown, remedy)
+        elif abs(seconds) >= WARNING_S:
+            yield warning("clocks", machine, shown, remedy)
+        else:
+            yield ok("clocks", machine, f"within {WARNING_S:g} s of this machine's clock")

@@ -1,0 +1,73 @@
+"""What a check of ``homeport doctor`` found, and how findings are shown. PURE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Level(StrEnum):
+    """How grave a finding is."""
+
+    OK = "ok"
+    UNKNOWN = "unknown"
+    """The check could not be made; the finding says why."""
+    WARNING = "warning"
+    """A job runs, and is at risk or slower than it need be."""
+    ERROR = "error"
+    """A job does not run, or loses what it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One result of one check.
+
+    ``check``: its stable name, as ``kafka.replication``. ``subject``: what was looked at.
+    ``found``: how it is. ``remedy``: what to change, with the value; empty where nothing is.
+    """
+
+    check: str
+    level: Level
+    subject: str
+    found: str
+    remedy: str = ""
+
+
+def ok(check: str, subject: str, found: str) -> Finding:
+    """Nothing is to be done."""
+    return Finding(check, Level.OK, subject, found)
+
+
+def warning(check: str, subject: str, found: str, remedy: str) -> Finding:
+    """A job runs, and is at risk or slower than it need be."""
+    return Finding(check, Level.WARNING, subject, found, remedy)
+
+
+def error(check: str, subject: str, found: str, remedy: str) -> Finding:
+    """A job does not run, or loses what it has."""
+    return Finding(check, Level.ERROR, subject, found, remedy)
+
+
+def unknown(check: str, subject: str, why: str) -> Finding:
+    """The check could not be made."""
+    return Finding(check, Level.UNKNOWN, subject, why)
+
+
+def exit_code(findings: Sequence[Finding]) -> int:
+    """1 where one is an error, else 0."""
+    return int(any(f.level is Level.ERROR for f in findings))
+
+
+def lines(findings: Sequence[Finding], *, shows_ok: bool) -> Iterator[str]:
+    """One finding each, the gravest first; below it its remedy; at the end how many of each."""
+    order = list(Level)
+    width = max(len(level) for level in Level)
+    for finding in sorted(findings, key=lambda f: -order.index(f.level)):
+        if finding.level is Level.OK and not shows_ok:
+            continue
+        yield f"{finding.level:<{width}}  {finding.check}: {finding.subject}: {finding.found}"
+        if finding.remedy:
+            yield f"{'':<{width}}  -> {finding.remedy}"
+    counts = {level: sum(f.level is level for f in findings) for level in reversed(order)}
+    yield ", ".join(f"{count} {level}" for level, count in counts.items() if count) or "no checks"

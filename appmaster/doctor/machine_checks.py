@@ -1,0 +1,125 @@
+"""Whether this machine can submit a job and run Spark. PURE."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from homeport.appmaster.doctor.finding import Finding, error, ok, warning
+
+LEAST_PYTHON = (3, 11)
+LEAST_JAVA = 17
+_JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+
+
+@dataclass(frozen=True, slots=True)
+class MachineFacts:
+    """This machine.
+
+    ``java``: where it is, None: nowhere. ``java_text``: what ``java -version`` prints.
+    ``packages``: {distribution that homeport needs: its version here}, None: not installed.
+    ``yarn``: where the command is. ``cache_fault``: why nothing can be written there, if so.
+    """
+
+    python: tuple[int, int]
+    python_path: str
+    java: str | None
+    java_text: str
+    packages: Mapping[str, str | None]
+    yarn: str | None
+    hadoop_conf: str | None
+    cache_folder: str
+    cache_fault: str | None
+    free_mb: int
+
+
+def check_machine(facts: MachineFacts, *, needs_java: bool, needs_yarn: bool) -> Iterator[Finding]:
+    """Interpreter, packages, Java, the Hadoop client and the cache folder.
+
+    ``needs_java``: Spark or Skein runs here. ``needs_yarn``: jobs are submitted from here.
+    """
+    version = ".".join(map(str, facts.python))
+    least = ".".join(map(str, LEAST_PYTHON))
+    if facts.python < LEAST_PYTHON:
+        yield error("machine.python", facts.python_path, version, f"use Python {least} or later")
+    else:
+        yield ok("machine.python", facts.python_path, version)
+    missing = sorted(name for name, found in facts.packages.items() if found is None)
+    if missing:
+        yield error(
+            "machine.packages",
+            facts.python_path,
+            f"not installed: {', '.join(missing)}",
+            f"pip install {' '.join(missing)}",
+        )
+    else:
+        yield ok("machine.packages", facts.python_path, f"all {len(facts.packages)} are installed")
+    yield from _java(facts, needs_java=needs_java)
+    if needs_yarn:
+        yield from _hadoop(facts)
+    yield from _cache(facts)
+
+
+def java_major(text: str) -> int | None:
+    """The number before the first dot of what ``java -version`` prints; 8 for 1.8."""
+    found = _JAVA_VERSION.search(text)
+    return int(found[1]) if found else None
+
+
+def _java(facts: MachineFacts, *, needs_java: bool) -> Iterator[Finding]:
+    judge = error if needs_java else warning
+    remedy = f"install a JDK {LEAST_JAVA} or later, and let JAVA_HOME name it"
+    if facts.java is None:
+        yield judge("machine.java", "JAVA_HOME and PATH", "no Java", remedy)
+        return
+    major = java_major(facts.java_text)
+    if major is None or major < LEAST_JAVA:
+        shown = "no version that can be read" if major is None else f"Java {major}"
+        yield judge("machine.java", facts.java, shown, remedy)
+    else:
+        yield ok("machine.java", facts.java, f"Java {major}")
+
+
+def _hadoop(facts: MachineFacts) -> Iterator[Finding]:
+    if facts.yarn is None:
+        yield error(
+            "machine.hadoop-client",
+            "PATH",
+            "no yarn command",
+            "add the bin folder of the Hadoop client to PATH",
+        )
+    else:
+        yield ok("machine.hadoop-client", facts.yarn, "found")
+    if facts.hadoop_conf is None:
+        yield error(
+            "machine.hadoop-configuration",
+            "HADOOP_CONF_DIR",
+            "names no folder with a yarn-site.xml",
+            "let it name the folder with the cluster's Hadoop configuration",
+        )
+    else:
+        yield ok("machine.hadoop-configuration", facts.hadoop_conf, "has a yarn-site.xml")
+
+
+_LEAST_FREE_MB = 1024
+"""Spark's and Skein's archives, the class data and their copies take some 700 MB."""
+
+
+def _cache(facts: MachineFacts) -> Iterator[Finding]:
+    if facts.cache_fault is not None:
+        yield error(
+            "machine.cache",
+            facts.cache_folder,
+            facts.cache_fault,
+            "let HOMEPORT_CACHE_DIR name a folder that this user can write",
+        )
+    elif facts.free_mb < _LEAST_FREE_MB:
+        yield warning(
+            "machine.cache",
+            facts.cache_folder,
+            f"{facts.free_mb} MB free",
+            f"free {_LEAST_FREE_MB} MB, or let HOMEPORT_CACHE_DIR name a folder on another disk",
+        )
+    else:
+        yield ok("machine.cache", facts.cache_folder, f"{facts.free_mb} MB free")

@@ -1,0 +1,147 @@
+"""Whether each node can run a container of a job. PURE.
+
+A node answers by ``PROBE_SCRIPT``: lines ``name=value``, the last of which is ``end=1``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from homeport.appmaster.doctor.finding import Finding, error, ok, unknown, warning
+from homeport.appmaster.doctor.machine_checks import LEAST_JAVA, java_major
+
+PROBE_SCRIPT = """\
+base="${LOGGED_STORE_BASE_DIR:-$HOMEPORT_LOGGED_STORE_BASE_DIR}"
+echo "base=$base"
+echo "variable=${LOGGED_STORE_BASE_DIR:+1}"
+if [ -n "$base" ]; then
+  [ -d "$base" ] && echo "exists=1"
+  there="$base"
+  while [ ! -e "$there" ] && [ "$there" != / ] && [ "$there" != . ]; do
+    there="$(dirname "$there")"
+  done
+  if made="$(mktemp "$there/.homeport-doctor.XXXXXXXX" 2>/dev/null)"; then
+    rm -f "$made"
+    echo "writable=1"
+  fi
+  echo "free_kb=$(df -Pk "$there" | awk 'NR == 2 { print $4 }')"
+fi
+python="${HOMEPORT_PROBED_PYTHON:-python3}"
+echo "python=$python"
+say() { "$python" -c "$1" 2>/dev/null; }
+echo "python_version=$(say 'import sys; print("%d.%d" % sys.version_info[:2])')"
+echo "homeport=$(say 'import homeport.container; print(1)')"
+java="${JAVA_HOME:+$JAVA_HOME/bin/}java"
+echo "java=$java"
+echo "java_version=$("$java" -version 2>&1 | grep -m 1 version)"
+echo "end=1"
+"""
+"""Needs no Python on the node. It leaves no file behind."""
+
+_MB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class NodeNeeds:
+    """What a job needs of a node.
+
+    ``python``: the interpreter that each node has to have with homeport; None: an environment
+    travels, and the node needs a Python 3.11 alone. ``has_pipeline``: Spark runs there.
+    ``free_mb``: of the disk with the state.
+    """
+
+    python: str | None
+    has_pipeline: bool
+    has_state: bool
+    free_mb: int
+
+
+def answer_of(text: str) -> dict[str, str] | None:
+    """{name: value} of what a probe printed; None while it has not come to its end."""
+    pairs = (line.partition("=") for line in text.splitlines())
+    found = {name: value for name, sign, value in pairs if sign}
+    return found if found.get("end") == "1" else None
+
+
+def check_node(host: str, answer: Mapping[str, str] | None, needs: NodeNeeds) -> Iterator[Finding]:
+    """``answer``: of ``answer_of``; None: the node ran no probe in time."""
+    if answer is None:
+        yield unknown("node.probe", host, "ran no probe in time: it may have no room, or be slow")
+        return
+    if needs.has_state:
+        yield from _state(host, answer, needs)
+    yield from _python(host, answer, needs)
+    if needs.has_pipeline:
+        yield from _java(host, answer)
+
+
+def _state(host: str, answer: Mapping[str, str], needs: NodeNeeds) -> Iterator[Finding]:
+    base = answer.get("base", "")
+    if not base:
+        yield error(
+            "node.state",
+            host,
+            "LOGGED_STORE_BASE_DIR is not set there, nor job.logged.store.base.dir: state is in "
+            "the container's own folder, which YARN removes with the container",
+            "set LOGGED_STORE_BASE_DIR for the NodeManager (yarn.nodemanager.admin-env), or "
+            "job.logged.store.base.dir in the job's file",
+        )
+        return
+    if answer.get("writable") != "1":
+        what = "cannot be written" if answer.get("exists") == "1" else "cannot be made"
+        yield error(
+            "node.state",
+            host,
+            f"{base} {what} by the user of YARN's containers",
+            f"make {base} there, writable for that user",
+        )
+        return
+    free_mb = _number(answer.get("free_kb")) // _MB
+    if free_mb < needs.free_mb:
+        yield warning(
+            "node.state",
+            host,
+            f"{base} has {free_mb} MB free of the {needs.free_mb} MB wanted",
+            f"free {needs.free_mb - free_mb} MB, or let LOGGED_STORE_BASE_DIR name a larger disk",
+        )
+    else:
+        yield ok("node.state", host, f"{base} is writable, {free_mb} MB free")
+
+
+def _python(host: str, answer: Mapping[str, str], needs: NodeNeeds) -> Iterator[Finding]:
+    version, path = answer.get("python_version", ""), answer.get("python", "")
+    if not version:
+        yield error(
+            "node.python",
+            host,
+            f"{path} cannot be run",
+            "install Python 3.11 there, or let yarn.python.executable name one",
+        )
+    elif needs.python is not None and answer.get("homeport") != "1":
+        yield error(
+            "node.python",
+            host,
+            f"{path} (Python {version}) has no homeport",
+            "install homeport for it there, or let the environment travel (yarn.python.archive)",
+        )
+    else:
+        yield ok("node.python", host, f"{path}, Python {version}")
+
+
+def _java(host: str, answer: Mapping[str, str]) -> Iterator[Finding]:
+    major = java_major(answer.get("java_version", ""))
+    if major is None or major < LEAST_JAVA:
+        shown = "cannot be run" if major is None else f"is Java {major}"
+        yield error(
+            "node.java",
+            host,
+            f"{answer.get('java', 'java')} {shown}, and the job has a pipeline",
+            f"install a JDK {LEAST_JAVA} there, and set JAVA_HOME for the NodeManager",
+        )
+    else:
+        yield ok("node.java", host, f"Java {major}")
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isdigit() else 0

@@ -1,0 +1,152 @@
+"""Runs the probe of ``node_checks`` on each node, as a YARN application of its own.
+
+Each node gets one small container, which prints its answer; the NodeManager shows what it printed.
+The application is killed when all have answered, or at the limit, and ends by itself if this
+process is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from homeport.appmaster.doctor.node_checks import PROBE_SCRIPT, answer_of
+from homeport.appmaster.yarn.client_files import cache_folder
+from homeport.appmaster.yarn.kerberos import KerberosLogin
+from homeport.appmaster.yarn.node_names import NodeNames
+from homeport.appmaster.yarn.skein_driver import import_skein, one_line, skein_client
+from homeport.appmaster.yarn.submission import am_java_options, services_of
+from homeport.job_coordinator.model.ids import Host
+
+_AM_MB = 512
+_PROBE_MB = 256
+_LIFE_S = 120
+_POLL_S = 0.2
+_TIMEOUT_S = 3.0
+_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+Answers = dict[Host, dict[str, str] | None]
+
+
+def probe_nodes(
+    hosts: Sequence[Host],
+    *,
+    scheme: str,
+    queue: str,
+    label: str,
+    variables: Mapping[str, str],
+    login: KerberosLogin | None,
+    limit_s: float,
+    say: Callable[[str], None],
+) -> Answers:
+    """{host: what its probe printed}, None where there was no answer within ``limit_s``.
+
+    ``scheme``: of the NodeManagers' web services. ``variables``: of the script, beside the node's.
+
+    Raises:
+        UnavailableError: Skein's driver does not start, or YARN does not take the application.
+    """
+    environment = os.environ
+    skein = import_skein(environment)
+    log = cache_folder(environment) / "logs" / "skein-doctor.log"
+    security = skein.Security.new_credentials()
+    with skein_client(security, log, environment, login) as client:
+        spec = _specification(skein, hosts, queue, label, variables)
+        with one_line(skein, log):
+            application_id = str(client.submit(spec))
+        say(f"probe: {application_id} runs on {len(hosts)} nodes")
+        try:
+            probing = _Probing(client, application_id, security, scheme)
+            return probing.answers(hosts, limit_s)
+        finally:
+            with contextlib.suppress(skein.exceptions.SkeinError):  # it may have ended by itself
+                client.kill_application(application_id)
+
+
+def _specification(
+    skein: Any,  # noqa: ANN401 - skein has no types
+    hosts: Sequence[Host],
+    queue: str,
+    label: str,
+    variables: Mapping[str, str],
+) -> Any:  # noqa: ANN401 - skein has no types
+    services = {
+        name: skein.Service(
+            instances=1,
+            nodes=[host],
+            relax_locality=False,
+            node_label=label,
+            resources=skein.Resources(memory=_PROBE_MB, vcores=1),
+            env=dict(variables),
+            script=f"{PROBE_SCRIPT}sleep {_LIFE_S}\n",
+            allow_failures=True,
+            max_restarts=0,
+        )
+        for host, name in services_of(hosts).items()
+    }
+    options = am_java_options(_AM_MB, os.environ)
+    master = skein.Master(
+        resources=skein.Resources(memory=_AM_MB, vcores=1),
+        env={"_JAVA_OPTIONS": options},
+    )
+    return skein.ApplicationSpec(
+        name="homeport-doctor", queue=queue, max_attempts=1, master=master, services=services
+    )
+
+
+class _Probing:
+    def __init__(
+        self,
+        client: Any,  # noqa: ANN401 - skein has no types
+        application_id: str,
+        security: object,
+        scheme: str,
+    ) -> None:
+        self._client = client
+        self._application_id = application_id
+        self._security = security
+        self._scheme = scheme
+        self._names = NodeNames.from_environment(os.environ)
+
+    def answers(self, hosts: Sequence[Host], limit_s: float) -> Answers:
+        deadline = time.monotonic() + limit_s
+        found: Answers = dict.fromkeys(hosts)
+        am: Any = None
+        while None in found.values() and time.monotonic() < deadline:
+            report = self._client.application_report(self._application_id)
+            if str(report.final_status) != "UNDEFINED":
+                break
+            if am is None and str(report.state) == "RUNNING" and report.port:
+                am = self._connected(str(report.host), int(report.port))
+            if am is not None:
+                for host, text in self._printed(am):
+                    found[host] = answer_of(text) or found.get(host)
+            time.sleep(_POLL_S)  # neither YARN nor a log says that it has changed
+        return {host: found[host] for host in hosts}
+
+    def _connected(self, host: str, port: int) -> Any:  # noqa: ANN401 - skein has no types
+        skein = import_skein(os.environ)
+        address = f"{self._names.address(host)}:{port}"
+        return skein.ApplicationClient(address, self._application_id, security=self._security)
+
+    def _printed(self, am: Any) -> Iterator[tuple[Host, str]]:  # noqa: ANN401 - skein has no types
+        for container in am.get_containers():
+            web = str(container.yarn_node_http_address or "")
+            if web:
+                host = Host(web.rpartition(":")[0])
+                place = f"{container.yarn_container_id}/{container.service_name}.log"
+                yield host, self._log(web, place)
+
+    def _log(self, web: str, file: str) -> str:
+        """What the container has printed; nothing where the node does not show it."""
+        address = self._names.with_known_address(web)
+        url = f"{self._scheme}://{address}/ws/v1/node/containerlogs/{file}"
+        try:
+            with _OPENER.open(url, timeout=_TIMEOUT_S) as answer:
+                return str(answer.read().decode(errors="replace"))
+        except (OSError, http.client.HTTPException):
+            return ""  # not started yet; a node that never shows it has no answer at the limit

@@ -1,0 +1,51 @@
+"""Which topics a job uses, and for what. PURE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from homeport.appmaster.doctor.kafka_checks import TopicUse
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.settings.sections import JobConfig, TaskConfig
+from homeport.config.settings.stores_section import StorageConfig
+from homeport.config.settings.used_systems import broadcast_streams, declared_outputs
+from homeport.config.system_stream import SystemStream
+
+_READ = frozenset({"READ", "DESCRIBE"})
+_WRITE = frozenset({"WRITE", "DESCRIBE"})
+
+
+def topic_uses(config: Config) -> dict[str, tuple[TopicUse, ...]]:
+    """{system: the job's topics there}, each topic once, by its first use below.
+
+    Raises:
+        ConfigError: an input, a store or an output is not of the form it must have.
+    """
+    found: dict[SystemStream, TopicUse] = {}
+    for stream, use in _uses(config):
+        found.setdefault(stream, use)
+    systems = dict.fromkeys(stream.system for stream in found)
+    return {s: tuple(use for stream, use in found.items() if stream.system == s) for s in systems}
+
+
+def _uses(config: Config) -> Iterator[tuple[SystemStream, TopicUse]]:
+    job, task = JobConfig.of(config), TaskConfig.of(config)
+    yield _state(job.coordinator_system, job.coordinator_topic, "coordinator stream")
+    if task.checkpoint_enabled:
+        yield _state(task.checkpoint_system, task.checkpoint_topic, "checkpoints")
+    for store in StorageConfig.of(config).stores.values():
+        if store.changelog is not None:
+            what = f"changelog of the store {store.name}"
+            yield _state(store.changelog.system, store.changelog.stream, what)
+    for stream in (*task.inputs, *broadcast_streams(config)):
+        yield stream, TopicUse(stream.stream, "input", _READ)
+    creates = keys.TASK_OUTPUTS_CREATE_PARTITIONS.read(config) > 0
+    for key, stream in declared_outputs(config):
+        is_made = creates and key == keys.TASK_OUTPUTS.name
+        yield stream, TopicUse(stream.stream, "output", _WRITE, is_made=is_made)
+
+
+def _state(system: str, topic: str, what: str) -> tuple[SystemStream, TopicUse]:
+    use = TopicUse(topic, what, _READ | _WRITE, is_state=True, is_compacted=True, is_made=True)
+    return SystemStream(system, topic), use

@@ -1,0 +1,59 @@
+"""Whether a YARN cluster is fit for a job. PURE.
+
+What a job needs of scheduler and daemons is ``host_affinity``'s to say; here it becomes findings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from homeport.appmaster.allocation.protocol.events import HostReport
+from homeport.appmaster.doctor.finding import Finding, Level, error, ok, warning
+from homeport.appmaster.yarn.host_affinity import ClusterFacts, refusals, warnings
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError
+
+
+def check_nodes(hosts: Sequence[HostReport]) -> Iterator[Finding]:
+    """NodeManagers run, and there is a host to fail over to."""
+    running = [host for host in hosts if host.is_live]
+    absent = [host.host for host in hosts if not host.is_live]
+    subject = f"{len(hosts)} hosts"
+    if not running:
+        yield error("yarn.nodes", subject, "no NodeManager is running", "start one")
+        return
+    if absent:
+        yield warning(
+            "yarn.nodes",
+            subject,
+            f"not running: {', '.join(absent)}",
+            "look at the NodeManager's log there; a container whose home is there waits for it, "
+            "then goes to another host",
+        )
+    if len(running) == 1:
+        yield warning(
+            "yarn.nodes", subject, "one is running", "run two, to fail over and for standbys"
+        )
+    elif not absent:
+        yield ok("yarn.nodes", subject, "all are running")
+
+
+def check_fit(config: Config, facts: ClusterFacts) -> Iterator[Finding]:
+    """The scheduler and the daemons let the job run, and its containers come home."""
+    found = [
+        *(_finding(Level.ERROR, fault) for fault in refusals(config, facts)),
+        *(_finding(Level.WARNING, fault) for fault in warnings(config, facts)),
+    ]
+    yield from found
+    if not found:
+        yield ok("yarn.settings", facts.scheduler.kind, "has what host affinity needs")
+    for whose, settings in (("ResourceManager", facts.resource_manager), ("nodes", facts.node)):
+        if not settings:
+            yield Finding(
+                "yarn.settings", Level.UNKNOWN, whose, "its settings cannot be read from here"
+            )
+
+
+def _finding(level: Level, fault: ConfigError) -> Finding:
+    value = "not set" if fault.value is None else fault.value
+    return Finding("yarn.settings", level, f"{fault.key} = {value}", fault.rule, fault.remedy)

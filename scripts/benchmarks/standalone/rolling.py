@@ -1,0 +1,55 @@
+"""Section rolling: every processor is restarted, one after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from benchmarks.report import BenchmarkError, Row, at_most, figure, spread
+from benchmarks.standalone.runs import Bed, bed, longest_pause_ms
+
+PROCESSORS, TASKS, DEBOUNCE_MS = 10, 20, 5000
+TITLE = (
+    f"Rolling restart of {PROCESSORS} processors with {TASKS} tasks (SIGTERM, new start, next);"
+    f" debounce {DEBOUNCE_MS / 1000:g} s"
+)
+_PAUSE_S = 1.0
+
+
+def rows() -> Iterator[Row]:
+    """What has moved, how long each task stood still, how often its work began again."""
+    names = [f"p{number:02d}" for number in range(PROCESSORS)]
+    print("  it takes some 5 minutes", flush=True)
+    with bed(TASKS, DEBOUNCE_MS, {}) as started:
+        for name in names:
+            started.processors.start(name)
+        yield from restarted(started, names)
+
+
+def restarted(started: Bed, names: list[str]) -> Iterator[Row]:
+    """The rows of a rolling restart of these processors, which run."""
+    processors = started.processors
+    first = processors.until_settled(names)
+    began_ms, back_s, begun_again = time.time() * 1000, [], dict.fromkeys(first.owners, 0)
+    settled = first
+    for number, name in enumerate(names, start=1):
+        began = time.monotonic()
+        processors.leave(name)
+        processors.start(name)
+        was, settled = settled, processors.until_settled(names)
+        for task, owner in settled.owners.items():
+            changed = was.owners[task], was.generations[was.owners[task]]
+            begun_again[task] += changed != (owner, settled.generations[owner])
+        back_s.append(time.monotonic() - began)
+        print(f"  {number} of {len(names)}: {name} back after {back_s[-1]:.1f} s", flush=True)
+    ended_ms = time.time() * 1000
+    commits = started.commits()
+    if commits.keys() != first.owners.keys():
+        raise BenchmarkError(f"of {len(first.owners)} tasks {len(commits)} have committed")
+    pauses = [longest_pause_ms(times, began_ms, ended_ms) / 1000 for times in commits.values()]
+    moved = sum(first.owners[task] != owner for task, owner in settled.owners.items())
+    yield at_most("tasks that have another processor afterwards", moved, 0, "tasks")
+    yield at_most("how often a task's work began again, at most", max(begun_again.values()), 1, "")
+    yield spread("longest time between two commits of a task", pauses, "s", _PAUSE_S)
+    yield figure("  of the task with the longest one", max(pauses), "s")
+    yield spread("from SIGTERM until the processor works again", back_s, "s")

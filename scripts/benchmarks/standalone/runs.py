@@ -1,0 +1,165 @@
+"""A counting job on processors that are processes, with a broker and a ZooKeeper; its input comes.
+
+What processors do is read from where they write it, as the demo does: ZooKeeper and the history.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from check_history.reading import values_in
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from flights_demo.processors import Processors
+from flights_demo.screen import Screen
+
+from benchmarks.standalone.package.counting import STORE
+from homeport.job_coordinator.standalone.nodes import root_of
+from local_cluster.cluster import LocalCluster, remove_abandoned
+from local_cluster.processes import NODE_VARIABLE
+from local_cluster.zookeeper import ZooKeeperServer
+
+SESSION_MS = 3000
+_PREFIX = "bench-"
+_JOB, _ROOT = "counting", "/homeport"
+_FED_EACH_S = 0.1
+_TRANSACTION_MS = 100
+_LIMIT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bed:
+    """A job's processors, and the folders of their state."""
+
+    processors: Processors
+    state: Path
+
+    def commits(self) -> dict[str, list[int]]:
+        """{task: when transactions of it were committed, in ms since 1970, sorted}."""
+        found: dict[str, list[int]] = {}
+        for path in self.state.glob("*/*/.history/*.jsonl"):
+            for task, at_ms in commits_in(values_in(path)):
+                found.setdefault(task, []).append(at_ms)
+        return {task: sorted(times) for task, times in found.items()}
+
+
+def commits_in(lines: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, int]]:
+    """(task, ms since 1970) of each committed transaction, of one file's lines.
+
+    PURE.
+    """
+    ending: Mapping[str, Any] = {}
+    for line in lines:
+        if line["event"] == "transaction-ending":
+            ending = line["offsets"]
+        elif line["event"] == "transaction-committed":
+            for task in ending:
+                yield task, line["ts_ms"]
+            ending = {}
+
+
+def longest_pause_ms(times: Iterable[int], since_ms: float, until_ms: float) -> float:
+    """The longest time between two commits of one task that overlaps the span.
+
+    PURE. Before the first commit, and after the last one, nothing is known.
+    """
+    pairs = itertools.pairwise(sorted(times))
+    return max((b - a for a, b in pairs if b >= since_ms and a <= until_ms), default=0)
+
+
+@contextmanager
+def bed(tasks: int, debounce_ms: int, more: Mapping[str, str]) -> Iterator[Bed]:
+    """The job's processors may be started; its input has ``tasks`` partitions, and comes."""
+    remove_abandoned(_PREFIX)
+    with LocalCluster(f"{_PREFIX}{os.getpid()}", nodes=0) as cluster:
+        environment = {**cluster.env(), NODE_VARIABLE: "zookeeper"}
+        zookeeper = ZooKeeperServer(cluster.log_dir, environment)
+        zookeeper.start()
+        try:
+            with _fed(cluster.bootstrap_servers, tasks):
+                logs, state = cluster.log_dir / "processors", cluster.log_dir.parent / "standalone"
+                logs.mkdir(parents=True, exist_ok=True)
+                keys = {
+                    **_keys(cluster.bootstrap_servers, zookeeper.connect, debounce_ms),
+                    **more,
+                }
+                file = logs / "job.properties"
+                file.write_text("".join(f"{k}={v}\n" for k, v in keys.items()), encoding="utf-8")
+                name = _JOB, "1"
+                processors = Processors(
+                    [f"--config-path={file}"],
+                    {**environment, NODE_VARIABLE: "processors"},
+                    state,
+                    logs,
+                    zookeeper.connect,
+                    root_of(_ROOT, app=name, job=name, stage="1"),
+                    _Quiet(),
+                )
+                try:
+                    yield Bed(processors, state)
+                finally:
+                    processors.close()
+        finally:
+            zookeeper.kill()
+
+
+class _Quiet(Screen):
+    """The table of the benchmark says what matters."""
+
+    def say(self, text: str) -> None:
+        """Nothing is printed."""
+
+
+def _keys(servers: str, connect: str, debounce_ms: int) -> dict[str, str]:
+    return {
+        "job.name": _JOB,
+        "job.default.system": "kafka",
+        "task.class": "counting:Counter",
+        "task.inputs": f"kafka.{_JOB}-in",
+        "task.transaction.ms": str(_TRANSACTION_MS),
+        "yarn.package.path": str(Path(__file__).parent / "package"),
+        "systems.kafka.consumer.bootstrap.servers": servers,
+        "systems.kafka.samza.offset.default": "oldest",
+        "systems.kafka.default.stream.replication.factor": "1",
+        f"stores.{STORE}.factory": "rocksdb",
+        f"stores.{STORE}.changelog": f"kafka.{_JOB}-changelog",
+        f"stores.{STORE}.key.serde": "string",
+        f"stores.{STORE}.msg.serde": "long",
+        "job.coordinator.zk.connect": connect,
+        "job.coordinator.zk.root": _ROOT,
+        "job.coordinator.zk.session.timeout.ms": str(SESSION_MS),
+        "job.debounce.time.ms": str(debounce_ms),
+    }
+
+
+@contextmanager
+def _fed(servers: str, partitions: int) -> Iterator[None]:
+    """Inside the block each partition of the input gets a record ten times a second."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    topic = f"{_JOB}-in"
+    (made,) = admin.create_topics([NewTopic(topic, partitions, 1)]).values()
+    made.result(_LIMIT_S)
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "log_level": 0})
+    ended = threading.Event()
+
+    def feed() -> None:
+        while not ended.wait(_FED_EACH_S):
+            for partition in range(partitions):
+                producer.produce(topic, b"x", b"key-%d" % partition, partition=partition)
+            producer.poll(0)
+
+    thread = threading.Thread(target=feed)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        producer.flush(10)
