@@ -7,7 +7,7 @@ same however far the pipeline is ahead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from homeport.config.declarations import all_keys as keys
 from homeport.container.adjunct.manager import TableManager
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.processing.records import BadRecords, Row
+from homeport.container.processing.version_reads import VersionReads
 from homeport.container.spark.faults import Named
 from homeport.container.spark.table_order import rows_by_task
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, Layers, write
@@ -75,6 +76,7 @@ class AdjunctFeed:
         self._managers = managers
         self._refused = refused
         self._bad = bad
+        self._reads = VersionReads()
         stores = storage.plan.stores
         self.partitions: frozenset[SystemStreamPartition] = frozenset(
             partition for store in stores for partition in store.partitions
@@ -95,8 +97,12 @@ class AdjunctFeed:
         rows = pa.concat_tables(left).combine_chunks()
         return rows, Brought(self._storage.sealed(), self._refused.take())
 
-    def show(self, brought: Brought, reached: Reached, begins: Reached) -> None:
+    def show(
+        self, brought: Brought, reached: Reached, begins: Reached, *, waits: bool = False
+    ) -> None:
         """Tasks see what the batch brought; the open transaction has what was refused of it.
+
+        A version that it makes whole is seen once it is on the disk; with ``waits`` it is.
 
         Raises:
             UndecodableError: a record was refused, and may not be dropped.
@@ -104,3 +110,15 @@ class AdjunctFeed:
         for row, reason in brought.refused:
             self._bad.met(row, reason)
         write(brought.layers, reached, begins)
+        self._storage.settle(reached, begins, waits=waits)
+
+    def settle(self, reached: Reached, begins: Reached) -> None:
+        """No batch has come: tasks see the versions that have become ready."""
+        self._storage.settle(reached, begins)
+
+    def note_reads(self, batch: int, history: Callable[..., None]) -> None:
+        """The history says which versions tasks read in ``batch``, where others than before.
+
+        It is called before the batch and after it: tasks may not have read two.
+        """
+        self._reads.note(self._storage.bounded(), batch, history)

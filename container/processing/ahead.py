@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from homeport.container.host.beside import Beside, Call, Inline
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.processing.adjunct_feed import NOTHING, AdjunctFeed, Brought
-from homeport.container.processing.beside import Beside, Call, Inline
 from homeport.container.processing.loop_parts import Pipeline
 from homeport.container.processing.typed_input import Refused, TypedInput
 from homeport.container.spark.inputs import Rows, SplitRows

@@ -164,9 +164,10 @@ class Coordination:
     def _unanswered(self) -> str:
         key, limit_ms = keys.JOB_COORDINATOR_ZK_CONNECTION_TIMEOUT_MS.name, self._times.connection
         connect = keys.JOB_COORDINATOR_ZK_CONNECT.name
+        fault = f" ({self._tree.last_fault})" if self._tree.last_fault else ""
         return (
-            f"{self._tree.name} does not answer within {key} ({limit_ms}): start it, or correct "
-            f"{connect}"
+            f"{self._tree.name} does not answer within {key} ({limit_ms}){fault}: start it, or "
+            f"correct {connect}"
         )
 
     # --- put by other threads

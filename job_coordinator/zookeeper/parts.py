@@ -28,6 +28,10 @@ class Tree(Protocol):
         """What it is, for errors."""
 
     @property
+    def last_fault(self) -> str:
+        """What went wrong last with the connection; "": nothing."""
+
+    @property
     def session_timeout_ms(self) -> int:
         """How long a session that is silent is kept."""
 

@@ -192,7 +192,7 @@ class Processor:
             Times.of(self.settings),
             self._note,
         )
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:

@@ -11,10 +11,10 @@ import pytest
 
 from homeport.config.settings.tuning import Tuning
 from homeport.container.api import Timer
+from homeport.container.host.beside import Call
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.processing import open_transaction, run_loop
-from homeport.container.processing.beside import Call
 from homeport.container.processing.loop_parts import LoopParts, LoopSettings, Pipeline
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.stream_task_instance import Requests

@@ -17,10 +17,10 @@ from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.adjunct.extractor import OwnKeyAndValue, Serdes
 from homeport.container.adjunct.manager import BuiltInManager
 from homeport.container.adjunct.store_plan import plan_stores
+from homeport.container.host.beside import Inline
 from homeport.container.kafka.input_consumer import InputConsumer, MicroBatch
 from homeport.container.processing.adjunct_feed import NOTHING, AdjunctFeed, RefusedRecords
 from homeport.container.processing.ahead import Ahead
-from homeport.container.processing.beside import Inline
 from homeport.container.processing.loop_parts import LoopParts, spans
 from homeport.container.processing.records import BadRecords
 from homeport.container.processing.task_instance import Outputs

@@ -7,9 +7,9 @@ import pytest
 
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import BATCH_SCHEMA
+from homeport.container.host.beside import Inline
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.processing.ahead import Ahead
-from homeport.container.processing.beside import Inline
 from homeport.container.processing.records import BadRecords, UndecodableError
 from homeport.container.processing.task_instance import Outputs
 from homeport.container.processing.typed_input import TypedInput, Typing
