@@ -6,9 +6,11 @@ import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import in_one_line
 from homeport.config.settings.adjunct_section import AdjunctStore, extractor_key
 from homeport.container.adjunct.extractor import ByExtractor, Extraction, OwnKeyAndValue, Serdes
+from homeport.container.adjunct.frames import EntryColumns
 from homeport.container.adjunct.manager import BaseStorageManager, BuiltInManager, TableManager
 from homeport.container.adjunct.own_manager import (
     ManagedStorage,
@@ -25,6 +27,7 @@ from homeport.container.kafka.log_reader import LogReader
 from homeport.container.processing.adjunct_feed import AdjunctFeed, RefusedRecords
 from homeport.container.processing.records import BadRecords, InputMessages
 from homeport.container.processing.task_factory import stream_serdes
+from homeport.container.storage.adjunct.adjunct_frames import AdjunctFrames
 from homeport.container.storage.adjunct.adjunct_storage import NO_STORES, AdjunctStorage, OpenStores
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
@@ -59,13 +62,16 @@ def adjunct_feed(
     storage: AdjunctStorage | None,
     bad: BadRecords,
     processed: Mapping[TaskName, Mapping[SystemStreamPartition, int]],
+    columns: Mapping[str, EntryColumns] | None = None,
 ) -> AdjunctFeed | None:
     """What fills the stores, which are open; None: the job has none.
 
     ``bad``: what becomes of records that cannot be stored. ``processed``: the last offset before
-    those that each task is handed.
+    those that each task is handed. ``columns``: {store that the pipeline takes: how its entries
+    become rows}.
 
     Raises:
+        FrameError: a store cannot be a frame of the pipeline.
         ConfigError: a manager, an extractor or a serde cannot be had.
         ManagerFailedError: the job's factory of managers failed.
     """
@@ -77,7 +83,11 @@ def adjunct_feed(
         managers = _built_in(job, storage, refused)
     else:
         managers = _own(job, storage, refused, manager, processed)
-    return AdjunctFeed(storage, managers, refused, bad)
+    frames = None
+    if columns:
+        limit = keys.ADSTORE_FRAMES_MAX_BYTES.read(job.config)
+        frames = AdjunctFrames(storage, columns, limit)
+    return AdjunctFeed(storage, managers, refused, bad, frames)
 
 
 def replaying_manager(

@@ -208,13 +208,15 @@ class StreamContainer:
             timers=made.timers,
             calls=made.calls,
             drain=Drain(InputEnds(self._job.systems, self._stop.pause)),
-            adjuncts=self._feed(made.outputs, processed),
+            adjuncts=self._feed(made.outputs, processed, pipeline),
         )
         return self._work(parts, is_stream_task=issubclass(task_class, StreamTask))
 
-    def _feed(self, outputs: Outputs, processed: start_up.Offsets) -> AdjunctFeed | None:
-        bad = bad_records(self._job, outputs)
-        return adjunct_feed(self._job, self._storage.adjuncts, bad, processed)
+    def _feed(
+        self, outputs: Outputs, processed: start_up.Offsets, pipeline: SparkPipeline | None
+    ) -> AdjunctFeed | None:
+        bad, stores = bad_records(self._job, outputs), pipeline.stores if pipeline else {}
+        return adjunct_feed(self._job, self._storage.adjuncts, bad, processed, stores)
 
     def _made(self, task_class: type[BatchTask | StreamTask]) -> _Made:
         """Every task, initialised, and what they work with."""

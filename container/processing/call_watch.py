@@ -21,6 +21,7 @@ from types import FrameType
 
 import pyarrow as pa
 
+from homeport.container.adjunct.frames import NO_FRAMES, StoreFrames
 from homeport.container.api import Timer
 from homeport.container.processing.loop_parts import Pipeline, SideCalls, Task
 from homeport.container.spark.inputs import Rows
@@ -192,10 +193,10 @@ class WatchedPipeline:
         self._name = name
         self._watch = watch
 
-    def run(self, given: Rows) -> pa.Table:
+    def run(self, given: Rows, stores: StoreFrames = NO_FRAMES) -> pa.Table:
         """The pipeline's rows, sorted by task."""
         with self._watch.calling(f"pipeline {self._name!r}, over {given.num_rows} rows,"):
-            return self._pipeline.run(given)
+            return self._pipeline.run(given, stores)
 
 
 def _frame_of(thread: int) -> FrameType | None:

@@ -220,7 +220,11 @@ class MemoryContainer:
             calls=calls,
             drain=Drain(ends),
             adjuncts=adjunct_feed(
-                job, storage.adjuncts, bad_records(job, outputs), positions.processed()
+                job,
+                storage.adjuncts,
+                bad_records(job, outputs),
+                positions.processed(),
+                pipeline.stores if pipeline else {},
             ),
         )
 

@@ -140,6 +140,10 @@ class AdjunctStorage:
             {i.planned.store.name: i for i in self._opened if i.planned.is_of_container}
         )
 
+    def of_name(self, store: str) -> list[FilledStore]:
+        """All that are open of that store: the one of the container, or those of its tasks."""
+        return [item for item in self._opened if item.planned.store.name == store]
+
     def facts(self) -> list[tuple[PlannedStore, StoreFacts]]:
         """Each store, and the facts that a report has of it."""
         return [(item.planned, item.facts()) for item in self._opened]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -42,6 +42,7 @@ from homeport.container.engine.storage_engine import StorageEngine
 from homeport.container.host.beside import Beside, Call
 from homeport.container.host.disk_space import room_on_disk_of
 from homeport.container.progress.refusal import RefusalReason
+from homeport.container.progress.transaction_plan import RESERVED_PREFIX
 from homeport.container.storage.adjunct.filled_store import (
     FilledStore,
     Handed,
@@ -98,6 +99,17 @@ class VersionedStore(FilledStore):
     def served(self) -> int | None:
         """The version that tasks see."""
         return self._shown
+
+    @property
+    def versions(self) -> Versions:
+        """As they stand with all that was written."""
+        return self._versions
+
+    def pairs_of(self, number: int) -> Iterator[tuple[bytes, bytes]]:
+        """What was written of that version; nothing where that is none of it."""
+        if number in self._open:
+            pairs = self._open[number].scan()
+            yield from ((k, v) for k, v in pairs if not k.startswith(RESERVED_PREFIX))
 
     def facts(self) -> StoreFacts:
         """As ``FilledStore``, of the version that tasks see, and where all of them stand."""
@@ -187,7 +199,7 @@ class VersionedStore(FilledStore):
         begins(step)
         for run, keys, values in layer:
             taken = self._versions.take(run)
-            entries = _dealt(taken, keys, values)
+            entries = dealt(taken, keys, values)
             for number in taken.parts:
                 parts = taken.versions.building[number]
                 self._write_to(number, entries.get(number, {}), parts)
@@ -366,7 +378,7 @@ def _removed(engine: StorageEngine | None, path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _dealt(taken: Taken, keys: Bytes, values: Bytes) -> dict[int, dict[bytes, bytes | None]]:
+def dealt(taken: Taken, keys: Bytes, values: Bytes) -> dict[int, dict[bytes, bytes | None]]:
     """{version: the entries that go into it}."""
     found: dict[int, dict[bytes, bytes | None]] = {}
     for write in taken.writes:
