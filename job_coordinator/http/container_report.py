@@ -125,19 +125,26 @@ class StageTime:
     """How long one stage of an active container has worked, in ms, since the container began.
 
     ``fetch`` counts the waiting for a batch's first record too. The stages work side by side.
+    ``times``: how often it has worked: ``sending`` once in a transaction, others once in a batch.
+    None: a container of an earlier version does not report it.
     """
 
     stage: str
     ms: int
+    times: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """An item of ``stages``."""
-        return {"stage": self.stage, "ms": self.ms}
+        return {"stage": self.stage, "ms": self.ms, "times": self.times}
 
     @staticmethod
     def from_json(body: Mapping[str, Any]) -> StageTime:
         """The time that ``body`` carries; WireError where a field is missing or wrong."""
-        return StageTime(required_field(body, "stage", str), required_number(body, "ms"))
+        return StageTime(
+            required_field(body, "stage", str),
+            required_number(body, "ms"),
+            optional_number(body, "times"),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +157,8 @@ class AdjunctState:
     {partition: next offset}. ``lag``: offsets up to the ends that are known. ``remaining``: offsets
     that other inputs still wait for, and ``seconds_left`` how long, at the rate so far; None: none
     waits. ``age_seconds``: since the newest record that came since the container began; of a
-    version, since its first record. ``version``: the one that tasks see. None: not known.
+    version, since its first record. ``version``: the one that tasks see. ``late``: how many
+    versions have had no end for too long. None: not known.
     """
 
     store: str
@@ -165,6 +173,7 @@ class AdjunctState:
     seconds_left: float | None = None
     age_seconds: float | None = None
     version: int | None = None
+    late: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """An item of ``adjuncts``."""
@@ -181,6 +190,7 @@ class AdjunctState:
             "seconds_left": self.seconds_left,
             "age_seconds": self.age_seconds,
             "version": self.version,
+            "late": self.late,
         }
 
     @staticmethod
@@ -200,6 +210,7 @@ class AdjunctState:
             _number(body, "seconds_left"),
             _number(body, "age_seconds"),
             optional_number(body, "version"),
+            optional_number(body, "late"),
         )
 
 
