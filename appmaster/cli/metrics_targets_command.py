@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from typing import Annotated
@@ -9,11 +10,11 @@ from typing import Annotated
 import typer
 
 from homeport.appmaster.cli.https_jobs import HttpsJobs
-from homeport.appmaster.yarn.application_tags import APPLICATION_TAG
-from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
-from homeport.appmaster.yarn.scrape_targets import TargetServer, targets, why_left_out
+from homeport.appmaster.yarn.resource_manager_rest import CONF_DIR_VARIABLE, ResourceManagerRest
+from homeport.appmaster.yarn.scrape_targets import TargetServer, of_yarn, why_left_out
 from homeport.config.errors import HomeportError
 from homeport.job_coordinator.cli.options import loaded, new_app, note
+from homeport.job_coordinator.zookeeper.processor_targets import is_standalone, standalone_targets
 
 app = new_app()
 
@@ -28,7 +29,8 @@ def metrics_targets(
     config_path: Annotated[
         list[str] | None,
         typer.Option(
-            "--config-path", help="Properties file of a job that serves https; repeatable."
+            "--config-path",
+            help="Properties file of a job that serves https, or is standalone; repeatable.",
         ),
     ] = None,
 ) -> None:
@@ -39,19 +41,23 @@ def metrics_targets(
     target is scraped through YARN's proxy and has the labels job_name, job_id and application.
 
     The proxy does not reach a job that serves https. With --config-path its ApplicationMaster is
-    a target itself, as the job's coordinator stream in Kafka says.
+    a target itself, as the job's coordinator stream in Kafka says. A standalone job is found by its
+    file too: each of its processors is a target, as ZooKeeper says. Where HADOOP_CONF_DIR is not
+    set, and a file names ZooKeeper, no YARN is read.
     """
-    jobs = HttpsJobs(loaded(path, None) for path in config_path or ())
-    rest = ResourceManagerRest.from_environment(os.environ)
+    configs = [loaded(path, None) for path in config_path or ()]
+    jobs, standalone = HttpsJobs(configs), [c for c in configs if is_standalone(c)]
+    has_yarn = CONF_DIR_VARIABLE in os.environ or not standalone
+    rest = ResourceManagerRest.from_environment(os.environ) if has_yarn else None
     if listen is None:
-        applications = rest.tagged_applications(APPLICATION_TAG)
-        found, left_out = targets(applications, rest.url, jobs.url)
+        found, left_out = of_yarn(rest, jobs.url)
         for application in left_out:
             note(why_left_out(application))
-        print(json.dumps(found, indent=1))
+        print(json.dumps([*found, *standalone_targets(standalone)], indent=1))
         return
     host, port = _address(listen)
-    with TargetServer(rest, host, port, jobs.url) as server:
+    others = functools.partial(standalone_targets, standalone)
+    with TargetServer(rest, host, port, jobs.url, others) as server:
         note(f"serves the targets at http://{host}:{server.server_address[1]}/")
         server.serve_forever()
 

@@ -216,6 +216,8 @@ def check_classes(config: Config, python: JobPython, import_path: Path) -> None:
             command += ["--pipeline", pipeline.value]
             for stream in streams_of_tasks(config):
                 command += ["--input", str(stream)]
+            for store in AdjunctsConfig.of(config).stores:
+                command += ["--store", store]
         java_options = task.spark_conf.get(_JAVA_OPTIONS, "")
     adjuncts = AdjunctsConfig.of(config)
     # They may hold secrets, which no command line shows.

@@ -20,7 +20,7 @@ from typing import Any
 
 from homeport.appmaster.yarn.application_tags import APPLICATION_TAG, HTTPS_TAG, PAGE
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
-from homeport.config.errors import UnavailableError
+from homeport.config.errors import HomeportError, UnavailableError
 
 _log = logging.getLogger(__name__)
 
@@ -35,6 +35,11 @@ UrlOf = Callable[[Application], str | None]
 
 def unknown(_application: Application) -> None:
     """No job that serves https is known."""
+
+
+def no_others() -> list[Mapping[str, Any]]:
+    """There are no jobs but those of YARN."""
+    return []
 
 
 def targets(
@@ -65,6 +70,19 @@ def targets(
     return found, left_out
 
 
+def of_yarn(
+    rest: ResourceManagerRest | None, https_url: UrlOf
+) -> tuple[list[Mapping[str, Any]], list[Application]]:
+    """As ``targets``, of all that YARN knows now; nothing without a YARN.
+
+    Raises:
+        UnavailableError: YARN does not answer, or Kafka for a job that serves https.
+    """
+    if rest is None:
+        return [], []
+    return targets(rest.tagged_applications(APPLICATION_TAG), rest.url, https_url)
+
+
 def _page(application: Application, rm_url: str) -> str:
     """The job coordinator, through YARN's proxy."""
     url = application.tracking_url
@@ -92,13 +110,24 @@ def _target(application: Application, url: str) -> Mapping[str, Any]:
 class TargetServer(ThreadingHTTPServer):
     """Answers every GET with the targets of now; 503 where YARN does not answer.
 
-    Prometheus then keeps the targets that it has. ``https_url``: see ``targets``.
+    Prometheus then keeps the targets that it has.
+
+    Args:
+        rest: of YARN; None: only ``others`` are targets.
+        host, port: where it listens.
+        https_url: see ``targets``.
+        others: the targets of jobs that YARN does not know.
     """
 
     daemon_threads = True
 
     def __init__(
-        self, rest: ResourceManagerRest, host: str, port: int, https_url: UrlOf = unknown
+        self,
+        rest: ResourceManagerRest | None,
+        host: str,
+        port: int,
+        https_url: UrlOf = unknown,
+        others: Callable[[], list[Mapping[str, Any]]] = no_others,
     ) -> None:
         """It listens; nothing is answered before ``serve_forever``.
 
@@ -107,6 +136,7 @@ class TargetServer(ThreadingHTTPServer):
         """
         self._rest = rest
         self._https_url = https_url
+        self._others = others
         self._named: set[str] = set()
         self._is_away = False
         try:
@@ -121,12 +151,13 @@ class TargetServer(ThreadingHTTPServer):
         """The body; the log names once a job that is left out, and that YARN is away.
 
         Raises:
-            UnavailableError: YARN does not answer, or Kafka for a job that serves https.
+            HomeportError: YARN does not answer, or Kafka for a job that serves https, or ZooKeeper
+                for a standalone job.
         """
         try:
-            applications = self._rest.tagged_applications(APPLICATION_TAG)
-            found, left_out = targets(applications, self._rest.url, self._https_url)
-        except UnavailableError as error:
+            found, left_out = of_yarn(self._rest, self._https_url)
+            found += self._others()
+        except HomeportError as error:
             if not self._is_away:
                 _log.error("%s", error)
             self._is_away = True
@@ -162,7 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         try:
             code, kind, body = HTTPStatus.OK, "application/json", self.server.answer()
-        except UnavailableError as error:
+        except HomeportError as error:
             code, kind = HTTPStatus.SERVICE_UNAVAILABLE, "text/plain"
             body = f"{error}\n".encode()
         self.send_response(code)

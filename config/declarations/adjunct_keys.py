@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.config.config import LONG_MAX
+from homeport.config.config import INT_MAX, LONG_MAX
 from homeport.config.declarations.key_types import (
     OWN,
     SAMZA,
@@ -25,6 +25,19 @@ ADSTORE_MANAGER_FACTORY = TextKey(
     ),
     source=ADJUNCT,
     liveness=Liveness.NEEDS_REDEPLOY,
+)
+ADSTORE_FRAMES_MAX_BYTES = IntKey(
+    name="adstore.frames.max.bytes",
+    default=33554432,
+    minimum=1,
+    maximum=INT_MAX,
+    unit="bytes",
+    meaning=(
+        "rows of all adjunct stores that a pipeline takes as frames, as columns and for each "
+        "container; a container with more ends"
+    ),
+    source=OWN,
+    liveness=Liveness.RESTARTS_CONTAINERS,
 )
 STORE_ADSTORE_INPUT = TextKey(
     name="stores.<store>.adstore.input",

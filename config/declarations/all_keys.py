@@ -16,6 +16,7 @@ from homeport.config.declarations.standalone_keys import *  # noqa: F403 - as ab
 from homeport.config.declarations.store_keys import *  # noqa: F403 - as above
 from homeport.config.declarations.system_keys import *  # noqa: F403 - as above
 from homeport.config.declarations.task_keys import *  # noqa: F403 - as above
+from homeport.config.declarations.zookeeper_keys import *  # noqa: F403 - as above
 
 TOPICS = (
     *("app.run.", "job.", "processor.", "task.", "systems.", "serializers."),

@@ -8,6 +8,8 @@ _HA = "HA-STANDALONE"
 _DAY_MS = 86_400_000
 
 YARN, ZOOKEEPER, LOCAL = "yarn", "zookeeper", "local"
+TO_YARN, TO_ZOOKEEPER = "migrating-to-yarn", "migrating-to-zookeeper"
+"""What the coordinator stream says of a job while it is migrated: it starts neither way."""
 JOB_COORDINATOR_FACTORY = TextKey(
     name="job.coordinator.factory",
     meaning="what coordinates the job: yarn, zookeeper or local; each command takes its own one",
@@ -75,6 +77,14 @@ JOB_LOCATION_ID = TextKey(
     "with the same one share their folders of state; default the host name",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
+)
+JOB_LOCATION_ID_PROVIDER_FACTORY = TextKey(
+    name="job.location-id.provider.factory",
+    meaning="a class of the job's own, module:Class, that says where a standalone processor runs, "
+    "in place of job.location-id",
+    source=_HA,
+    liveness=Liveness.NEEDS_REDEPLOY,
+    legacy=("locationid.provider.factory",),
 )
 JOB_CONTAINER_MIXED_ROLES = BoolKey(
     name="job.container.mixed-roles",

@@ -8,9 +8,16 @@ from dataclasses import dataclass
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.declarations.standalone_keys import LOCAL, YARN, ZOOKEEPER
+from homeport.config.declarations.standalone_keys import (
+    LOCAL,
+    TO_YARN,
+    TO_ZOOKEEPER,
+    YARN,
+    ZOOKEEPER,
+)
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import StandbyConfig
+from homeport.config.settings.zookeeper_access import NO_ACCESS, ZooKeeperAccess
 
 _JAVA = {
     "org.apache.samza.zk.ZkJobCoordinatorFactory": ZOOKEEPER,
@@ -21,6 +28,8 @@ _COMMANDS = {
     ZOOKEEPER: "homeport run-processor",
     LOCAL: "homeport run-local",
 }
+_MIGRATE = "homeport migrate --to="
+_MIGRATIONS = {TO_YARN: YARN, TO_ZOOKEEPER: ZOOKEEPER}
 _ENV = "env:"
 _SERVER = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s\[\]:]+)(?::(\d{1,5}))?", re.ASCII)
 _PORT, _PORT_MAX = 2181, 65535
@@ -52,18 +61,29 @@ def require_coordinator(config: Config, wanted: str) -> None:
 
 
 def require_never_standalone(recorded: Config) -> None:
-    """Nothing where no processor that a user starts has run the job that was recorded so.
+    """Nothing where the job that was recorded so has run on YARN last, or never.
 
     Epochs of YARN and generations of processors name the same transactional ids.
 
     Raises:
-        ConfigError: one has, and may run.
+        ConfigError: processors that a user starts have run it, and may run.
     """
     key = keys.JOB_COORDINATOR_FACTORY
     found = key.read(recorded)
+    if found in _MIGRATIONS:
+        rule = "a migration of the job has begun, and is not finished"
+        raise ConfigError(key.name, found, rule, finish(found))
     if found in {ZOOKEEPER, LOCAL}:
         rule = f"{_COMMANDS[found]} has run a job of this name and id, and could still write"
-        raise ConfigError(key.name, found, rule, f"give the job another {keys.JOB_ID.name}")
+        migrate = f"run {_MIGRATE}{YARN}, or " if found == ZOOKEEPER else ""
+        raise ConfigError(
+            key.name, found, rule, f"{migrate}give the job another {keys.JOB_ID.name}"
+        )
+
+
+def finish(mark: str) -> str:
+    """How the migration with this mark is finished."""
+    return f"finish it by {_MIGRATE}{_MIGRATIONS[mark]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +100,7 @@ class StandaloneConfig:
     connection_timeout_ms: int
     consensus_timeout_ms: int
     debounce_ms: int
+    access: ZooKeeperAccess = NO_ACCESS
 
     @staticmethod
     def of(config: Config) -> StandaloneConfig:
@@ -107,6 +128,7 @@ class StandaloneConfig:
             connection_timeout_ms=keys.JOB_COORDINATOR_ZK_CONNECTION_TIMEOUT_MS.read(config),
             consensus_timeout_ms=keys.JOB_COORDINATOR_ZK_CONSENSUS_TIMEOUT_MS.read(config),
             debounce_ms=keys.JOB_DEBOUNCE_TIME_MS.read(config),
+            access=ZooKeeperAccess.of(config),
         )
 
 

@@ -293,6 +293,14 @@ def _check_pipeline_output(config: Config) -> None:
     pipeline = PipelineConfig.of(config)
     if pipeline is None or pipeline.output is None:
         return
+    filled = AdjunctsConfig.of(config).of_stream(pipeline.output)
+    if filled is not None:
+        raise ConfigError(
+            keys.TASK_PIPELINE_OUTPUT.name,
+            str(pipeline.output),
+            f"the stream fills the adjunct store {filled.name}, which the job only reads",
+            "name another stream, and let another job write that one",
+        )
     system, stream = pipeline.output.system, pipeline.output.stream
     view = SystemConfig.of(config, system)
     view.key_serde(stream)

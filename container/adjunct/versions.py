@@ -220,12 +220,16 @@ class Versions:
     def verdict(self, minimum_share_percent: int) -> Verdict | None:
         """What becomes of the oldest whole version; None: none is whole.
 
-        The same again after a crash, as long as nothing is settled.
+        The same again after a crash, as long as nothing is settled. Versions that are counted come
+        one after the other: where a crash took the end of an older one, a newer one waits for it,
+        as it is judged by what the older one has.
         """
         for number in sorted(self.building):
             parts = self.building[number]
             if all(p in parts and parts[p].left is Left.ENDED for p in self.partitions):
                 return self._judged(number, minimum_share_percent)
+            if self.is_counted:
+                break
         return None
 
     def _judged(self, number: int, minimum_share_percent: int) -> Verdict:
@@ -337,8 +341,6 @@ class _Taking:
             if known.left is Left.OPEN:
                 break
             number += 1
-        else:
-            self._set(number, Part(following))
         self._cursor = Cursor(following, number)
 
     def _mark_numbered(self, marker: Marker | None, offset: int) -> None:
@@ -387,23 +389,32 @@ class _Taking:
         self._changed.add(number)
 
 
+def flush_step(store: str, verdict: Verdict) -> AdjunctStep | None:
+    """What comes before the plan, and may go on beside batches; None: nothing does.
+
+    Meanwhile the version may get another fault: it is judged again.
+    """
+    if verdict.fault is not None:
+        return None
+    return AdjunctStep(AdjunctAction.FLUSH_VERSION, store, verdict.number)
+
+
 def verdict_plan(store: str, versions: Versions, verdict: Verdict) -> tuple[AdjunctStep, ...]:
     """The steps of ``store``, between any two of which the container may die.
 
-    The catalogue is replaced in one step. Until then the version is judged again after a crash,
-    with the same result; from then on what it does not name is removed.
+    A version that is to be served is on the disk. The catalogue is replaced in one step. Until then
+    the version is judged again after a crash, with the same result; from then on what it does not
+    name is removed.
     """
     served = versions.catalogue.served
     gone = [n for n in sorted(versions.building) if n <= verdict.number]
     if verdict.fault is None:
         gone = [*([] if served is None else [served]), *gone[:-1]]
-    is_served = verdict.fault is None
-    before = (AdjunctAction.FLUSH_VERSION,) if is_served else ()
-    after = (AdjunctAction.SWITCH_VERSION,) if is_served else ()
+    after = (AdjunctAction.SWITCH_VERSION,) if verdict.fault is None else ()
     return (
         *(
             AdjunctStep(action, store, verdict.number)
-            for action in (*before, AdjunctAction.WRITE_CATALOGUE, *after)
+            for action in (AdjunctAction.WRITE_CATALOGUE, *after)
         ),
         *(AdjunctStep(AdjunctAction.DROP_VERSION, store, number) for number in gone),
     )

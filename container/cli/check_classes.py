@@ -38,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--max-concurrency", metavar="CALLS", type=int, default=1)
     parser.add_argument("--pipeline", metavar="MODULE:FUNCTION")
     parser.add_argument("--input", metavar="SYSTEM.STREAM", action="append", default=[])
+    parser.add_argument("--store", metavar="NAME", action="append", default=[])
     parser.add_argument(
         "--more", action="store_true", help="standard input has what may hold secrets, as JSON"
     )
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.pipeline:
             inputs = (SystemStream.parse(name) for name in given.input)
             names = stream_names(stream for stream in inputs if stream is not None)
-            takes = FunctionWork.load(given.pipeline, names).takes
+            takes = FunctionWork.load(given.pipeline, names, given.store).takes
         if given.more:
             _check(json.load(sys.stdin), takes, gets_batches=gets_batches)
     except HomeportError as error:

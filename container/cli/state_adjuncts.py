@@ -12,33 +12,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from homeport.config.errors import ConfigError, HomeportError, StoreError
+from homeport.config.errors import ConfigError, StoreError
 from homeport.config.settings.sections import SystemConfig
 from homeport.config.settings.stores_section import StorageConfig
-from homeport.config.system_stream import SystemStream
-from homeport.container.adjunct.extractor import Extraction
+from homeport.container.adjunct.own_manager import ManagerFailedError
 from homeport.container.adjunct.recovery import StreamNow, recover
 from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.cli.formatting import number
 from homeport.container.cli.job_on_host import JobFolder, RecordedJob, log_readers
+from homeport.container.cli.state_replay import Ranges, Replay
 from homeport.container.cli.state_verify import Answer
-from homeport.container.incarnation.adjunct_start import extraction_of
 from homeport.container.kafka.clients import PartitionError
-from homeport.container.kafka.input_consumer import table_of
 from homeport.container.kafka.log_reader import LogReader, input_ranges, topic_ids
-from homeport.container.processing.adjunct_feed import RefusedRecords
 from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.progress.restore import ChangelogRange
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.storage.adjunct.store_look import AdjunctLook, VisibleView, look
-from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.state_comparison import (
     Changelog,
     Comparison,
     compare_with_partitions,
 )
 from homeport.job_coordinator.kafka.topics import TopicAdmin
-from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 _SCRATCH_BYTES = 32 * 1024 * 1024
@@ -152,10 +148,6 @@ def _with_stream(
     task = path.name if store.is_broadcast else str(planned.writer)
     against = f"{store.stream} partition {', '.join(str(p.partition) for p in planned.partitions)}"
     answer = Answer(path, store.name, task, against)
-    if store.is_bounded:
-        return answer.but(fault="versions of a data set are not compared with their stream")
-    if store.manager is not None:
-        return answer.but(fault=f"{store.manager} alone says what the store holds")
     try:
         # The store before its stream: what it has was in the stream by then.
         factory = StorageConfig.of(job.config).stores[store.name].factory
@@ -168,7 +160,7 @@ def _with_stream(
                     return answer.but(fault=fault)
             found = _compared(job, planned, view, ranges, readers[store.stream.system])
             return answer.but(positions=_texts(positions), comparison=found)
-    except (StoreError, PartitionError, ConfigError) as error:
+    except (StoreError, PartitionError, ConfigError, ManagerFailedError) as error:
         return answer.but(fault=str(error))
 
 
@@ -182,13 +174,20 @@ def _compared(
     store = planned.store
     system = SystemConfig.of(job.config, store.stream.system)
     policy = TopicAdmin(system).topic_config(store.stream.stream)["cleanup.policy"]
-    # Without bootstrap a store begins where the checkpoint was: it need not have what lies before.
-    forgets = "delete" in policy or not store.is_bootstrap
-    logs = []
-    for ssp, part in sorted(view.parts.items()):
-        place = ChangelogRange(ranges[ssp].oldest, ranges[ssp].end)
-        logs.append((part.next - 1, Changelog(store.stream, ssp.partition, place, forgets)))
-    entries = _Entries(reader, planned.writer, _extraction(job, planned))
+    entries = Replay(job.view_of(_owner(job, planned)), planned, reader)
+    kept: Ranges = {ssp: ChangelogRange(found.oldest, found.end) for ssp, found in ranges.items()}
+    if store.is_bounded:
+        # A version is whole, whatever came before it, unless something of it was deleted.
+        kept, is_whole = entries.of_version(kept, view.parts)
+        forgets = "compact" in policy or not is_whole
+    else:
+        # Without bootstrap a store begins where the checkpoint was: it need not have what lies
+        # before.
+        forgets = "delete" in policy or not store.is_bootstrap
+    logs = [
+        (part.next - 1, Changelog(store.stream, ssp.partition, kept[ssp], forgets))
+        for ssp, part in sorted(view.parts.items())
+    ]
     memory = RocksDbMemory(_SCRATCH_BYTES, len(logs) + 1)
     with tempfile.TemporaryDirectory(prefix="homeport-") as scratch:
         stores = [RocksDbStore(Path(scratch, str(n)), memory) for n in range(len(logs) + 1)]
@@ -199,30 +198,6 @@ def _compared(
                 digests.close()
 
 
-def _extraction(job: RecordedJob, planned: PlannedStore) -> Extraction:
-    owner = next(name for name, c in job.model.containers.items() if planned.writer in c.tasks)
-    return extraction_of(job.view_of(owner), planned.store, RefusedRecords())
-
-
-@dataclass(frozen=True)
-class _Entries:
-    """Reads a partition as the entries that its records make, by ``extraction``.
-
-    Records that cannot be stored make none: a container has dropped them, or has ended.
-    """
-
-    reader: LogReader
-    task: TaskName
-    extraction: Extraction
-
-    def read(self, stream: SystemStream, partition: int, start: int, head: int) -> Iterator[Chunk]:
-        """The committed records of [start, head), the last value of each key per chunk."""
-        ssp = SystemStreamPartition(stream.system, stream.stream, partition)
-        for messages in self.reader.read(stream.stream, partition, start, head):
-            try:
-                keys, values = self.extraction.of(table_of(self.task, ssp, messages))
-            except HomeportError as error:
-                raise StoreError(f"{ssp} from offset {messages[0].offset()} on: {error}") from None
-            pairs = zip(keys, values, strict=True)
-            entries = {key: value for key, value in pairs if key is not None}
-            yield Chunk(entries, len(messages), messages[-1].offset() or 0)
+def _owner(job: RecordedJob, planned: PlannedStore) -> ProcessorId:
+    """The container that has the store."""
+    return next(name for name, c in job.model.containers.items() if planned.writer in c.tasks)

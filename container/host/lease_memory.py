@@ -28,8 +28,10 @@ LEASE_THREAD = "lease"
 """Name of the thread that watches the deadline, which has to be in time."""
 
 _DEADLINE, _BEAT, _SPARE, _SPARE_SHARE, _READY, _NEAR, _FINISHED, _VERSION = range(8)
-_FENCED, _CONFIRMED, _STARTED = range(8, 11)
-_NUMBERS = 11 * 8
+_FENCED, _CONFIRMED, _STARTED, _RESTS = range(8, 12)
+"""Of a processor's child, which runs one incarnation after another: the epoch that it is true of.
+An epoch is at least 1."""
+_NUMBERS = 12 * 8
 _NEVER_MS = 1 << 62
 _HEAD = struct.Struct("=II")
 REPORT_BYTES = 64 * 1024
@@ -155,32 +157,44 @@ class LeaseMemory:
         """The launcher finds it; the child says so as the last thing that it does."""
         self._numbers[_FINISHED] = 1
 
-    @property
-    def is_fenced(self) -> bool:
-        """Whether the child of a standalone processor has fenced its list, and asks to go on."""
-        return bool(self._numbers[_FENCED])
+    def is_fenced(self, epoch: int) -> bool:
+        """Whether that incarnation of a processor has fenced its list, and asks to go on."""
+        return int(self._numbers[_FENCED]) == epoch
 
-    def say_fenced(self) -> None:
+    def say_fenced(self, epoch: int) -> None:
         """The processor finds it; the child says so."""
-        self._numbers[_FENCED] = 1
+        self._numbers[_FENCED] = epoch
 
-    @property
-    def is_confirmed(self) -> bool:
-        """Whether the child's generation stood in the newest plan after that (safety I3)."""
-        return bool(self._numbers[_CONFIRMED])
+    def is_confirmed(self, epoch: int) -> bool:
+        """Whether the generation stood in the newest plan after that (safety I3)."""
+        return int(self._numbers[_CONFIRMED]) == epoch
 
-    def confirm(self) -> None:
-        """The child goes on; the processor says so."""
-        self._numbers[_CONFIRMED] = 1
+    def confirm(self, epoch: int) -> None:
+        """That incarnation goes on, and no other; the processor says so."""
+        self._numbers[_CONFIRMED] = epoch
 
-    @property
-    def is_started(self) -> bool:
-        """Whether the child of a standalone processor takes input."""
-        return bool(self._numbers[_STARTED])
+    def is_started(self, epoch: int) -> bool:
+        """Whether that incarnation takes input."""
+        return int(self._numbers[_STARTED]) == epoch
 
-    def say_started(self) -> None:
+    def say_started(self, epoch: int) -> None:
         """The processor finds it; the child says so."""
-        self._numbers[_STARTED] = 1
+        self._numbers[_STARTED] = epoch
+
+    def rests(self, epoch: int) -> bool:
+        """Whether that incarnation has stopped in order, and its process waits for a permit."""
+        return int(self._numbers[_RESTS]) == epoch
+
+    def say_rests(self, epoch: int) -> None:
+        """Nothing of it is open or at work any more; the child says so, and its report is gone."""
+        with self._writing:
+            self._own = self._standbys = _NOTHING
+            self._write(_NOTHING)
+        self._numbers[_RESTS] = epoch
+
+    def rest(self) -> None:
+        """The process has no deadline until it gets its next permit; its processor says so."""
+        self.deadline_ms = _NEVER_MS
 
     def announce(self, report: ContainerReport) -> None:
         """The launcher finds ``report`` here, with what the standbys beside say of themselves."""

@@ -43,6 +43,12 @@ def give_way() -> None:
                 os.setpriority(os.PRIO_PROCESS, number, wanted)
 
 
+def thread_gives_way() -> None:
+    """This thread is nicer by ten, and those that it starts; the process may work on as it is."""
+    own = threading.get_native_id()
+    os.setpriority(os.PRIO_PROCESS, own, os.getpriority(os.PRIO_PROCESS, own) + NICENESS)
+
+
 def _make_session_nice() -> None:
     """As far as the kernel has autogroups; without the rights for a large change, in small ones."""
     for _ in range(_TRIES):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import select
+import weakref
 from collections.abc import Sequence
 
 from homeport.config.errors import HomeportError
@@ -19,18 +20,34 @@ class OvertakenError(HomeportError):
 
 
 class StopFlag:
-    """Set once, for good.
+    """Set once, for good; one for each incarnation.
+
+    ``is_to_rest``: whether its process is to wait for the next incarnation's permit then.
 
     A pipe, not ``threading.Event``: a handler that sets an Event while the same thread waits for it
     can wait for ever for the Event's own lock.
     """
 
+    is_to_rest = False
+
     def __init__(self) -> None:
         self._reader, self._writer = os.pipe()
         self._set = False
+        # Once no thread has a reference none waits.
+        weakref.finalize(self, _close, self._reader, self._writer).atexit = False
+
+    def rest(self) -> None:
+        """As ``set``; the process waits for another permit afterwards, unless ``set`` comes too."""
+        if not self._set:
+            self.is_to_rest = True
+            self._wake()
 
     def set(self) -> None:
-        """All that wait go on."""
+        """All that wait go on, and the process is to end."""
+        self.is_to_rest = False
+        self._wake()
+
+    def _wake(self) -> None:
         if not self._set:
             self._set = True
             os.write(self._writer, b"x")
@@ -66,6 +83,11 @@ class StopFlag:
         """
         if self._set:
             raise StopRequestedError("ordered to stop")
+
+
+def _close(*fds: int) -> None:
+    for fd in fds:
+        os.close(fd)
 
 
 def _readable(fds: Sequence[int], seconds: float | None) -> None:

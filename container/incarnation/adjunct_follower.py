@@ -98,6 +98,8 @@ class AdjunctFollower:
             records = batch.table.num_rows
             _, brought = self._feed.split(batch)
             self._feed.show(brought, passed, passed)
+        else:
+            self._feed.settle(passed, passed)
         for partition, followed in self._followed.items():
             followed.read(self._source.following[partition])
         for system, watch in self._watches.items():

@@ -45,4 +45,5 @@ def adjunct_state_of(
         lag=lag,
         age_seconds=facts.age_s(now_ms),
         version=facts.version,
+        late=facts.late,
     )

@@ -6,10 +6,12 @@ import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import in_one_line
 from homeport.config.settings.adjunct_section import AdjunctStore, extractor_key
 from homeport.container.adjunct.extractor import ByExtractor, Extraction, OwnKeyAndValue, Serdes
-from homeport.container.adjunct.manager import BuiltInManager, TableManager
+from homeport.container.adjunct.frames import EntryColumns
+from homeport.container.adjunct.manager import BaseStorageManager, BuiltInManager, TableManager
 from homeport.container.adjunct.own_manager import (
     ManagedStorage,
     ManagedStore,
@@ -17,22 +19,28 @@ from homeport.container.adjunct.own_manager import (
     OwnManager,
     StartOffsets,
 )
-from homeport.container.adjunct.store_plan import plan_stores
+from homeport.container.adjunct.store_plan import PlannedStore, plan_stores
 from homeport.container.classes import load_extractor_factory, load_manager_factory
 from homeport.container.container_job import ContainerJob
+from homeport.container.host.beside import Beside
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.processing.adjunct_feed import AdjunctFeed, RefusedRecords
 from homeport.container.processing.records import BadRecords, InputMessages
 from homeport.container.processing.task_factory import stream_serdes
+from homeport.container.storage.adjunct.adjunct_frames import AdjunctFrames
 from homeport.container.storage.adjunct.adjunct_storage import NO_STORES, AdjunctStorage, OpenStores
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
-from homeport.job_coordinator.model.job_model import SystemStreamPartition
+from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
 
 _LOG = logging.getLogger(__name__)
 
 
 def adjunct_storage(
-    job: ContainerJob, owner: ProcessorId, roots: tuple[Path, Path], now_ms: Callable[[], int]
+    job: ContainerJob,
+    owner: ProcessorId,
+    roots: tuple[Path, Path],
+    now_ms: Callable[[], int],
+    beside: Beside,
 ) -> AdjunctStorage | None:
     """The adjunct stores of the container ``owner``, none of them open; None: the job has none.
 
@@ -41,11 +49,12 @@ def adjunct_storage(
         owner: the container; for a standby the active one.
         roots: where stores are that a start may find again, and where others are.
         now_ms: this host's clock.
+        beside: as of ``AdjunctStorage``.
     """
     if not job.adjuncts:
         return None
     plan = plan_stores(job.adjuncts.values(), job.tasks, owner)
-    return AdjunctStorage(plan, job.adjunct_configs, *roots, now_ms)
+    return AdjunctStorage(plan, job.adjunct_configs, *roots, now_ms, beside)
 
 
 def adjunct_feed(
@@ -53,13 +62,16 @@ def adjunct_feed(
     storage: AdjunctStorage | None,
     bad: BadRecords,
     processed: Mapping[TaskName, Mapping[SystemStreamPartition, int]],
+    columns: Mapping[str, EntryColumns] | None = None,
 ) -> AdjunctFeed | None:
     """What fills the stores, which are open; None: the job has none.
 
     ``bad``: what becomes of records that cannot be stored. ``processed``: the last offset before
-    those that each task is handed.
+    those that each task is handed. ``columns``: {store that the pipeline takes: how its entries
+    become rows}.
 
     Raises:
+        FrameError: a store cannot be a frame of the pipeline.
         ConfigError: a manager, an extractor or a serde cannot be had.
         ManagerFailedError: the job's factory of managers failed.
     """
@@ -71,15 +83,33 @@ def adjunct_feed(
         managers = _built_in(job, storage, refused)
     else:
         managers = _own(job, storage, refused, manager, processed)
-    return AdjunctFeed(storage, managers, refused, bad)
+    frames = None
+    if columns:
+        limit = keys.ADSTORE_FRAMES_MAX_BYTES.read(job.config)
+        frames = AdjunctFrames(storage, columns, limit)
+    return AdjunctFeed(storage, managers, refused, bad, frames)
 
 
-def extraction_of(job: ContainerJob, store: AdjunctStore, refused: RefusedRecords) -> Extraction:
-    """How entries of the store are made; ConfigError where an extractor or a serde is not there.
+def replaying_manager(
+    job: ContainerJob, planned: PlannedStore, storage: BaseStorageManager
+) -> TableManager:
+    """What the records of one store pass where its stream is read again.
 
-    ``refused``: gets the records that cannot be stored.
+    ``storage``: gets them; it has every store of its kind, of the task or of the container.
+
+    Raises:
+        ConfigError: a manager, an extractor or a serde cannot be had.
+        ManagerFailedError: the job's factory of managers failed.
     """
-    return _maker(job, store, refused)()
+    refused, store = RefusedRecords(), planned.store
+    if store.manager is None:
+        extractions = {store.name: _maker(job, store, refused)()}
+        return BuiltInManager(job.adjuncts, [storage], extractions)
+    task = next(task for task in job.tasks if task.task_name == planned.writer)
+    makes = _OwnManagers(job, store.manager, refused, StartOffsets({}))
+    if planned.is_of_container:
+        return makes.of(task, storage, NO_STORES, is_writer=True)
+    return makes.of(task, NO_STORES, storage, is_writer=True)
 
 
 def warn_of_compacted(job: ContainerJob, readers: Mapping[str, LogReader]) -> None:
@@ -128,29 +158,59 @@ def _own(
     processed: Mapping[TaskName, Mapping[SystemStreamPartition, int]],
 ) -> dict[TaskName, TableManager]:
     """One manager of the job's own for each task."""
-    factory = load_manager_factory(name)
-    messages_of = {n: _messages(job, store, refused).of for n, store in job.adjuncts.items()}
-    offsets, found = StartOffsets(processed), {}
+    makes, found = _OwnManagers(job, name, refused, StartOffsets(processed)), {}
     for task in job.tasks:
-        managed = {n: ManagedStore(store, _kept(job, store)) for n, store in job.adjuncts.items()}
         is_writer = storage.plan.writes_container_stores(task.task_name)
-        of_container = ManagedStorage(storage.of_container() if is_writer else NO_STORES, managed)
+        of_container = storage.of_container() if is_writer else NO_STORES
+        of_task = storage.of_task(task.task_name)
+        found[task.task_name] = makes.of(task, of_container, of_task, is_writer=is_writer)
+    return dict(found)
+
+
+class _OwnManagers:
+    """Makes managers of the job's own, by the factory ``name``.
+
+    Args:
+        job: the container's view.
+        name: the factory.
+        refused: gets the records that cannot be stored.
+        offsets: what a manager may ask of the start.
+    """
+
+    def __init__(
+        self, job: ContainerJob, name: str, refused: RefusedRecords, offsets: StartOffsets
+    ) -> None:
+        self._job = job
+        self._name = name
+        self._factory = load_manager_factory(name)
+        self._messages_of = {n: _messages(job, s, refused).of for n, s in job.adjuncts.items()}
+        self._offsets = offsets
+
+    def of(
+        self,
+        task: TaskModel,
+        of_container: BaseStorageManager,
+        of_task: BaseStorageManager,
+        *,
+        is_writer: bool,
+    ) -> TableManager:
+        """That of one task, which fills these stores; ManagerFailedError where there is none."""
+        job = self._job
+        managed = {n: ManagedStore(store, _kept(job, store)) for n, store in job.adjuncts.items()}
         try:
-            manager = factory().get_adjunct_data_store_manager(
+            manager = self._factory().get_adjunct_data_store_manager(
                 task.task_name,
                 job.config,
                 [(p.system, p.stream, p.partition) for p in task.system_stream_partitions],
-                of_container,
-                ManagedStorage(storage.of_task(task.task_name), managed),
+                ManagedStorage(of_container, managed),
+                ManagedStorage(of_task, managed),
                 is_writer,
-                offsets,
+                self._offsets,
             )
         except Exception as error:  # the job's own code may raise anything
-            raise ManagerFailedError(f"{name}: {in_one_line(error)}") from error
-        found[task.task_name] = OwnManager(
-            job.adjuncts, _storages(storage, task.task_name), managed, manager, name, messages_of
-        )
-    return dict(found)
+            raise ManagerFailedError(f"{self._name}: {in_one_line(error)}") from error
+        storages = [of_container, of_task]
+        return OwnManager(job.adjuncts, storages, managed, manager, self._name, self._messages_of)
 
 
 def _messages(job: ContainerJob, store: AdjunctStore, refused: RefusedRecords) -> InputMessages:

@@ -2,7 +2,9 @@
 
 It runs an active container or a standby, whichever the JobModel says that its processor is. The
 permit comes on standard input, at once or after a long wait; until then the process does nothing of
-the job, but for imports. When standard input ends without one, so does the process.
+the job, but for imports. When standard input ends without one, so does the process. The child of a
+standalone processor may get another permit once an incarnation has stopped in order (``Orders``):
+it keeps its imports and its Spark, and begins as a new process does, fences and all (safety I3).
 
 Exit codes: 0 when every task has voted for the end, which the lease memory says too, as any code
 can exit with 0; 143 after SIGTERM, 72 when Kafka or the AM was away for too long, 73 when Kafka was
@@ -15,12 +17,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import logging
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
@@ -33,11 +37,15 @@ from homeport.container.host.lease_memory import (
     SpareKind,
     watch_lease,
 )
+from homeport.container.host.orders import Orders
 from homeport.container.host.stop_flag import OvertakenError, StopFlag, StopRequestedError
 from homeport.container.incarnation.warm_up import GettingReady
 
 if TYPE_CHECKING:
     from homeport.container.container_job import ContainerJob
+    from homeport.container.host.permit import Permit
+    from homeport.container.incarnation.coordinators import ApplicationMaster, OwnProcessor
+    from homeport.container.incarnation.environment import Environment
     from homeport.container.incarnation.standby_container import StandbyContainer
     from homeport.container.incarnation.standby_tasks import StandbysOnly, StandbyTasks
     from homeport.container.incarnation.stream_container import StreamContainer
@@ -49,21 +57,19 @@ FINISHED = 0
 STOPPED = 143
 FAILED = 1
 
-_PIECE = 65536
-
 
 def main(arguments: Sequence[str] | None = None, reached: Reached | None = None) -> NoReturn:
-    """Runs one incarnation and ends the process, with nothing of it left behind.
+    """Runs its incarnations and ends the process, with nothing of them left behind.
 
     Args:
         arguments: of the command line; None: this process's.
         reached: gets each step of a transaction and of a flush when it is done.
     """
     memory = watch_lease(os.environ)
-    stop = StopFlag()
+    orders = Orders()
 
     def terminated(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
+        orders.terminate()
 
     signal.signal(signal.SIGTERM, terminated)
     parser = argparse.ArgumentParser(prog="container_runner")
@@ -80,61 +86,77 @@ def main(arguments: Sequence[str] | None = None, reached: Reached | None = None)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     ready = GettingReady(memory or NoLauncher())
     ready.begin(kind)
-    permit = _await_permit(stop)
-    if permit is None:
-        ready.stop()
-        _end(STOPPED, None)
-    code, cause = _run(permit, stop, memory, ready, reached)
+    code, cause = _run_all(orders, memory, ready, reached)
     if code == FINISHED and memory is not None:
         memory.say_finished()
     _end(code, cause)
 
 
-def _await_permit(stop: StopFlag) -> str | None:
-    """The permit from standard input; None where there is to be none."""
-    text = bytearray()
-    while not stop.wait_for_input(0):
-        piece = os.read(0, _PIECE)
-        if not piece:
-            return text.decode() or None
-        text += piece
-    return None
-
-
-def _run(
-    permit_text: str,
-    stop: StopFlag,
-    memory: LeaseMemory | None,
-    ready: GettingReady,
-    reached: Reached | None = None,
+def _run_all(
+    orders: Orders, memory: LeaseMemory | None, ready: GettingReady, reached: Reached | None
 ) -> tuple[int, str | None]:
-    """(exit code, cause in one line). ``memory``: where the launcher finds reports."""
+    """(exit code, cause in one line), once no permit comes or an incarnation has not rested."""
+    is_first = True
+    while (permit := orders.next_permit()) is not None:
+        code, cause, epoch = _run(
+            _Given(permit, orders.begin(), memory, ready, reached), is_first=is_first
+        )
+        if epoch is None or memory is None:
+            return code, cause
+        is_first = False
+        _LOG.info("epoch %d rests", epoch)
+        memory.say_rests(epoch)
+        # While the others stop too: what it had is gone before the next one is frozen.
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
+    ready.stop()
+    return STOPPED, None
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What one incarnation is made of. ``memory``: where the launcher finds reports."""
+
+    permit: str
+    stop: StopFlag
+    memory: LeaseMemory | None
+    ready: GettingReady
+    reached: Reached | None = None
+
+
+def _run(given: _Given, *, is_first: bool = True) -> tuple[int, str | None, int | None]:
+    """(exit code, cause in one line, epoch if the process is to wait for another permit).
+
+    ``is_first``: whether this process has run no incarnation before.
+    """
     container: StreamContainer | StandbyContainer | StandbysOnly | None = None
+    stop, rested = given.stop, None
+    over = threading.Event()
     try:
-        container = _prepared(permit_text, stop, memory, ready, reached)
-        _watch(stop, container.shutdown_ms, container.kill_children)
+        container, epoch = _prepared(given, is_first=is_first)
+        _watch(stop, over, container.shutdown_ms, container.kill_children)
         if container.run():
-            return FINISHED, None
+            return FINISHED, None, None
+        rested = epoch if stop.is_to_rest and container.is_over else None
     except StopRequestedError:
         _LOG.info("stopped before the first input")
     except BaseException as error:  # noqa: BLE001 - the process ends here, with the cause in its log
         if not stop.is_set():
-            return _ended_by(error)
+            return (*_ended_by(error), None)
     finally:
-        ready.stop()
-        if container is not None:
-            container.kill_children()
-    return STOPPED, None
+        over.set()
+        if rested is None:
+            given.ready.stop()
+            if container is not None:
+                container.kill_children()
+    return STOPPED, None, rested
 
 
 def _prepared(
-    permit_text: str,
-    stop: StopFlag,
-    memory: LeaseMemory | None,
-    ready: GettingReady,
-    reached: Reached | None,
-) -> StreamContainer | StandbyContainer | StandbysOnly:
-    """The container of the permit's processor: what the JobModel says it is there for."""
+    given: _Given, *, is_first: bool
+) -> tuple[StreamContainer | StandbyContainer | StandbysOnly, int]:
+    """The container of the permit's processor, and its epoch."""
     # Imported here: these take most of a second, and a SIGTERM in it must find its handler.
     from homeport.container.container_job import ContainerJob  # noqa: PLC0415 - as said above
     from homeport.container.host.permit import Permit  # noqa: PLC0415 - as said above
@@ -147,7 +169,7 @@ def _prepared(
     from homeport.job_coordinator.http.client import CoordinatorClient  # noqa: PLC0415 - as said above
     from homeport.job_coordinator.model.codec import decode_job_model  # noqa: PLC0415 - as said above
 
-    permit = Permit.from_json(permit_text)
+    permit, stop, memory = Permit.from_json(given.permit), given.stop, given.memory
     of = Environment.of_processor if permit.model else Environment.of
     environment = of(os.environ, Path.cwd())
     own = permit.incarnation
@@ -158,7 +180,7 @@ def _prepared(
     if permit.model and memory is not None:
         model = decode_job_model(permit.model.encode())
         coordinator = OwnProcessor(memory, model.config, stop)
-        from homeport.container.incarnation.standby_tasks import StandbysOnly, standbys_of_child  # noqa: PLC0415 - as said above
+        from homeport.container.incarnation.standby_tasks import standbys_of_child  # noqa: PLC0415 - as said above
 
         model, standbys = standbys_of_child(model, permit, environment, stop, memory)
     else:
@@ -167,24 +189,51 @@ def _prepared(
         )
         model, coordinator = fetch_job_model(client, permit, stop), ApplicationMaster(client)
     job = ContainerJob.of(model, own.processor_id)
-    if memory is not None:  # without a lease there is nothing to keep
+    if memory is not None and is_first:  # without a lease there is nothing to keep
         _watch_kafka(job)
     os.environ["SAMZA_CONTAINER_ID"] = own.processor_id
-    launcher = memory or NoLauncher()
-    if job.is_standby and standbys is not None:
+    return _made(given, _Parts(job, permit, environment, coordinator, standbys)), own.epoch
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What a container is made of, besides what its process was given."""
+
+    job: ContainerJob
+    permit: Permit
+    environment: Environment
+    coordinator: ApplicationMaster | OwnProcessor
+    standbys: StandbyTasks | None
+
+
+def _made(given: _Given, parts: _Parts) -> StreamContainer | StandbyContainer | StandbysOnly:
+    """What the JobModel says that the processor is there for."""
+    from homeport.container.incarnation.coordinators import ApplicationMaster  # noqa: PLC0415 - as in _prepared
+
+    job, permit, environment, coordinator = (
+        parts.job,
+        parts.permit,
+        parts.environment,
+        parts.coordinator,
+    )
+    launcher, stop, ready = given.memory or NoLauncher(), given.stop, given.ready
+    if job.is_standby and parts.standbys is not None:
         ready.stop()
-        return StandbysOnly(job, permit, environment, coordinator, stop, standbys)
+        from homeport.container.incarnation.standby_tasks import StandbysOnly  # noqa: PLC0415 - as in _prepared
+
+        return StandbysOnly(job, permit, environment, coordinator, stop, parts.standbys)
     if job.is_standby and isinstance(coordinator, ApplicationMaster):
         ready.stop()
-        from homeport.container.incarnation.standby_container import StandbyContainer  # noqa: PLC0415 - as said above
+        from homeport.container.incarnation.standby_container import StandbyContainer  # noqa: PLC0415 - as in _prepared
 
         return StandbyContainer(job, permit, environment, coordinator.client, stop, launcher)
-    from homeport.container.incarnation.stream_container import StreamContainer  # noqa: PLC0415 - as said above
+    from homeport.container.incarnation.stream_container import StreamContainer  # noqa: PLC0415 - as in _prepared
 
-    given = (job, permit, environment, coordinator, stop, launcher, ready)
-    container = StreamContainer(*given, *(() if reached is None else (reached,)))
-    if standbys is not None:
-        container.keep_beside(standbys)
+    arguments = (job, permit, environment, coordinator, stop, launcher, ready)
+    more = () if given.reached is None else (given.reached,)
+    container = StreamContainer(*arguments, *more)
+    if parts.standbys is not None:
+        container.keep_beside(parts.standbys)
     container.watch_calls(lambda cause: _end(FAILED, cause))
     return container
 
@@ -202,15 +251,18 @@ def _ended_by(error: BaseException) -> tuple[int, str]:
     return code, " ".join(cause.split())
 
 
-def _watch(stop: StopFlag, shutdown_ms: int, kill_children: Callable[[], None]) -> None:
-    """From SIGTERM on, the process lives no longer than ``shutdown_ms``.
+def _watch(
+    stop: StopFlag, over: threading.Event, shutdown_ms: int, kill_children: Callable[[], None]
+) -> None:
+    """From the order to stop on, the process lives no longer than ``shutdown_ms``, unless ``over``.
 
     Whatever is cut short here costs the next start a longer read, nothing else.
     """
 
     def end_in_time() -> None:
         stop.wait()
-        threading.Event().wait(shutdown_ms * 0.9 / 1000)
+        if over.wait(shutdown_ms * 0.9 / 1000):
+            return
         _LOG.error("not stopped in order within task.shutdown.ms: ending as it is")
         kill_children()
         _end(STOPPED, None)

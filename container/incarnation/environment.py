@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,10 +13,12 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import JobConfig
+from homeport.container.host.orders import CONFIG_VARIABLE
 from homeport.job_coordinator.history.writer import history_directory
 from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
 from homeport.job_coordinator.http.pinned_tls import certificate_beside
 from homeport.job_coordinator.model.ids import Host, host_of
+from homeport.job_coordinator.model.json_values import parse_object, required_field
 
 _LOG = logging.getLogger(__name__)
 
@@ -86,6 +89,16 @@ class Environment:
             logged_store_base_dir=environ.get("LOGGED_STORE_BASE_DIR") or None,
             work_dir=Path(environ.get(WORK_VARIABLE) or work_dir),
         )
+
+    @staticmethod
+    def config_given(environ: Mapping[str, str]) -> Config | None:
+        """What a processor gave its child to get ready with; None: the AM has it."""
+        fd = environ.get(CONFIG_VARIABLE, "")
+        if not fd:
+            return None
+        size = os.fstat(int(fd)).st_size
+        given = parse_object(os.pread(int(fd), size, 0), "the configuration")
+        return Config({name: required_field(given, name, str) for name in given})
 
     def state_root(self, job: JobConfig) -> Path:
         """Where the job's stores with a changelog live on this host.

@@ -73,8 +73,8 @@ def is_superseded(job: JobConfig, stream: CoordinatorStream, transactional_id: s
         return False
     epochs = EpochManager(stream)
     newest = epochs.read_processor_epochs().get(own.processor_id)
-    if newest is not None:
-        return own.epoch < newest.epoch
+    if newest is not None and own.epoch < newest.epoch:
+        return True
     return any(own in report.fenced for report in epochs.read_fenced().values())
 
 

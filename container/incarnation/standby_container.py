@@ -74,6 +74,8 @@ class StandbyContainer:
         self._send = launcher.announce
         self._want_spare = launcher.want_spare
         self.shutdown_ms = job.task.shutdown_ms
+        self.is_over = False
+        """Its process is for one incarnation."""
         self._phases = start_up.Phases()
         self._restored: dict[str, dict[str, Restored]] = {}
         self._history = start_up.history_of(job, permit, environment)

@@ -26,7 +26,7 @@ from homeport.config.settings.sections import StandbyConfig
 from homeport.config.settings.tuning import Tuning
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.lease_memory import LeaseMemory, NoLauncher, unheard
-from homeport.container.host.niceness import give_way
+from homeport.container.host.niceness import thread_gives_way
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag, StopRequestedError
 from homeport.container.incarnation import start_up
@@ -59,7 +59,7 @@ class _ChangedError(HomeportError):
 
 
 class StandbyTasks:
-    """``run`` in any thread, or ``start`` in one of its own; then ``close``.
+    """``start``, or ``run`` in any thread; then ``close``.
 
     Args:
         config: of the job.
@@ -98,11 +98,18 @@ class StandbyTasks:
         self._history: Callable[..., None] = _no_history
         self._thread: threading.Thread | None = None
 
-    def start(self, history: Callable[..., None]) -> None:
-        """They follow, in a thread of their own; their events go to ``history``."""
-        self._thread = threading.Thread(
-            target=self.run, args=(history,), name="standbys", daemon=True
-        )
+    def start(self, history: Callable[..., None], *, gives_way: bool = False) -> None:
+        """They follow, in a thread of their own; their events go to ``history``.
+
+        ``gives_way``: to all other work of the host.
+        """
+
+        def run() -> None:
+            if gives_way:
+                thread_gives_way()
+            self.run(history)
+
+        self._thread = threading.Thread(target=run, name="standbys", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -276,6 +283,8 @@ class StandbysOnly:
             replace(job, active_processor=None), permit, environment
         )
         self.shutdown_ms = job.task.shutdown_ms
+        self.is_over = False
+        """Whether it has ended in order, and nothing of it is at work in this process."""
 
     def run(self) -> bool:
         """False: it was ordered to stop.
@@ -284,7 +293,6 @@ class StandbysOnly:
             HomeportError: it cannot begin.
             StopRequestedError: the order to stop came before it followed.
         """
-        give_way()
         phases = start_up.Phases()
         with start_up.open_coordinator_stream(self._job) as stream:
             with phases.phase("kafka"):
@@ -294,7 +302,11 @@ class StandbysOnly:
             self._coordinator.confirm(stream, self._permit)
         started = Started(self._permit.incarnation, {}, phases.total())
         self._coordinator.report_started(started, self._history, self._stop)
-        self._standbys.run(self._history)
+        # Of the process no other thread: it may run an incarnation with tasks next.
+        self._standbys.start(self._history, gives_way=True)
+        self._stop.wait()
+        self._standbys.close()
+        self.is_over = True
         _LOG.info("stopped in order")
         return False
 

@@ -21,6 +21,7 @@ from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.recovery import shared_checkpoint
 from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.container_job import ContainerJob
+from homeport.container.host.beside import SideThread
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import OvertakenError, StopFlag
 from homeport.container.incarnation.adjunct_start import adjunct_storage
@@ -206,7 +207,9 @@ def storage_of(
         grouper=job.job.ssp_grouper_factory,
         wait=LockWait(longest_stop_s(job), pause),
         holder=Holder.of(job.job.directory_name, permit.incarnation, environment.host),
-        adjuncts=adjunct_storage(job, owner, (logged, scratch), wall_ms),
+        adjuncts=adjunct_storage(
+            job, owner, (logged, scratch), wall_ms, SideThread("adjunct stores")
+        ),
     )
 
 

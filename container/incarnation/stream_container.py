@@ -90,6 +90,8 @@ MAX_ROWS = 50_000
 _MAX_ROWS_STREAM = 2_000
 """Messages are handed to a StreamTask one by one: windows, commits and votes wait for a batch."""
 
+_LAST_CALL_S = 5.0
+"""A process whose pipeline is still at work after that is not used for another incarnation."""
 _ROWS_PER_CALL = 32
 """Of a micro-batch, for each call that is under way at once: such calls take their time."""
 
@@ -137,6 +139,9 @@ class StreamContainer:
         self._report = WorkReport(launcher.announce, self._phases.elapsed_s)
         self._calls = CallWatch(job.task.callback_timeout_ms)
         self._spark: LocalSpark | None = None
+        self._settings: PipelineSettings | None = None
+        self.is_over = False
+        """Whether it has ended in order, and nothing of it is at work in this process."""
         self._pipeline_name = ""
         self._standbys: StandbyTasks | None = None
         self._restored: dict[str, dict[str, Restored]] = {}
@@ -203,13 +208,15 @@ class StreamContainer:
             timers=made.timers,
             calls=made.calls,
             drain=Drain(InputEnds(self._job.systems, self._stop.pause)),
-            adjuncts=self._feed(made.outputs, processed),
+            adjuncts=self._feed(made.outputs, processed, pipeline),
         )
         return self._work(parts, is_stream_task=issubclass(task_class, StreamTask))
 
-    def _feed(self, outputs: Outputs, processed: start_up.Offsets) -> AdjunctFeed | None:
-        bad = bad_records(self._job, outputs)
-        return adjunct_feed(self._job, self._storage.adjuncts, bad, processed)
+    def _feed(
+        self, outputs: Outputs, processed: start_up.Offsets, pipeline: SparkPipeline | None
+    ) -> AdjunctFeed | None:
+        bad, stores = bad_records(self._job, outputs), pipeline.stores if pipeline else {}
+        return adjunct_feed(self._job, self._storage.adjuncts, bad, processed, stores)
 
     def _made(self, task_class: type[BatchTask | StreamTask]) -> _Made:
         """Every task, initialised, and what they work with."""
@@ -262,7 +269,7 @@ class StreamContainer:
         work_dir = self._environment.work_dir / f"spark-{self._permit.incarnation.epoch}"
         settings = PipelineSettings.of(self._job.config, work_dir)
         if settings is not None:
-            self._pipeline_name = settings.name
+            self._pipeline_name, self._settings = settings.name, settings
             self._spark = self._ready.take(settings) or start_pipeline(settings)
         self._ready.stop()
 
@@ -370,7 +377,8 @@ class StreamContainer:
         if self._standbys is not None:
             self._standbys.close()
         loop.flush()
-        self.kill_children()
+        if not self._stop.is_to_rest:
+            self.kill_children()
         for task in parts.tasks.values():
             task.close()
         if parts.calls is not None:
@@ -380,7 +388,16 @@ class StreamContainer:
         parts.producer.close()
         if parts.plain is not None:
             parts.plain.close()
+        # A pipeline's run goes on by itself: what it makes of its batch is not looked at.
+        self.is_over = self._calls.close(_LAST_CALL_S)
+        if self.is_over and self._stop.is_to_rest:
+            self._hand_on_spark()
         _LOG.info("stopped in order")
+
+    def _hand_on_spark(self) -> None:
+        if self._spark is not None and self._settings is not None:
+            self._ready.keep(self._settings, self._spark)
+            self._spark = None
 
 
 def contexts_of(

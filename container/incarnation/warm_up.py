@@ -1,10 +1,10 @@
 """GettingReady: what a process of the stream container's program does while it has no permit.
 
 It imports, and where a key asks for it, or a permit is near, it starts a Spark for the job's
-pipeline, which takes the configuration from the AM, and the job's package. It touches
-nothing else of the job. Which incarnation it will be shows later, and so may a configuration that
-has changed: then the Spark is of no use, and goes. Little is imported here, as nothing is before
-the signal handler stands.
+pipeline, which takes the configuration from the AM or the processor, and the job's package. It
+touches nothing else of the job. Which incarnation it will be shows later, and so may a
+configuration that has changed: then the Spark is of no use, and goes. Little is imported here, as
+nothing is before the signal handler stands.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NEAR_S = 0.05
 
 
 class GettingReady:
-    """``begin``, then ``take`` or ``stop``. Thread-safe.
+    """``begin``, then ``take`` or ``stop``, for each incarnation. Thread-safe.
 
     ``launcher``: gets a report when all is done, and when a Spark has died since; says when a
     permit is near.
@@ -75,6 +75,11 @@ class GettingReady:
         self.stop()
         return None
 
+    def keep(self, settings: PipelineSettings, spark: LocalSpark) -> None:
+        """The next incarnation of this process may ``take`` the Spark, which has done its work."""
+        with self._lock:
+            self._spark, self._settings = spark, settings
+
     def stop(self) -> None:
         """There is no Spark here, and there will be none."""
         with self._lock:
@@ -111,12 +116,19 @@ class GettingReady:
         from homeport.job_coordinator.http.client import CoordinatorClient  # noqa: PLC0415 - as above
 
         try:
-            environment = Environment.of(os.environ, Path.cwd())
-            client = CoordinatorClient(
-                environment.coordinator_url, environment.token, certificate=environment.certificate
-            )
+            config = Environment.config_given(os.environ)
+            if config is None:
+                environment = Environment.of(os.environ, Path.cwd())
+                client = CoordinatorClient(
+                    environment.coordinator_url,
+                    environment.token,
+                    certificate=environment.certificate,
+                )
+                config = Config(client.config())
+            else:
+                environment = Environment.of_processor(os.environ, Path.cwd())
             work_dir = environment.work_dir / f"spark-spare-{os.getpid()}"
-            settings = PipelineSettings.of(Config(client.config()), work_dir)
+            settings = PipelineSettings.of(config, work_dir)
             with self._lock:
                 if settings is not None and not self._over.is_set():
                     self._spark, self._settings = start_pipeline(settings, rounds), settings

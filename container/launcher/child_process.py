@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Self
 
 from homeport.container.host.lease_memory import FD_VARIABLE, LeaseMemory
+from homeport.container.host.orders import CONFIG_VARIABLE
 from homeport.container.host.parent_death import die_with_parent
+from homeport.job_coordinator.model.json_values import compact_json
 
 
 class ChildProcess:
@@ -41,10 +43,12 @@ class ChildProcess:
         beat_ms: int,
         *,
         has_own_group: bool = False,
+        config: Mapping[str, str] | None = None,
     ) -> Self:
         """A process that waits for its permit; what it says goes to ``log_file``.
 
-        ``has_own_group``: whether a signal to this process's group does not reach it.
+        ``has_own_group``: whether a signal to this process's group does not reach it. ``config``:
+        of the job, where no AM has it for a process that gets ready; no other process sees it.
 
         Raises:
             OSError: it cannot be started.
@@ -52,17 +56,21 @@ class ChildProcess:
         log_file.parent.mkdir(parents=True, exist_ok=True)
         log_fd = os.open(log_file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         memory = LeaseMemory.endless(beat_ms)
+        given = {} if config is None else {CONFIG_VARIABLE: str(_in_memory(config))}
+        fds = [memory.fd, *map(int, given.values())]
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=log_fd,
             stderr=log_fd,
-            env={**environment, FD_VARIABLE: str(memory.fd)},
-            pass_fds=(memory.fd,),
+            env={**environment, FD_VARIABLE: str(memory.fd), **given},
+            pass_fds=fds,
             process_group=0 if has_own_group else None,
             # Threads of a lease may run: two system calls need none of what these may hold.
             preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - as said above
         )
+        for fd in fds[1:]:
+            os.close(fd)
         return cls(process, memory, log_file, log_fd)
 
     @property
@@ -74,19 +82,41 @@ class ChildProcess:
         """It runs what ``text`` permits, and its log has that name.
 
         To be called when its lease is in its memory (safety C2). Where it has ended meanwhile, its
-        exit code says so.
+        exit code says so. It gets no other permit.
         """
+        self._name_log(log_name)
+        stdin = self._process.stdin
+        if stdin is not None:
+            with contextlib.suppress(OSError):
+                stdin.write(text.encode())
+        self.end_orders()
+
+    def permit_first(self, text: str, log_name: str) -> None:
+        """As ``permit``; others may follow, by ``send``."""
+        self._name_log(log_name)
+        self.send(text)
+
+    def send(self, text: str) -> None:
+        """It gets one more message; ``text`` has no newline. See ``host.orders``."""
+        stdin = self._process.stdin
+        if stdin is not None:
+            with contextlib.suppress(OSError):
+                stdin.write(text.encode() + b"\n")
+                stdin.flush()
+
+    def end_orders(self) -> None:
+        """No message comes any more: a process that waits for one ends."""
+        stdin = self._process.stdin
+        if stdin is not None:
+            with contextlib.suppress(OSError):
+                stdin.close()
+
+    def _name_log(self, log_name: str) -> None:
         log_file = self.log_file.with_name(log_name)
         # YARN may have removed the folder.
         with contextlib.suppress(OSError):
             self.log_file.rename(log_file)
             self.log_file = log_file
-        stdin = self._process.stdin
-        if stdin is not None:
-            with contextlib.suppress(OSError):
-                stdin.write(text.encode())
-            with contextlib.suppress(OSError):
-                stdin.close()
 
     def signal(self, number: signal.Signals) -> None:
         """It gets the signal, if it has not been waited for."""
@@ -108,13 +138,18 @@ class ChildProcess:
 
     def close(self) -> None:
         """It has been waited for, and nothing of it is open here."""
-        stdin = self._process.stdin
-        if stdin is not None:
-            with contextlib.suppress(OSError):
-                stdin.close()
+        self.end_orders()
         for fd in (self.pid_fd, self._log_fd, self.memory.fd):
             with contextlib.suppress(OSError):
                 os.close(fd)
+
+
+def _in_memory(config: Mapping[str, str]) -> int:
+    """A file descriptor of its JSON, which is on no disk."""
+    fd = os.memfd_create("homeport-config")
+    with os.fdopen(os.dup(fd), "wb") as file:
+        file.write(compact_json(dict(config)))
+    return fd
 
 
 def _die_with_parent(parent: int) -> Callable[[], None]:

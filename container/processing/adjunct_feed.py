@@ -2,22 +2,25 @@
 
 A micro-batch is split right after the poll, before a pipeline sees it. What it brings to the stores
 is written when its turn comes at the tasks: what they read stands still within a batch, and is the
-same however far the pipeline is ahead.
+same however far the pipeline is ahead. A pipeline that takes stores gets their rows with the batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from homeport.config.declarations import all_keys as keys
+from homeport.container.adjunct.frames import NO_FRAMES, StoreFrames
 from homeport.container.adjunct.manager import TableManager
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.processing.records import BadRecords, Row
+from homeport.container.processing.version_reads import VersionReads
 from homeport.container.spark.faults import Named
 from homeport.container.spark.table_order import rows_by_task
+from homeport.container.storage.adjunct.adjunct_frames import AdjunctFrames
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, Layers, write
 from homeport.container.storage.task_store import Reached
 from homeport.job_coordinator.model.ids import TaskName
@@ -62,6 +65,7 @@ class AdjunctFeed:
         managers: {task: what its records pass}.
         refused: holds what the managers refuse.
         bad: what becomes of that.
+        frames: what a pipeline gets of the stores; None: nothing.
     """
 
     def __init__(
@@ -70,11 +74,14 @@ class AdjunctFeed:
         managers: Mapping[TaskName, TableManager],
         refused: RefusedRecords,
         bad: BadRecords,
+        frames: AdjunctFrames | None = None,
     ) -> None:
         self._storage = storage
         self._managers = managers
         self._refused = refused
         self._bad = bad
+        self._frames = frames
+        self._reads = VersionReads()
         stores = storage.plan.stores
         self.partitions: frozenset[SystemStreamPartition] = frozenset(
             partition for store in stores for partition in store.partitions
@@ -93,10 +100,26 @@ class AdjunctFeed:
             for task, rows in rows_by_task(batch.table, _INPUT)
         ]
         rows = pa.concat_tables(left).combine_chunks()
-        return rows, Brought(self._storage.sealed(), self._refused.take())
+        brought = Brought(self._storage.sealed(), self._refused.take())
+        if self._frames is not None:
+            self._frames.taken(brought.layers)
+        return rows, brought
 
-    def show(self, brought: Brought, reached: Reached, begins: Reached) -> None:
+    def frames(self) -> StoreFrames:
+        """{store: its rows} for the pipeline, as the batch finds them that was split last.
+
+        Raises:
+            FrameError: the pipeline cannot have them.
+        """
+        return NO_FRAMES if self._frames is None else self._frames.frames()
+
+    def show(
+        self, brought: Brought, reached: Reached, begins: Reached, *, waits: bool = False
+    ) -> None:
         """Tasks see what the batch brought; the open transaction has what was refused of it.
+
+        A version that it makes whole is seen once it is on the disk; with ``waits``, and where a
+        pipeline takes stores, it is.
 
         Raises:
             UndecodableError: a record was refused, and may not be dropped.
@@ -104,3 +127,18 @@ class AdjunctFeed:
         for row, reason in brought.refused:
             self._bad.met(row, reason)
         write(brought.layers, reached, begins)
+        # A pipeline works ahead, and has to know which batch is the first that reads a version.
+        self._storage.settle(reached, begins, waits=waits or self._frames is not None)
+        if self._frames is not None:
+            self._frames.written(brought.layers)
+
+    def settle(self, reached: Reached, begins: Reached) -> None:
+        """No batch has come: tasks see the versions that have become ready."""
+        self._storage.settle(reached, begins)
+
+    def note_reads(self, batch: int, history: Callable[..., None]) -> None:
+        """The history says which versions tasks read in ``batch``, where others than before.
+
+        It is called before the batch and after it: tasks may not have read two.
+        """
+        self._reads.note(self._storage.bounded(), batch, history)

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from homeport.container.adjunct.frames import NO_FRAMES
+from homeport.container.host.beside import Beside, Call, Inline
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.processing.adjunct_feed import NOTHING, AdjunctFeed, Brought
-from homeport.container.processing.beside import Beside, Call, Inline
 from homeport.container.processing.loop_parts import Pipeline
 from homeport.container.processing.typed_input import Refused, TypedInput
 from homeport.container.spark.inputs import Rows, SplitRows
@@ -84,7 +85,8 @@ class Ahead:
         """The batch is on its way.
 
         Raises:
-            HomeportError: a record of it cannot be kept in its adjunct store.
+            HomeportError: a record of it cannot be kept in its adjunct store, or the store cannot
+                be a frame of the pipeline.
         """
         taken_s = self._clock()
         left: pa.Table = batch.table
@@ -92,6 +94,10 @@ class Ahead:
         if self._adjuncts is not None:
             left, brought = self._adjuncts.split(batch)
         is_all_brought = left.num_rows == 0 < batch.table.num_rows
+        stores = NO_FRAMES
+        if self._adjuncts is not None and not is_all_brought:
+            # The pipeline works beside this thread, which alone reads stores.
+            stores = self._adjuncts.frames()
 
         def piped() -> Piped:
             began_s = self._clock()
@@ -104,7 +110,7 @@ class Ahead:
                 return Piped(batch, rows, taken_s, 0.0, refused, brought)
             # Where all were refused or brought elsewhere, there is nothing to work on.
             is_idle = not rows.num_rows and (refused or is_all_brought)
-            made = batch.table.slice(0, 0) if is_idle else self._pipeline.run(rows)
+            made = batch.table.slice(0, 0) if is_idle else self._pipeline.run(rows, stores)
             return Piped(batch, made, taken_s, self._clock() - began_s, refused, brought)
 
         self._batches.append((batch.size_bytes, self._beside.submit(piped)))

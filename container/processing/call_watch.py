@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -20,6 +21,7 @@ from types import FrameType
 
 import pyarrow as pa
 
+from homeport.container.adjunct.frames import NO_FRAMES, StoreFrames
 from homeport.container.api import Timer
 from homeport.container.processing.loop_parts import Pipeline, SideCalls, Task
 from homeport.container.spark.inputs import Rows
@@ -32,6 +34,7 @@ _KEY = "task.callback.timeout.ms"
 SAID_MS = 60_000
 """A call that has lasted for so long is in the log."""
 _STEP_S = 5.0
+_CLOSE_STEP_S = 0.01
 _PROJECT = "homeport."
 
 
@@ -59,6 +62,7 @@ class CallWatch:
     def __init__(self, limit_ms: int | None) -> None:
         self._limit_ms = limit_ms
         self._calls: dict[int, _Call] = {}
+        self._is_over = threading.Event()
         self.ticks = 0
         """A StreamTask's loop adds one for each message: each is a call of its own."""
 
@@ -99,10 +103,18 @@ class CallWatch:
         arguments = (end, min(_STEP_S, (self._limit_ms or SAID_MS) / 4000))
         threading.Thread(target=self._watch, args=arguments, name="call-watch", daemon=True).start()
 
+    def close(self, limit_s: float) -> bool:
+        """No thread looks any more; whether all calls have returned, within ``limit_s``."""
+        self._is_over.set()
+        pause, deadline = threading.Event(), time.monotonic() + limit_s
+        while self._calls and time.monotonic() < deadline:
+            pause.wait(_CLOSE_STEP_S)
+        return not self._calls
+
     def _watch(self, end: Callable[[str], object], step_s: float) -> None:
-        pause = threading.Event()
         while (cause := self.look(boot_ms())) is None:
-            pause.wait(step_s)
+            if self._is_over.wait(step_s):
+                return
         end(cause)
 
     @staticmethod
@@ -181,10 +193,10 @@ class WatchedPipeline:
         self._name = name
         self._watch = watch
 
-    def run(self, given: Rows) -> pa.Table:
+    def run(self, given: Rows, stores: StoreFrames = NO_FRAMES) -> pa.Table:
         """The pipeline's rows, sorted by task."""
         with self._watch.calling(f"pipeline {self._name!r}, over {given.num_rows} rows,"):
-            return self._pipeline.run(given)
+            return self._pipeline.run(given, stores)
 
 
 def _frame_of(thread: int) -> FrameType | None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from homeport.config.declarations import all_keys as keys
 from homeport.config.settings.tuning import Tuning
+from homeport.container.adjunct.frames import StoreFrames
 from homeport.container.api import Timer
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.plain_producer import PlainOutputs
@@ -36,8 +37,8 @@ Offsets = Mapping[TaskName, Mapping[SystemStreamPartition, int]]
 class Pipeline(Protocol):
     """What stands between input and tasks."""
 
-    def run(self, given: Rows, /) -> pa.Table:
-        """The pipeline's rows of a micro-batch, sorted by task."""
+    def run(self, given: Rows, stores: StoreFrames, /) -> pa.Table:
+        """The pipeline's rows of a micro-batch, sorted by task; ``stores``: as it finds them."""
 
 
 class Task(Protocol):

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 
 from homeport.config.errors import in_one_line
+from homeport.container.host.beside import Inline, SideThread
 from homeport.container.host.stop_flag import StopFlag, StopRequestedError
 from homeport.container.kafka.input_consumer import InputConsumer, MicroBatch
 from homeport.container.processing.ahead import Ahead, Piped
-from homeport.container.processing.beside import Inline, SideThread
 from homeport.container.processing.loop_parts import LoopParts, LoopSettings, Task, flat
 from homeport.container.processing.open_transaction import OpenTransaction
 from homeport.container.processing.timer_work import TimerWork
@@ -58,6 +58,7 @@ class RunLoop:
         self._size = BatchSize(settings.max_rows)
         self._is_quiet = False
         self._had_record = False
+        self._batches = 0
 
     def run(self) -> bool:
         """Whether every task has voted for the end, or the input is drained, and all is committed.
@@ -179,6 +180,8 @@ class RunLoop:
         piped = self._ahead.take(min(_IDLE_S, self.wait_s()))
         self._stop.check()
         if piped is None:
+            if self._parts.adjuncts is not None:
+                self._parts.adjuncts.settle(self._parts.reached, self._parts.begins)
             return
         if self._ahead.is_empty:
             self._fetch_ahead()
@@ -235,15 +238,20 @@ class RunLoop:
 
     def _process(self, piped: Piped) -> None:
         batch, began_s = piped.batch, self._clock()
+        self._batches += 1
+        # The first batch of the tasks finds all that bootstrap has brought.
+        waits = not self._had_record
         if not self._had_record and (offsets := self._parts.of_tasks(batch.processed)):
             self._had_record = True
             self._parts.history("first-record", offsets=flat(offsets))
         self._open.begin(piped.taken_s)
-        if self._parts.adjuncts is not None:
-            self._parts.adjuncts.show(piped.brought, self._parts.reached, self._parts.begins)
+        parts = self._parts
+        if parts.adjuncts is not None:
+            parts.adjuncts.show(piped.brought, parts.reached, parts.begins, waits=waits)
         if self._parts.typed is not None:
             self._parts.typed.refuse(piped.refused)
         by_task = rows_by_task(piped.rows, self._settings.pipeline)
+        self._note_reads(piped)
         seen = [(TaskName(task), own) for task, own in by_task]
         for task, own in seen:
             self._task(task).process_batch(own)
@@ -253,6 +261,7 @@ class RunLoop:
         if self._parts.calls is not None:
             self._parts.calls.finish()
             self._open.add_writes()
+        self._note_reads(piped)
         for task, own in seen:
             # Not before the calls: within a batch event time is that of the one before.
             self._timers.saw(task, own)
@@ -267,6 +276,11 @@ class RunLoop:
             report.spent("pipeline", piped.pipeline_s)
         report.read(rows)
         self._progress.add(rows, self._parts.source)
+
+    def _note_reads(self, piped: Piped) -> None:
+        """Where the batch has rows for tasks, the history has the versions that they read."""
+        if self._parts.adjuncts is not None and piped.rows.num_rows > 0:
+            self._parts.adjuncts.note_reads(self._batches, self._parts.history)
 
     def _task(self, task_name: TaskName) -> Task:
         try:

@@ -12,7 +12,9 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from homeport.config.errors import HomeportError
 from homeport.config.system_stream import SystemStream
+from homeport.container.adjunct.frames import EntryColumns
 from homeport.container.api import BATCH_SCHEMA
 from homeport.container.spark.reads import Fields
 
@@ -48,10 +50,15 @@ def whole_schema(found: pa.Schema, given: pa.Schema) -> pa.Schema:
 
 @dataclass(frozen=True)
 class Given:
-    """What a pipeline gets. ``types``: {frame: of its column ``value``}, where it is not binary."""
+    """What a pipeline gets. ``types``: {frame: of its column ``value``}, where it is not binary.
+
+    ``stores``: {adjunct store: how its entries become rows; or why they do not} of those that it
+    may ask for.
+    """
 
     takes: Takes = field(default_factory=lambda: WHOLE)
     types: Mapping[str, pa.DataType] = field(default_factory=dict)
+    stores: Mapping[str, EntryColumns | HomeportError] = field(default_factory=dict)
 
     def schemas(self) -> dict[str, pa.Schema]:
         """{frame: its columns}."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from homeport.config.errors import HomeportError, in_one_line
+from homeport.container.adjunct.frames import NO_FRAMES, EntryColumns, StoreFrame, StoreFrames
 from homeport.container.api import BATCH_SCHEMA
 from homeport.container.spark.faults import Named, sparks_reason
 from homeport.container.spark.inputs import (
@@ -26,7 +28,9 @@ from homeport.container.spark.pipeline_failures import (
     failure,
     is_lost_jvm,
 )
+from homeport.container.spark.standing import FramesOfEachPlan
 from homeport.container.spark.table_order import ORDER_COLUMNS, sorted_rows
+from homeport.container.spark.work import Tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,6 +92,13 @@ class SparkPipeline:
         self._unordered = unordered
         self._leaving = leaving
         self._batches = 0
+        self._columns = {n: c for n, c in given.stores.items() if isinstance(c, EntryColumns)}
+        self._without_rows = {
+            name: StoreFrame(0, own.schema.empty_table()) for name, own in self._columns.items()
+        }
+        self._asked: set[str] = set()
+        self._has_begun = False
+        self._standing = FramesOfEachPlan(session)
 
     def warm_up(self) -> None:
         """The JVM has met the pipeline once, and its columns are known to be right.
@@ -95,6 +106,7 @@ class SparkPipeline:
         No user's rows are at stake: it runs over no rows at all.
         """
         self.run(SplitRows({}))
+        self._has_begun = True
 
     @property
     def takes(self) -> Takes:
@@ -127,10 +139,16 @@ class SparkPipeline:
         lasts = once is not None and once.has_plans
         self._rows({_EXERCISE: table}, _exercise, once if lasts else None)
 
-    def run(self, given: Rows) -> pa.Table:
+    @property
+    def stores(self) -> dict[str, EntryColumns]:
+        """The adjunct stores that it has asked for, and how their entries become rows."""
+        return {n: c for n, c in self._columns.items() if n in self._asked}
+
+    def run(self, given: Rows, stores: StoreFrames = NO_FRAMES) -> pa.Table:
         """The pipeline's rows, sorted by task, stream, partition, offset unless it is unordered.
 
-        ``given``: its values may lack fields that it does not read (``wanted``).
+        ``given``: its values may lack fields that it does not read (``wanted``). ``stores``: the
+        rows of those that it has asked for; of others, and before the first batch, it gets none.
 
         Raises:
             ConfigError: what the pipeline returned is not a frame, or lacks a column.
@@ -139,7 +157,8 @@ class SparkPipeline:
         try:
             tables = parts(given, self._given)
             schemas = {n: whole_schema(t.schema, self._schemas[n]) for n, t in tables.items()}
-            rows = self._rows(tables, self._planned, self._plan_once, schemas)
+            held = {**self._without_rows, **stores}
+            rows = self._rows(tables, self._planned, self._plan_once, schemas, held)
         except HomeportError:
             raise
         except Exception as error:  # Spark's, py4j's, or of a socket: ``_story`` distinguishes
@@ -165,20 +184,36 @@ class SparkPipeline:
         function: Callable[[Frames], DataFrame],
         once: PlanOnce | None,
         schemas: Schemas | None = None,
+        stores: StoreFrames = NO_FRAMES,
     ) -> pa.Table:
         if once is not None:
-            found = once.run(tables, function, schemas)
+            found = once.run(tables, function, schemas, stores)
             if found is not None:
                 return found
         frames = {name: self._session.createDataFrame(part) for name, part in tables.items()}
-        rows: pa.Table = function(frames).toArrow()
+        made = {name: partial(self._standing.of, name, held) for name, held in stores.items()}
+        rows: pa.Table = function(Tables(frames, made)).toArrow()
         self._tidy_up()
         return rows
 
     def _planned(self, frames: Frames) -> DataFrame:
         """What is to be made of the rows."""
+        makers = {name: partial(self._asked_for, name, frames) for name in self._given.stores}
         with self._named.in_one_line():
-            return self._checked(self._work(frames))
+            return self._checked(self._work(Tables(frames, makers)))
+
+    def _asked_for(self, name: str, frames: Frames) -> DataFrame:
+        """The frame of an adjunct store, which the pipeline asks for."""
+        reason = self._given.stores[name]
+        if isinstance(reason, HomeportError):
+            raise reason
+        if name not in self._asked and self._has_begun:
+            raise self._named.fault(
+                f"it asks for the adjunct store {name} here, and did not do so at the start",
+                "ask for the same frames whenever it is called",
+            )
+        self._asked.add(name)
+        return frames[name]
 
     def _checked(self, result: DataFrame) -> DataFrame:
         if getattr(result, "toArrow", None) is None:

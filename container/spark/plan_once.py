@@ -16,14 +16,15 @@ import secrets
 import socket
 import struct
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from homeport.container.adjunct.frames import NO_FRAMES, StoreFrames
 from homeport.container.spark import java_classes
 from homeport.container.spark.reads import (
     Reads,
@@ -33,6 +34,8 @@ from homeport.container.spark.reads import (
     read_schema,
     reads_of,
 )
+from homeport.container.spark.standing import StandingSource, StandingSources, numbers_of
+from homeport.container.spark.work import Tables as Frames
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,11 +78,12 @@ class _Source:
 
 @dataclass(frozen=True)
 class _Plan:
-    """``output``: the schema of its rows."""
+    """``output``: the schema of its rows. ``stores``: {adjunct store: the number of its rows}."""
 
     number: int
     sources: Mapping[str, _Source]
     output: pa.Schema
+    stores: dict[str, int]
 
 
 class PlanOnce:
@@ -102,6 +106,7 @@ class PlanOnce:
         weakref.finalize(self, _close, self._answers, self._socket)
         self._cores = session.sparkContext.defaultParallelism
         self._plans: dict[_Key, _Plan | None] = {}
+        self._standing = StandingSources(self._java, self._standing_source, self._load_standing)
 
     @staticmethod
     def connect(session: SparkSession, made: Path | None = None) -> PlanOnce | None:
@@ -140,23 +145,29 @@ class PlanOnce:
         return self._cores if rows > _ONE_PARTITION_ROWS else 1
 
     def run(
-        self, tables: Tables, function: Function, schemas: Schemas | None = None
+        self,
+        tables: Tables,
+        function: Function,
+        schemas: Schemas | None = None,
+        stores: StoreFrames = NO_FRAMES,
     ) -> pa.Table | None:
         """The rows that ``function`` makes of ``tables``; None where each batch needs its own plan.
 
         ``function`` is called where no plan is there: once for each schema, and once more for large
         batches where Spark has several cores. ``schemas``: those of the frames, where the tables
-        may lack what no plan reads (``reads``).
+        may lack what no plan reads (``reads``). ``stores``: the rows of adjunct stores, for which
+        the function may ask. A plan stays, and gets them again where they have changed.
         """
         schemas = schemas or {name: table.schema for name, table in tables.items()}
         partitions = self._partitions(sum(table.num_rows for table in tables.values()))
         key = _key(schemas, partitions)
         if key not in self._plans:
-            return self._first(key, tables, function)
+            return self._first(key, tables, function, stores)
         plan = self._plans[key]
         if plan is None:
             return None
         try:
+            self._standing.renew(plan.number, plan.stores, stores)
             return self._run(plan, tables, partitions)
         except ConnectionError:
             raise  # with all plans
@@ -164,17 +175,28 @@ class PlanOnce:
             self._forget(key)
             raise
 
-    def _first(self, key: _Key, tables: Tables, function: Function) -> pa.Table:
+    def _first(
+        self, key: _Key, tables: Tables, function: Function, stores: StoreFrames
+    ) -> pa.Table:
         partitions, number = key[1], next(_numbers)
         sources = {n: self._source(t.schema, partitions) for n, t in tables.items()}
+        standing: dict[str, StandingSource] = {}
+        self._standing.untouch()
+
+        def of_store(name: str) -> DataFrame:
+            standing[name] = self._standing.source(name, stores[name])
+            return standing[name].frame
+
         try:
             # A function that looks at rows itself, as with count(), finds this batch.
             loads = self._loads(sources, tables, partitions)
             self._answer([*loads, struct.pack(">iq", _LOADED, 0)])
-            frame = function({name: source.frame for name, source in sources.items()})
-            reason = self._keep(number, frame, sources)
+            frames = {name: source.frame for name, source in sources.items()}
+            frame = function(Frames(frames, {n: partial(of_store, n) for n in stores}))
+            reason = self._keep(number, frame, [*sources.values(), *standing.values()])
             if reason is None:
-                plan = _Plan(number, self._narrowed(frame, sources), _output(frame))
+                narrow = self._narrowed(frame, sources, standing)
+                plan = _Plan(number, narrow, _output(frame), numbers_of(standing))
                 table = self._run(plan, tables, partitions)
             else:
                 large = f" of more than {_ONE_PARTITION_ROWS} rows" if partitions > 1 else ""
@@ -195,20 +217,31 @@ class PlanOnce:
             self._forget(next(iter(self._plans)))
         return table
 
-    def _keep(self, number: int, frame: DataFrame, sources: Mapping[str, _Source]) -> str | None:
+    def _keep(
+        self, number: int, frame: DataFrame, sources: Sequence[_Source | StandingSource]
+    ) -> str | None:
         gateway: Any = self._session.sparkContext._gateway  # noqa: SLF001 - pyspark's only way to it
         numbers = gateway.new_array(gateway.jvm.long, len(sources))
-        for index, source in enumerate(sources.values()):
+        for index, source in enumerate(sources):
             numbers[index] = source.number
         reason: str | None = self._java.keep(number, frame._jdf, numbers)  # noqa: SLF001 - as above
         return reason
 
-    def _narrowed(self, frame: DataFrame, sources: Mapping[str, _Source]) -> Mapping[str, _Source]:
-        """The sources, which from now on are sent only what the plan of ``frame`` reads."""
+    def _narrowed(
+        self,
+        frame: DataFrame,
+        sources: Mapping[str, _Source],
+        standing: Mapping[str, StandingSource],
+    ) -> Mapping[str, _Source]:
+        """The sources, which from now on are sent only what the plan of ``frame`` reads.
+
+        Standing ones are sent whole: that is once, and other plans may read other columns.
+        """
+        every: list[_Source | StandingSource] = [*sources.values(), *standing.values()]
         try:
             plan = json.loads(self._java.optimized(frame._jdf))  # noqa: SLF001 - as below
             leaves = leaves_of(self._java.leaves(frame._jdf))  # noqa: SLF001 - as below
-            reads = reads_of(plan, leaves, {s.number: s.given for s in sources.values()})
+            reads = reads_of(plan, leaves, {s.number: s.given for s in every})
         except (LookupError, TypeError, ValueError) as error:
             _LOG.warning("Spark gets all columns of each batch: its plan cannot be read: %s", error)
             return sources
@@ -240,6 +273,19 @@ class PlanOnce:
         number = next(_numbers)
         frame = DataFrame(self._java.frame(number, partitions, form.json()), self._session)
         return _Source(number, frame, schema, form, read)
+
+    def _standing_source(self, schema: pa.Schema) -> StandingSource:
+        from pyspark.sql.classic.dataframe import DataFrame  # noqa: PLC0415 - as above
+
+        number, (form, _) = next(_numbers), self._form(schema)
+        frame = DataFrame(self._java.standing(number, form.json()), self._session)
+        return StandingSource(number, frame, schema)
+
+    def _load_standing(self, source: StandingSource, rows: pa.Table) -> None:
+        form, read = self._form(source.given)
+        whole = _Source(source.number, source.frame, source.given, form, read)
+        loads = self._loads({"": whole}, {"": rows.combine_chunks()}, 1)
+        self._answer([*loads, struct.pack(">iq", _LOADED, 0)])
 
     def _form(self, schema: pa.Schema) -> tuple[Any, pa.Schema]:
         """Spark's schema for tables of ``schema``, and that of Arrow's in which it reads them."""

@@ -5,19 +5,21 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from homeport.config.declarations import all_keys as keys
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.settings.adjunct_section import streams_of_tasks
 from homeport.config.settings.input_serdes import InputSerde, input_serdes
 from homeport.config.settings.memory_rule import MemoryShares
 from homeport.config.settings.pipeline_section import PipelineConfig
 from homeport.config.settings.sections import ClusterManagerConfig, JobConfig, TaskConfig
 from homeport.config.system_stream import SystemStream
+from homeport.container.adjunct.frames import EntryColumns
 from homeport.container.spark.faults import Named
 from homeport.container.spark.inputs import ALL, Given, stream_names
 from homeport.container.spark.micro_batch import SparkPipeline
@@ -25,6 +27,12 @@ from homeport.container.spark.output_rows import Leaving, leaving_rows
 from homeport.container.spark.plan_once import PlanOnce
 from homeport.container.spark.session import LocalSpark, SparkSettings
 from homeport.container.spark.sql_text import load_sql
+from homeport.container.spark.store_columns import (
+    StoreSerdes,
+    refuse_twins,
+    store_columns,
+    store_serdes,
+)
 from homeport.container.spark.table_order import ORDER_COLUMNS
 from homeport.container.spark.value_columns import value_columns
 from homeport.container.spark.work import FunctionWork, SqlWork, Work
@@ -48,7 +56,8 @@ class PipelineSettings:
 
     ``key``, ``name``: what names it, as the configuration has it. ``streams``: the job's inputs.
     ``leaving``: where its rows leave; None: a task gets them. ``plans_once``: whether Spark may
-    run a plan again, see ``plan_once``. ``serdes``: of the inputs' values.
+    run a plan again, see ``plan_once``. ``serdes``: of the inputs' values. ``stores``: the job's
+    adjunct stores.
     """
 
     key: str
@@ -59,6 +68,7 @@ class PipelineSettings:
     leaving: Leaving | None
     plans_once: bool
     serdes: tuple[InputSerde, ...] = ()
+    stores: tuple[StoreSerdes, ...] = ()
 
     @staticmethod
     def of(config: Config, work_dir: Path) -> PipelineSettings | None:
@@ -85,6 +95,7 @@ class PipelineSettings:
             Leaving.of(config),
             pipeline.plans_once,
             input_serdes(config),
+            store_serdes(config),
         )
 
     def serves(self, wanted: PipelineSettings) -> bool:
@@ -117,13 +128,27 @@ class Loaded:
             ConfigError: it cannot be loaded.
         """
         key, streams = settings.key, stream_names(settings.streams)
+        refuse_twins(settings.stores, [*streams])
+        stores = [store.name for store in settings.stores]
         if key != keys.TASK_PIPELINE_SQL.name:
             named = Named(key, settings.name, "correct the function")
-            return Loaded(settings, FunctionWork.load(settings.name, streams), named)
-        views = ", ".join(dict.fromkeys([ALL, *streams]))
-        named = Named(key, settings.name, f"correct the statement; its tables are {views}")
-        work = SqlWork(load_sql(key, settings.name), streams, _kept(settings))
-        return Loaded(settings, work, named)
+            work: Work = FunctionWork.load(settings.name, streams, stores)
+        else:
+            views = ", ".join(dict.fromkeys([ALL, *streams, *stores]))
+            named = Named(key, settings.name, f"correct the statement; its tables are {views}")
+            work = SqlWork(load_sql(key, settings.name), streams, _kept(settings), stores)
+        loaded = Loaded(settings, work, named)
+        loaded.refuse_stores_without_columns()
+        return loaded
+
+    def refuse_stores_without_columns(self) -> None:
+        """ConfigError where the pipeline surely asks for a store that has no columns."""
+        for name, found in self._store_columns().items():
+            if name in self.work.needs and isinstance(found, HomeportError):
+                raise found
+
+    def _store_columns(self) -> Mapping[str, EntryColumns | HomeportError]:
+        return store_columns([s for s in self.settings.stores if s.name in self.work.stores])
 
     def run_in(
         self, session: SparkSession, ended: Callable[[], int | None] = lambda: None
@@ -139,7 +164,7 @@ class Loaded:
         leaving, takes = self.settings.leaving, self.work.takes
         columns = value_columns(self.settings.serdes, takes)
         types = {name: columns[stream].type for name, stream in takes.items() if stream in columns}
-        given = Given(takes, types)
+        given = Given(takes, types, self._store_columns())
         rows = None if leaving is None else partial(leaving_rows, leaving=leaving, named=self.named)
         pipeline = SparkPipeline(
             session,

@@ -95,6 +95,17 @@ def mentioned(statement: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if name.lower().replace("`", "``") in lowered]
 
 
+def identifiers(statement: str, names: Iterable[str]) -> list[str]:
+    """Those of ``names`` that stand in ``statement`` as identifiers, as tables and others do."""
+    found = set()
+    for kind, text, _ in _tokens(statement):
+        if kind == "word":
+            found.add(text.lower())
+        elif text.startswith("`"):
+            found.add(text[1:-1].replace("``", "`").lower())
+    return [name for name in names if name.lower() in found]
+
+
 def quoted(name: str) -> str:
     """``name`` as an identifier of SQL, whatever is in it."""
     return "`" + name.replace("`", "``") + "`"

@@ -1,4 +1,9 @@
-"""ChildWork: the work of one processor as a child process, one incarnation after another.
+"""ChildWork: the work of one processor in a child process, one incarnation after another.
+
+A child that stops its incarnation in order stays: it rests, with its imports and its Spark, and
+gets the permit of the next one. One that cannot stop so, or has failed, ends, and the next
+incarnation gets another process. So a task that is promoted or moved waits for no process and no
+JVM.
 
 The child is the stream container's program. Its permit has the JobModel of its own tasks, and its
 deadline in shared memory is that of the session, so that it ends in time whatever becomes of this
@@ -12,6 +17,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +25,8 @@ from pathlib import Path
 from homeport.config.config import Config
 from homeport.config.settings.sections import TaskConfig
 from homeport.container.host.exit_codes import EXIT_LEASE_LOST
+from homeport.container.host.lease_memory import SpareKind
+from homeport.container.host.orders import REST
 from homeport.container.host.permit import Permit
 from homeport.container.incarnation.environment import (
     LOCATION_VARIABLE,
@@ -44,6 +52,11 @@ _LOG = logging.getLogger(__name__)
 
 _TAIL_BYTES = 32 * 1024
 _REPORT_MS = 1000
+_REST_MS = 60_000
+"""So long a child rests, with the memory that it has, until it ends."""
+_MUTE_MS = 2000
+"""One that has not beaten for so long stands still, and is of no use."""
+_END_MS, _END_STEP_S = 2000, 0.01
 _COMMAND = (sys.executable, "-m", "homeport.container.incarnation.container_runner")
 
 
@@ -91,10 +104,41 @@ class ChildWork:
             WORK_VARIABLE: str(folder),
         }
         self._command = tuple(command)
+        kind = SpareKind.SPARK if task.has_pipeline else SpareKind.PLAIN
+        self._ready = f"--ready={kind.name.lower()}"
         self._child: _Child | None = None
+        self._resting: ChildProcess | None = None
+        self._is_fresh = False
+        self._rests_until_ms = 0
         self._reported_ms = 0
         self.report: ContainerReport | None = None
         """What the child has said last of its work, a second ago at most; None: there is none."""
+
+    def prepare(self) -> None:
+        """A process is made that has its imports done, and a Spark, when the first permit comes.
+
+        Where there is one already, or it cannot be made, nothing happens.
+        """
+        if self._child is not None or self._resting is not None:
+            return
+        try:
+            process = self._process("starting-0.log", self._ready)
+        except OSError as error:
+            _LOG.warning("no process is made ready: %s", error)
+            return
+        process.memory.expect_permit()
+        self._resting, self._is_fresh = process, True
+        self._rests_until_ms = boot_ms() + _REST_MS
+
+    def _process(self, log_name: str, *arguments: str) -> ChildProcess:
+        return ChildProcess.start(
+            (*self._command, *arguments),
+            self._environment,
+            self._folder / log_name,
+            boot_ms(),
+            has_own_group=True,
+            config=self._config,
+        )
 
     def start(self, order: StartWork, model: JobModel, lease: SessionLease) -> None:
         """It begins; it ends with its lease.
@@ -106,14 +150,10 @@ class ChildWork:
         text = encode_job_model(own, mask_secrets=False)
         incarnation = Incarnation(self._processor_id, order.generation)
         permit = Permit(incarnation, order.version, order.fence, text.decode())
-        name = f"container-{order.generation}.log"
-        process = ChildProcess.start(
-            self._command,
-            self._environment,
-            self._folder / f"starting-{order.generation}.log",
-            boot_ms(),
-            has_own_group=True,
-        )
+        is_first = self._is_fresh
+        process = self._take_resting()
+        if process is None:
+            is_first, process = True, self._process(f"starting-{order.generation}.log")
         beats = BeatWatch.at(boot_ms(), self._hang_ms)
         self._child = _Child(incarnation, process, lease, beats)
 
@@ -121,7 +161,10 @@ class ChildWork:
             process.memory.deadline_ms = deadline_ms
 
         lease.hold(take)
-        process.permit(permit.to_json(), name)
+        if is_first:
+            process.permit_first(permit.to_json(), f"container-{order.generation}.log")
+        else:
+            process.send(permit.to_json())
         log = process.log_file
         _LOG.info("generation %d runs as pid %d, log %s", order.generation, process.pid, log)
 
@@ -141,18 +184,19 @@ class ChildWork:
         temporary.replace(path)
 
     def stop(self) -> bool:
-        """It is to commit and end, within ``task.shutdown.ms``; whether there is one."""
+        """It is to commit and stop, within ``task.shutdown.ms``; whether there is one."""
         child = self._child
         if child is None:
             return False
         child.is_ordered = True
         if child.kill_at_ms is None:
             child.kill_at_ms = boot_ms() + self._shutdown_ms
-            child.process.signal(signal.SIGTERM)
+            child.process.send(REST)
         return True
 
     def kill(self) -> None:
-        """There is none, and no report of it comes."""
+        """There is none, and no report of it comes; no process is left."""
+        self._end_resting()
         child = self._child
         if child is not None:
             child.process.signal(signal.SIGKILL)
@@ -162,33 +206,38 @@ class ChildWork:
     def confirm(self, incarnation: Incarnation) -> None:
         """It may go on."""
         if self._child is not None and self._child.incarnation == incarnation:
-            self._child.process.memory.confirm()
+            self._child.process.memory.confirm(incarnation.epoch)
 
     def look(self) -> Sequence[WorkReport]:
         """What is new; an end that takes too long is brought about."""
         child = self._child
         if child is None:
+            if self._resting is not None and boot_ms() >= self._rests_until_ms:
+                self._end_resting()
             return ()
         found: list[WorkReport] = []
-        memory = child.process.memory
+        memory, epoch = child.process.memory, child.incarnation.epoch
         if boot_ms() - self._reported_ms >= _REPORT_MS:
             self._reported_ms, self.report = boot_ms(), memory.last_report()
-        if memory.is_fenced and not child.is_fenced:
+        if memory.is_fenced(epoch) and not child.is_fenced:
             child.is_fenced = True
             found.append(WorkFenced(child.incarnation))
-        if memory.is_started and not child.is_started:
+        if memory.is_started(epoch) and not child.is_started:
             child.is_started = True
             found.append(WorkBegun(child.incarnation))
         exit_code = child.process.poll()
         if exit_code is not None:
             found.append(self._end_of(child, exit_code))
             self._bury(child)
+        elif memory.rests(epoch):
+            found.append(WorkEnded(child.incarnation, StopCause.ORDERED, "it rests"))
+            self._rest(child)
         elif child.kill_at_ms is not None and boot_ms() >= child.kill_at_ms:
-            _LOG.error("generation %d does not stop in time: killed", child.incarnation.epoch)
+            _LOG.error("generation %d does not stop in time: killed", epoch)
             child.kill_at_ms = boot_ms() + self._shutdown_ms
             child.process.signal(signal.SIGKILL)
         elif child.beats.is_hung(memory.beat_ms, boot_ms()) and not child.has_hung:
-            _LOG.error("generation %d does not beat: killed", child.incarnation.epoch)
+            _LOG.error("generation %d does not beat: killed", epoch)
             child.has_hung = True
             child.process.signal(signal.SIGKILL)
         return found
@@ -208,11 +257,45 @@ class ChildWork:
             text = "it was killed by another process, or for want of memory"
         return WorkEnded(child.incarnation, cause, f"{text}; log {child.process.log_file}")
 
+    def _rest(self, child: _Child) -> None:
+        """Its process waits for the next permit; no lease ends it meanwhile, as it has no work."""
+        self._let_go(child)
+        child.process.memory.rest()
+        self._resting, self._is_fresh = child.process, False
+        self._rests_until_ms = boot_ms() + _REST_MS
+
+    def _take_resting(self) -> ChildProcess | None:
+        """The process that rests, for the next incarnation; None where there is none of use."""
+        process = self._resting
+        if process is None:
+            return None
+        if process.poll() is not None or boot_ms() - process.memory.beat_ms > _MUTE_MS:
+            self._end_resting()
+            return None
+        self._resting = None
+        return process
+
+    def _end_resting(self) -> None:
+        """None rests, and it has been waited for: it ends by itself, or else by SIGKILL."""
+        process, self._resting = self._resting, None
+        if process is None:
+            return
+        process.end_orders()
+        deadline_ms, pause = boot_ms() + _END_MS, threading.Event()
+        while process.poll() is None and boot_ms() < deadline_ms:
+            pause.wait(_END_STEP_S)
+        process.signal(signal.SIGKILL)
+        process.wait()
+        process.close()
+
     def _bury(self, child: _Child) -> None:
+        self._let_go(child)
+        child.process.close()
+
+    def _let_go(self, child: _Child) -> None:
         child.lease.hold(None)
         self._child = self.report = None
         (self._folder / orders_file(child.incarnation.epoch)).unlink(missing_ok=True)
-        child.process.close()
 
 
 def child_environment(package: Path | None) -> dict[str, str]:

@@ -61,6 +61,7 @@ class LocalTree:
     """
 
     session_timeout_ms = 1000
+    last_fault = ""
     url = ""
     """Where the processor answers HTTP; the folder does not say it."""
 

@@ -15,7 +15,12 @@ from typing import Protocol
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.declarations.standalone_keys import LOCAL, ZOOKEEPER
+from homeport.config.declarations.standalone_keys import (
+    LOCAL,
+    TO_YARN,
+    TO_ZOOKEEPER,
+    ZOOKEEPER,
+)
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError, in_one_line
 from homeport.config.settings.sections import (
     JobConfig,
@@ -23,6 +28,7 @@ from homeport.config.settings.sections import (
     SystemConfig,
     TaskConfig,
 )
+from homeport.config.settings.standalone_section import finish
 from homeport.job_coordinator.grouper.job_model_calculator import (
     calculate_job_model,
     input_streams,
@@ -167,7 +173,7 @@ class JobPlanner:
         TopicAdmin(system).ensure(coordinator_topic_spec(job))
         with CoordinatorStreamStore.of(self._config, source=_SOURCE) as stream:
             stream.bootstrap()
-            _require_own(stream, self._config, is_first=base == 0)
+            _require_own(stream, self._config, base)
             before = previous_assignment(stream, plan, model, readings)
             _require_unchanged(stream, self._config, before)
             found = self._model(stream, before, present(readings.registrations))
@@ -289,30 +295,38 @@ def remodelled(before: JobModel | None, model: JobModel) -> frozenset[TaskName]:
     return frozenset(name for name, task in now if former.get(name, task) != task)
 
 
-def _require_own(stream: CoordinatorStreamStore, config: Config, *, is_first: bool) -> None:
+def _require_own(stream: CoordinatorStreamStore, config: Config, base: int) -> None:
     """No incarnation of the job is one that this tree does not know.
 
-    Epochs of YARN, and generations of any tree, name transactional ids of the same job.
+    Epochs of YARN, and generations of any tree, name transactional ids of the same job. A migration
+    gives the tree a version that is as high as any epoch. ``base``: the newest version, or 0.
 
     Raises:
         ConfigError: one may be.
     """
     StateResetManager(stream).require_finished()
     epochs, key = EpochManager(stream), keys.JOB_COORDINATOR_FACTORY
-    found = ""
-    if epochs.read_processor_epochs():
+    recorded, own = key.read(ConfigManager(stream).read()), key.read(config)
+    top = max((record.epoch for record in epochs.read_processor_epochs().values()), default=0)
+    other_tree = f"under another tree of {own}, which is not at hand: {_PLACE[own or LOCAL]}"
+    found, migrate = "", ""
+    if recorded in {TO_YARN, TO_ZOOKEEPER}:
+        rule = "a migration of the job has begun, and is not finished"
+        raise ConfigError(key.name, recorded, rule, finish(recorded))
+    if top and recorded != own:
         found = "on YARN"
+        migrate = f"run homeport migrate --to={ZOOKEEPER}, or " if own == ZOOKEEPER else ""
+    elif top > base:
+        found = other_tree
     elif epochs.read_fenced():
-        recorded, own = key.read(ConfigManager(stream).read()), key.read(config)
         if recorded != own:
             found = f"under {key.name}={recorded}"
-        elif is_first:
-            found = f"under another tree of {own}, which is not at hand: {_PLACE[own or LOCAL]}"
+        elif base == 0:
+            found = other_tree
     if found:
         rule = f"a job of this name and id has run {found}; what ran there could still write"
-        raise ConfigError(
-            keys.JOB_ID.name, JobConfig.of(config).id, rule, "give the job another job.id"
-        )
+        remedy = f"{migrate}give the job another job.id"
+        raise ConfigError(keys.JOB_ID.name, JobConfig.of(config).id, rule, remedy)
 
 
 def _require_unchanged(

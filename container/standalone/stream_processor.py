@@ -23,15 +23,16 @@ from homeport.config.errors import ConfigError, HomeportError, in_one_line
 from homeport.config.settings.sections import JobConfig
 from homeport.config.settings.standalone_section import (
     StandaloneConfig,
-    location_id,
     refuse_standbys,
     require_coordinator,
 )
 from homeport.config.settings.validation import validate
+from homeport.config.settings.zookeeper_access import secret_variables
 from homeport.container.incarnation.environment import LOCATION_VARIABLE, Environment
 from homeport.container.standalone.child_work import ChildWork, child_environment
 from homeport.container.standalone.input_watch import InputWatch
 from homeport.container.standalone.local_tree import LocalTree
+from homeport.container.standalone.location import location_of
 from homeport.container.standalone.planner import JobPlanner
 from homeport.container.standalone.processor_page import ProcessorPage, Served
 from homeport.container.standalone.server_thread import ServerThread
@@ -90,7 +91,7 @@ class StreamProcessor:
         self._config = config
         job = JobConfig.of(config)
         host = socket.gethostname()
-        self.location = Host(location_id(config, os.environ, host))
+        self.location = Host(location_of(config, os.environ, host))
         self.processor_id = _processor_id(config, processor_id, is_local=is_local)
         base = (work_dir or Path.cwd() / job.directory_name).absolute()
         self.work_dir = base / _folder_name(self.processor_id)
@@ -103,6 +104,8 @@ class StreamProcessor:
             root = job_root(config, settings)
             self._tree, times = ZooKeeperTree(settings, root), Times.of(settings)
         environment = child_environment(_package(config))
+        for variable in secret_variables(config):
+            environment.pop(variable, None)  # no work asks ZooKeeper
         if job.logged_store_base_dir is None:
             environment.setdefault(_STATE_VARIABLE, str(base / "state"))
         surroundings = {**environment, LOCATION_VARIABLE: self.location}

@@ -25,6 +25,7 @@ from homeport.config.settings.tuning import Tuning
 from homeport.container.adjunct.steps import AdjunctStep
 from homeport.container.api import BatchTask, KeyValueStore, StreamTask
 from homeport.container.container_job import ContainerJob
+from homeport.container.host.beside import Inline
 from homeport.container.host.lease_memory import unheard
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation.adjunct_start import adjunct_feed, adjunct_storage
@@ -161,7 +162,11 @@ class MemoryContainer:
             grouper=job.job.ssp_grouper_factory,
             clocks=around.clock.reading,
             adjuncts=adjunct_storage(
-                job, ONLY, (around.state, around.scratch), lambda: around.clock.now_ms
+                job,
+                ONLY,
+                (around.state, around.scratch),
+                lambda: around.clock.now_ms,
+                Inline(),
             ),
         )
 
@@ -215,7 +220,11 @@ class MemoryContainer:
             calls=calls,
             drain=Drain(ends),
             adjuncts=adjunct_feed(
-                job, storage.adjuncts, bad_records(job, outputs), positions.processed()
+                job,
+                storage.adjuncts,
+                bad_records(job, outputs),
+                positions.processed(),
+                pipeline.stores if pipeline else {},
             ),
         )
 

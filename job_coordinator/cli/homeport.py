@@ -61,6 +61,10 @@ COMMANDS = {
         "homeport.appmaster.cli.metrics_targets_command",
         "show or serve where Prometheus finds the metrics of running jobs",
     ),
+    "migrate": Command(
+        "homeport.appmaster.cli.migrate_command",
+        "let a stopped job go on standalone, or on YARN, with its state",
+    ),
     "move": Command(f"{_CLI}.move_command", "move a container of a running job to another host"),
     "new": Command(
         f"{_STATE_CLI}.new_command", "make the folder of a new job: code, configuration and a test"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from homeport.config.config import Config, masked
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.standalone_keys import ZOOKEEPER
-from homeport.config.errors import ConfigError, HomeportError, UnavailableError
+from homeport.config.errors import ConfigError, HomeportError, UnavailableError, WireError
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.http.client import CoordinatorClient
@@ -222,9 +222,14 @@ def require_no_processor(job: JobView) -> None:
 
 
 def _leader_url(config: Config) -> str | None:
-    """Where the leader answers; None where there is none, or ZooKeeper does not say."""
+    """Where the leader answers; None where there is none, or ZooKeeper does not say.
+
+    Raises:
+        ConfigError: what is shown ZooKeeper is not where the configuration says.
+        RefusedError: ZooKeeper refuses the user, or gives it no right.
+    """
     try:
         found = registered_processors(config, _AM_TIMEOUT_S)
-    except HomeportError:
+    except (UnavailableError, WireError):
         return None
     return found[0].url or None if found else None

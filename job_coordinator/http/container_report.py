@@ -157,7 +157,8 @@ class AdjunctState:
     {partition: next offset}. ``lag``: offsets up to the ends that are known. ``remaining``: offsets
     that other inputs still wait for, and ``seconds_left`` how long, at the rate so far; None: none
     waits. ``age_seconds``: since the newest record that came since the container began; of a
-    version, since its first record. ``version``: the one that tasks see. None: not known.
+    version, since its first record. ``version``: the one that tasks see. ``late``: how many
+    versions have had no end for too long. None: not known.
     """
 
     store: str
@@ -172,6 +173,7 @@ class AdjunctState:
     seconds_left: float | None = None
     age_seconds: float | None = None
     version: int | None = None
+    late: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """An item of ``adjuncts``."""
@@ -188,6 +190,7 @@ class AdjunctState:
             "seconds_left": self.seconds_left,
             "age_seconds": self.age_seconds,
             "version": self.version,
+            "late": self.late,
         }
 
     @staticmethod
@@ -207,6 +210,7 @@ class AdjunctState:
             _number(body, "seconds_left"),
             _number(body, "age_seconds"),
             optional_number(body, "version"),
+            optional_number(body, "late"),
         )
 
 

@@ -51,6 +51,7 @@ _OF_STORES: Final = (
     ),
     ("adjuncts", "age_seconds", "adjunct_age_seconds", "Since its newest record, or its version."),
     ("adjuncts", "version", "adjunct_version", "The version that tasks see."),
+    ("adjuncts", "late", "adjunct_late_versions", "Versions that have had no end for too long."),
 )
 """(list of a container's report, field of its items, metric, what it is)."""
 

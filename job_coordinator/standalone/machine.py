@@ -30,7 +30,6 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.standalone import leading
 from homeport.job_coordinator.standalone.plan import Standby
 from homeport.job_coordinator.standalone.protocol import (
@@ -144,8 +143,8 @@ def _work_overtaken(draft: Draft, event: WorkOvertaken) -> None:
         draft.set(work=Work(generation=event.generation))
 
 
-def _work_stopped(draft: Draft, event: WorkStopped) -> None:
-    draft.set(work=Work(generation=draft.state.work.generation, held=event.held))
+def _work_stopped(draft: Draft, _event: WorkStopped) -> None:
+    draft.set(work=Work(generation=draft.state.work.generation))
 
 
 def _work_failed(draft: Draft, event: WorkFailed) -> None:
@@ -257,7 +256,7 @@ def _leave(draft: Draft) -> None:
     """Nothing is held; then the registration goes; then it is over."""
     for kind in TimerKind:
         draft.cancel(kind)
-    if not _holds_at_most(draft, ()):
+    if not _has_stopped(draft):
         return
     if draft.state.is_connected and draft.state.sequence is not None:
         draft.records.append(Deregister(draft.state.sequence))
@@ -271,7 +270,7 @@ def _begin_again(draft: Draft) -> None:
     One that is given up and stands after all is closed: a second node in it could get lost, and
     the first would stay, with a generation that does not start twice.
     """
-    if not _holds_at_most(draft, ()) or not draft.state.is_connected:
+    if not _has_stopped(draft) or not draft.state.is_connected:
         return
     if draft.state.sequence is not None:
         draft.set(is_connected=False)
@@ -295,21 +294,19 @@ def _follow(draft: Draft) -> None:
     if state.plan is None:
         return
     if entry is None:
-        if work.phase in {WorkPhase.STARTING, WorkPhase.RUNNING} or work.held:
+        if work.phase in {WorkPhase.STARTING, WorkPhase.RUNNING}:
             draft.because(ReasonKind.NOT_PLANNED, version=state.version)
-            _holds_at_most(draft, ())
+            _has_stopped(draft)
         return
     is_own = work.phase in {WorkPhase.STARTING, WorkPhase.RUNNING}
     if is_own and work.generation == entry.generation:
         _join(draft, ReasonKind.WORK_STAYS, generation=entry.generation)
         _follow_standbys(draft, entry.standbys)
         return
-    keep = tuple(task for task in work.held if task in entry.tasks)
     if is_own:
-        draft.because(
-            ReasonKind.WORK_CHANGES, version=state.version, held=len(work.held), kept=len(keep)
-        )
-    if not _holds_at_most(draft, keep):
+        facts = {"held": len(work.held), "kept": len(set(work.held) & set(entry.tasks))}
+        draft.because(ReasonKind.WORK_CHANGES, version=state.version, **facts)
+    if not _has_stopped(draft):
         return
     _join(draft, ReasonKind.JOINS)
     is_new = entry.generation > work.generation
@@ -358,12 +355,12 @@ def _join(draft: Draft, kind: ReasonKind, **facts: object) -> None:
     draft.records.append(Join(state.version, state.processor_id, state.sequence))
 
 
-def _holds_at_most(draft: Draft, keep: tuple[TaskName, ...]) -> bool:
-    """Whether no incarnation lives and no other store is open; the stop is ordered where not."""
+def _has_stopped(draft: Draft) -> bool:
+    """Whether no incarnation lives; the stop is ordered where one does."""
     work = draft.state.work
-    if work.phase is WorkPhase.IDLE and set(work.held) <= set(keep):
+    if work.phase is WorkPhase.IDLE:
         return True
-    if work.phase is not WorkPhase.STOPPING or not set(work.keep) <= set(keep):
-        draft.set(work=replace(work, phase=WorkPhase.STOPPING, keep=keep))
-        draft.instructions.append(StopWork(keep))
+    if work.phase is not WorkPhase.STOPPING:
+        draft.set(work=replace(work, phase=WorkPhase.STOPPING))
+        draft.instructions.append(StopWork())
     return False

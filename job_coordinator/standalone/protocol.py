@@ -132,9 +132,7 @@ class WorkOvertaken:
 
 @dataclass(frozen=True, slots=True)
 class WorkStopped:
-    """No incarnation works; the stores of these tasks are open, committed, and no other is."""
-
-    held: tuple[TaskName, ...]
+    """No incarnation works; what it did is committed, and none of its stores is open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,17 +262,15 @@ class ComputeModel:
 
 @dataclass(frozen=True, slots=True)
 class StopWork:
-    """Commit and end the incarnation, if there is one; close all stores but those of ``keep``.
+    """Commit and stop the incarnation, if there is one; close all stores.
 
-    The answer is ``WorkStopped``. A second one before the answer replaces the first.
+    The answer is ``WorkStopped``.
     """
-
-    keep: tuple[TaskName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class StartWork:
-    """Begin as this incarnation: fence, check, restore what is not held, read input.
+    """Begin as this incarnation: fence, check, restore, read input.
 
     Without tasks it only keeps its standbys.
 

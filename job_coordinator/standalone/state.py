@@ -42,7 +42,7 @@ class Life(Enum):
 
 
 class WorkPhase(Enum):
-    """What the work does; ``IDLE``: no incarnation lives, stores may be held open."""
+    """What the work does; ``IDLE``: no incarnation lives."""
 
     IDLE = "idle"
     STARTING = "starting"
@@ -55,14 +55,12 @@ class Work:
     """The incarnation that works, or worked last.
 
     ``generation``: the highest one that was ever started here; no lower or equal one starts again.
-    ``held``: the tasks whose stores are open. ``keep``: those that the stop under way leaves open.
-    ``standbys``: the replicas that the incarnation keeps.
+    ``held``: its tasks. ``standbys``: the replicas that it keeps.
     """
 
     phase: WorkPhase = WorkPhase.IDLE
     generation: int = 0
     held: tuple[TaskName, ...] = ()
-    keep: tuple[TaskName, ...] = ()
     standbys: tuple[Standby, ...] = ()
 
     @property

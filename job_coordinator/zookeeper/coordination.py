@@ -31,6 +31,7 @@ from homeport.job_coordinator.standalone.protocol import (
     Instruction,
     Publish,
     Reconnected,
+    Register,
     RenewSession,
     SessionBegun,
     SessionExpired,
@@ -163,9 +164,10 @@ class Coordination:
     def _unanswered(self) -> str:
         key, limit_ms = keys.JOB_COORDINATOR_ZK_CONNECTION_TIMEOUT_MS.name, self._times.connection
         connect = keys.JOB_COORDINATOR_ZK_CONNECT.name
+        fault = f" ({self._tree.last_fault})" if self._tree.last_fault else ""
         return (
-            f"{self._tree.name} does not answer within {key} ({limit_ms}): start it, or correct "
-            f"{connect}"
+            f"{self._tree.name} does not answer within {key} ({limit_ms}){fault}: start it, or "
+            f"correct {connect}"
         )
 
     # --- put by other threads
@@ -260,16 +262,16 @@ class Coordination:
     def _take_end(self, report: WorkEnded) -> None:
         """What the end of the work means for the processor."""
         if self._state.work.phase is WorkPhase.STOPPING:
-            self._feed(WorkStopped(()))
+            self._feed(WorkStopped())
         elif report.cause in _AGAIN:
             _LOG.warning("the work ended (%s): %s", report.cause.value, report.text)
-            self._feed(WorkStopped(()))
+            self._feed(WorkStopped())
             self._connection = Connection()
             self._feed(SessionExpired())
             self._tree.renew()
         elif report.cause in _LEAVE:
             _LOG.info("the work ended (%s): the processor leaves", report.cause.value)
-            self._feed(WorkStopped(()))
+            self._feed(WorkStopped())
             self._feed(StopRequested())
         else:
             self._feed(WorkFailed(report.text))
@@ -294,6 +296,8 @@ class Coordination:
         self._decided(event, decision)
         for record in decision.records:
             self._tree.write(record, self._model if isinstance(record, Publish) else None)
+            if isinstance(record, Register):
+                self._work.prepare()
         for instruction in decision.instructions:
             self._carry_out(instruction)
         self._note(self._state)
@@ -303,7 +307,7 @@ class Coordination:
             self._compute(instruction.base)
         elif isinstance(instruction, StopWork):
             if not self._work.stop():
-                self._stopped.append(WorkStopped(()))
+                self._stopped.append(WorkStopped())
         elif isinstance(instruction, StartWork):
             self._start(instruction)
         elif isinstance(instruction, FollowStandbys):

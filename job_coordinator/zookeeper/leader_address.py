@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from homeport.config.config import Config
-from homeport.config.errors import UnavailableError
+from homeport.config.errors import HomeportError, UnavailableError
 from homeport.config.settings.sections import JobConfig
 from homeport.config.settings.standalone_section import StandaloneConfig
 from homeport.job_coordinator.standalone import nodes
 from homeport.job_coordinator.standalone.plan import Registration
+from homeport.job_coordinator.zookeeper.client import (
+    REFUSALS,
+    Faults,
+    credentials_of,
+    new_client,
+    no_right,
+    refused_user,
+)
 
 STAGE = "1"
 """The last part of a tree's name: a job has one stage."""
+
+
+class RefusedError(HomeportError):
+    """ZooKeeper refuses the user, or gives it no right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +50,16 @@ def registered_processors(config: Config, timeout_s: float) -> list[RegisteredPr
     """The processors of the job, the leader first; nothing is written.
 
     Raises:
-        ConfigError: the configuration does not say where ZooKeeper is.
+        ConfigError: the configuration does not say where ZooKeeper is, or what to show it.
+        RefusedError: ZooKeeper refuses the user, or gives it no right.
         UnavailableError: ZooKeeper does not answer.
         WireError: a node holds what Homeport does not write.
     """
     settings = StandaloneConfig.of(config)
     path = f"{job_root(config, settings)}/{nodes.PROCESSORS}"
-    quiet = logging.getLogger("homeport.zookeeper.look")
-    quiet.setLevel(logging.CRITICAL)  # what it says goes into the error
-    client = KazooClient(hosts=settings.connect, timeout=timeout_s, read_only=True, logger=quiet)
+    faults = Faults(is_quiet=True)
+    credentials = credentials_of(settings.access)
+    client = new_client(settings, credentials, faults, timeout=timeout_s, read_only=True)
     found = []
     try:
         client.start(timeout_s)
@@ -58,8 +70,12 @@ def registered_processors(config: Config, timeout_s: float) -> list[RegisteredPr
                 continue  # it has left
             url = nodes.decode_url(name, data)
             found.append(RegisteredProcessor(nodes.decode_registration(name, data), url))
+    except NoAuthError:
+        raise RefusedError(no_right(settings, job_root(config, settings))) from None
     except (KazooException, KazooTimeoutError) as error:
-        what = str(error) or type(error).__name__
+        if faults.is_refused or isinstance(error, REFUSALS):
+            raise RefusedError(refused_user(settings)) from None
+        what = faults.last or str(error) or type(error).__name__
         raise UnavailableError(f"ZooKeeper at {settings.connect} does not answer: {what}") from None
     finally:
         client.stop()

@@ -28,6 +28,10 @@ class Tree(Protocol):
         """What it is, for errors."""
 
     @property
+    def last_fault(self) -> str:
+        """What went wrong last with the connection; "": nothing."""
+
+    @property
     def session_timeout_ms(self) -> int:
         """How long a session that is silent is kept."""
 
@@ -87,6 +91,9 @@ WorkReport = WorkFenced | WorkBegun | WorkEnded
 
 class Work(Protocol):
     """The one incarnation of a processor, if there is one. To be used from one thread."""
+
+    def prepare(self) -> None:
+        """It may have to start soon: what that takes is made ready."""
 
     def start(self, order: StartWork, model: JobModel, lease: SessionLease) -> None:
         """It begins; it ends with its lease, whatever becomes of this process.

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 from kazoo.protocol.states import KazooState, KeeperState
 from kazoo.retry import KazooRetry
@@ -25,6 +24,13 @@ from homeport.job_coordinator.standalone.protocol import (
     Reconnected,
     SessionBegun,
     SessionExpired,
+)
+from homeport.job_coordinator.zookeeper.client import (
+    REFUSALS,
+    Credentials,
+    Faults,
+    new_client,
+    refused_user,
 )
 
 _LOG = logging.getLogger(__name__)
@@ -80,28 +86,36 @@ class Session:
     """Sessions of one client, one after another. ``close`` in any case.
 
     Args:
-        settings: servers and times.
+        settings: servers and times. credentials: what it shows ZooKeeper.
         put: gets what befalls the connection, in its order. A session has begun when its lease has.
         broken: gets the one line that says why there is no going on.
     """
 
     def __init__(
-        self, settings: StandaloneConfig, put: Put, broken: Callable[[str], object]
+        self,
+        settings: StandaloneConfig,
+        credentials: Credentials,
+        put: Put,
+        broken: Callable[[str], object],
     ) -> None:
+        self._settings = settings
         self._put = put
         self._broken = broken
         self._lock = threading.Lock()
         self._connection = Connection()
         self._is_begun = False
         self._is_closed = False
+        self._is_given_up = False
         self._stopped = threading.Event()
         self.timeout_ms = settings.session_timeout_ms
-        self.client = KazooClient(
-            hosts=settings.connect,
+        self._faults = Faults()
+        self.client = new_client(
+            settings,
+            credentials,
+            self._faults,
             timeout=settings.session_timeout_ms / 1000,
             connection_retry=KazooRetry(max_tries=-1, max_delay=1.0),
             command_retry=KazooRetry(max_tries=0),
-            logger=logging.getLogger("kazoo"),
         )
         self.client.add_listener(self._on_state)
         self._note_negotiated_timeout()
@@ -129,6 +143,11 @@ class Session:
             return self._connection
 
     @property
+    def last_fault(self) -> str:
+        """What went wrong last with the connection; "": nothing."""
+        return self._faults.last
+
+    @property
     def session_id(self) -> int | None:
         """ZooKeeper's number of the session; None while there is none."""
         client_id = self.client.client_id
@@ -151,8 +170,23 @@ class Session:
                 self._is_begun = False
             if is_begun:  # else there is no session yet that has a lease
                 self._put(self._connection, event)
-        if self.client.client_state == KeeperState.AUTH_FAILED:
-            self._broken("ZooKeeper refuses this client's credentials")
+        self._look_for_the_end()
+
+    def _look_for_the_end(self) -> None:
+        """Kazoo does not connect again where its user is refused, or after a fault of its own."""
+        state = self.client.client_state
+        if state == KeeperState.AUTH_FAILED:
+            self._give_up(refused_user(self._settings))
+        elif state == KeeperState.CLOSED:
+            servers, fault = self._settings.connect, self._faults.last
+            self._give_up(f"the connection to ZooKeeper at {servers} is given up: {fault}")
+
+    def _give_up(self, cause: str) -> None:
+        with self._lock:
+            is_first, self._is_given_up = not self._is_given_up, True
+        self._stopped.set()
+        if is_first:
+            self._broken(cause)
 
     def _note_negotiated_timeout(self) -> None:
         """ZooKeeper may grant a shorter session than the requested one, and kazoo does not say so.
@@ -176,6 +210,9 @@ class Session:
             if connection.is_up:
                 try:
                     self.client.exists_async("/").get()
+                except REFUSALS:
+                    self._give_up(refused_user(self._settings))
+                    continue
                 except KazooException as error:
                     _LOG.debug("no answer of ZooKeeper's: %r", error)
                     self._stopped.wait(_STOPPED_S)

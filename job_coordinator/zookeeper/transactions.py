@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from kazoo.exceptions import (
@@ -42,3 +43,13 @@ def is_there(answer: Any) -> bool:  # noqa: ANN401 - of kazoo
     except NoNodeError:
         return False
     return True
+
+
+def answers_of(
+    ask: Callable[[str], Any], path: str, names: Iterable[str]
+) -> Iterator[tuple[str, Any]]:
+    """(name, answer) of each node that is there, by name; all requests go out at once."""
+    asked = {name: ask(f"{path}/{name}") for name in sorted(names)}
+    for name, answer in asked.items():
+        with contextlib.suppress(NoNodeError):
+            yield name, answer.get()

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from kazoo.exceptions import (
     ConnectionClosedError,
     ConnectionLoss,
+    NoAuthError,
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
@@ -26,7 +27,7 @@ from kazoo.exceptions import (
     SessionMovedError,
 )
 
-from homeport.config.errors import UnavailableError, WireError
+from homeport.config.errors import ConfigError, HomeportError, UnavailableError, WireError
 from homeport.config.settings.standalone_section import StandaloneConfig
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -51,8 +52,10 @@ from homeport.job_coordinator.standalone.protocol import (
     SessionBegun,
     WriteLocality,
 )
+from homeport.job_coordinator.zookeeper.client import credentials_of, no_right
+from homeport.job_coordinator.zookeeper.own_nodes import make_nodes
 from homeport.job_coordinator.zookeeper.session import Connection, Session
-from homeport.job_coordinator.zookeeper.transactions import is_done, is_there, put_value
+from homeport.job_coordinator.zookeeper.transactions import answers_of, is_done, is_there, put_value
 
 _LOG = logging.getLogger(__name__)
 
@@ -93,12 +96,16 @@ class ZooKeeperTree:
         settings: servers and times.
         root: the job's node; what is above it is made too.
 
+    Raises:
+        ConfigError: what it shows ZooKeeper is not where the keys say.
+
     ``url``: where the processor answers HTTP, to be set before it registers; empty: nowhere.
     """
 
     def __init__(self, settings: StandaloneConfig, root: str) -> None:
         self.url = ""
         self._settings = settings
+        self._credentials = credentials_of(settings.access)
         self._root = root
         self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="zookeeper", daemon=True)
@@ -148,6 +155,11 @@ class ZooKeeperTree:
         return f"ZooKeeper at {self._settings.connect}"
 
     @property
+    def last_fault(self) -> str:
+        """What went wrong last with the connection; "": nothing."""
+        return "" if self._session is None else self._session.last_fault
+
+    @property
     def session_timeout_ms(self) -> int:
         """How long ZooKeeper keeps a session that is silent."""
         session = self._session
@@ -167,6 +179,8 @@ class ZooKeeperTree:
             fenced = self._values(nodes.FENCED)
         except _AWAY as error:
             raise UnavailableError(f"{self.name}: {error!r}") from None
+        except NoAuthError:
+            raise HomeportError(no_right(self._settings, self._root)) from None
         tasks = {TaskName(name): data for name, data in hosts.items()}
         return Readings(
             version,
@@ -203,6 +217,10 @@ class ZooKeeperTree:
             act(connection)
         except _AWAY as error:
             _LOG.info("the connection to ZooKeeper is lost: %r", error)
+        except NoAuthError:
+            sink.broken(no_right(self._settings, self._root))
+        except ConfigError as error:
+            sink.broken(str(error))
         except WireError as error:
             sink.broken(f"{self.name}, {self._root}: {error}")
         except Exception as error:  # noqa: BLE001 - the thread would end, and nothing be seen
@@ -217,7 +235,7 @@ class ZooKeeperTree:
         sink = self._sink
         if sink is None:
             raise RuntimeError("the tree has not begun")
-        session = Session(self._settings, self._on_connection, sink.broken)
+        session = Session(self._settings, self._credentials, self._on_connection, sink.broken)
         session.begin()
         return session
 
@@ -340,28 +358,13 @@ class ZooKeeperTree:
 
     def _data_of(self, path: str, names: Iterable[str]) -> dict[str, bytes]:
         """{name: value}; what is gone is left out."""
-        answers = self._answers(self._client.get_async, path, names)
+        answers = answers_of(self._client.get_async, path, names)
         return {name: found[0] for name, found in answers}
-
-    @staticmethod
-    def _answers(
-        ask: Callable[[str], Any], path: str, names: Iterable[str]
-    ) -> Iterator[tuple[str, Any]]:
-        """(name, answer) of each node that is there, by name; all requests go out at once."""
-        asked = {name: ask(f"{path}/{name}") for name in sorted(names)}
-        for name, answer in asked.items():
-            with contextlib.suppress(NoNodeError):
-                yield name, answer.get()
 
     # --- writing
 
     def _make_nodes(self, _connection: Connection) -> None:
-        client = self._client
-        client.ensure_path(self._root)
-        for folder in (nodes.PROCESSORS, nodes.BARRIERS, nodes.LOCALITY, nodes.FENCED):
-            client.ensure_path(self._path(folder))
-        with contextlib.suppress(NodeExistsError):
-            client.create(self._path(nodes.JOB_MODELS), nodes.encode_version(0))
+        make_nodes(self._client, self._root, is_owned=self._settings.access.is_owned)
 
     def _write(self, record: Record, model: JobModel | None, connection: Connection) -> None:
         if isinstance(record, Register):
@@ -385,7 +388,7 @@ class ZooKeeperTree:
         client, path = self._client, self._path(nodes.PROCESSORS)
         own = self._parts()[1].session_id
         if self._registered_in == own:  # else it has none yet: nothing is to be looked for
-            for name, stat in self._answers(client.exists_async, path, client.get_children(path)):
+            for name, stat in answers_of(client.exists_async, path, client.get_children(path)):
                 if stat is not None and stat.ephemeralOwner == own:
                     self._put(connection, Registered(nodes.registration_number(name)))
                     return

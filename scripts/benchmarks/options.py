@@ -12,7 +12,7 @@ SECTIONS = {
     "commit": ("hot", "distinct", "modes"),
     "latency": ("visible",),
     "throughput": ("output", "count"),
-    "pipeline": ("planning", "functions", "leaving", "parsing", "wide"),
+    "pipeline": ("planning", "functions", "leaving", "parsing", "wide", "joining"),
     "restore": ("full",),
     "startup": ("task", "pipeline"),
     "failover": ("small", "large", "home"),
@@ -78,6 +78,8 @@ benchmarks and their sections:
                from_json, and decoded into Arrow columns before it; CPU of both processes
     wide       300,000 JSON records of 20 fields, of which a pipeline reads two: only these made
                columns, and all; CPU of both processes
+    joining    JSON parsed and filtered, without a join and with a left join with an adjunct store
+               of 10,000 and 100,000 entries; what a change of the store adds
   startup      (each starts a YARN of three nodes and a Kafka on loopback; median and range of
                --runs starts of a new job whose input waits, in all and step by step)
     task       from the call of run-job to the first committed output, without a pipeline

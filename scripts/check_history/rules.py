@@ -21,6 +21,7 @@ from check_history.model_rules import (
 from check_history.offset_rules import offsets_go_on
 from check_history.reading import Event
 from check_history.run import Run
+from check_history.version_rules import versions_go_on
 
 _BOTH = frozenset({EVENTS, TRANSACTIONS})
 _ONLY_EVENTS = frozenset({EVENTS})
@@ -260,6 +261,7 @@ RULES = (
     Rule("epochs grow, each used by one process", epochs_grow, _ONLY_EVENTS),
     Rule("the steps of a start come in their order", order_of_a_start),
     Rule("input offsets never go back and never skip", offsets_go_on),
+    Rule("adjunct stores: one whole version in a batch, none older", versions_go_on),
     Rule("localities are true", locality_is_true, _ONLY_EVENTS),
     Rule("a task's owners have stopped before the next is permitted", owners_have_stopped),
     Rule(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from flights_demo.job import EXAMPLE, ROOT
 from flights_demo.names import Reference, Verdict, judge
 from flights_demo.options import ALONE
 from flights_demo.screen import DemoError, Screen
-from flights_demo.verdict import Reader, changes_of, compare, newest, outputs_of, skipped_flights
+from flights_demo.verdict import Reader, changes_of, compare, outputs_of, skipped_flights
 
 sys.path.insert(0, str(EXAMPLE))
 from data import (
@@ -71,9 +71,8 @@ def check_result(reader: Reader, screen: Screen, form: str | None) -> list[Verdi
     """Each plane against the right answer. ``form``: how the job is written; None: as usual."""
     if form == ALONE:
         return [_compared(added_up(changes_of(reader)), screen)]  # it has no store
-    outputs = list(outputs_of(reader))
-    verdicts = [_compared(newest(outputs), screen)]
-    judged = judge(outputs, reference())
+    judged = judge(outputs_of(reader), reference())
+    verdicts = [_compared(judged.summaries, screen)]
     for line in [*judged.wrong, *judged.mixed, *judged.back][:_SHOWN]:
         screen.say(f"DIFFERENT {line}")
     verdicts += judged.verdicts()
@@ -91,7 +90,7 @@ def reference() -> Reference:
     )
 
 
-def _compared(found: dict[str, dict[str, Any]], screen: Screen) -> Verdict:
+def _compared(found: Mapping[str, Mapping[str, Any]], screen: Screen) -> Verdict:
     expected = expected_summaries()
     differences = compare(found, expected)
     for line in differences[:_SHOWN]:

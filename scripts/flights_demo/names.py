@@ -7,7 +7,7 @@ read. An output says of which batch it is: by the first offset of the batch in t
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,12 +53,14 @@ class Reference:
 class Judged:
     """What ``judge`` has found.
 
-    Shapes: ``outputs``: how many there are; ``wrong``, ``mixed``, ``back``: a line for each wrong
+    Shapes: ``outputs``: how many there are; ``summaries`` {tail number: the newest of its outputs,
+    without the names}; ``wrong``, ``mixed``, ``back``: a line for each wrong
     name, for each batch with names of several editions, and for each batch with an older edition
     than one before it in its task; ``editions`` {edition's place: how many outputs}.
     """
 
     outputs: int
+    summaries: Mapping[str, Mapping[str, Any]]
     wrong: Sequence[str]
     mixed: Sequence[str]
     back: Sequence[str]
@@ -84,35 +86,49 @@ class Judged:
 
 
 def judge(outputs: Iterable[Output], reference: Reference) -> Judged:
-    """All outputs of a job, in any order."""
+    """All outputs of a job, those of a plane in their order; each is read once."""
     count = 0
+    newest: dict[str, Mapping[str, Any]] = {}
     wrong: list[str] = []
     editions: Counter[int] = Counter()
-    batches: dict[tuple[int, int], set[int]] = defaultdict(set)
+    # A bit for each edition: a StreamTask makes as many batches as there are flights.
+    batches: dict[tuple[int, int], int] = defaultdict(int)
     for partition, value in outputs:
         count += 1
-        where = f"{value['tailnum']}, partition {partition}, batch {value.get('batch')}"
-        for name, right in reference.named(value).items():
-            if value.get(name) != right:
-                wrong.append(f"{where}: {name}: expected {right!r}, found {value.get(name)!r}")
+        newest[value["tailnum"]] = value
+        wrong += _wrong_names(partition, value, reference)
         edition = reference.edition(value)
-        if edition is None:
-            airline = value.get("airline")
-            wrong.append(f"{where}: airline: {airline!r} is no name of {value['carrier']}")
-        else:
+        if edition is not None:
             editions[edition] += 1
-            batches[partition, value["batch"]].add(edition)
+            batches[partition, value["batch"]] |= 1 << edition
     mixed, back = _mixed_and_back(batches)
-    return Judged(count, wrong, mixed, back, editions)
+    summaries = {
+        tail_number: {name: value[name] for name in value if name not in NAMES}
+        for tail_number, value in newest.items()
+    }
+    return Judged(count, summaries, wrong, mixed, back, editions)
 
 
-def _mixed_and_back(batches: Mapping[tuple[int, int], set[int]]) -> tuple[list[str], list[str]]:
+def _wrong_names(partition: int, value: Mapping[str, Any], reference: Reference) -> Iterator[str]:
+    faults = [
+        f"{name}: expected {right!r}, found {value.get(name)!r}"
+        for name, right in reference.named(value).items()
+        if value.get(name) != right
+    ]
+    if reference.edition(value) is None:
+        faults.append(f"airline: {value.get('airline')!r} is no name of {value['carrier']}")
+    for fault in faults:
+        yield f"{value['tailnum']}, partition {partition}, batch {value.get('batch')}: {fault}"
+
+
+def _mixed_and_back(batches: Mapping[tuple[int, int], int]) -> tuple[list[str], list[str]]:
     mixed, back = [], []
     newest: dict[int, int] = {}
-    for (partition, batch), found in sorted(batches.items()):
+    for (partition, batch), bits in sorted(batches.items()):
+        found = [edition for edition in range(bits.bit_length()) if bits >> edition & 1]
         if len(found) > 1:
             mixed.append(f"partition {partition}, batch {batch}: names of {len(found)} editions")
-        if min(found) < newest.get(partition, 0):
+        if found[0] < newest.get(partition, 0):
             back.append(f"partition {partition}, batch {batch}: older names than before")
-        newest[partition] = max(found | {newest.get(partition, 0)})
+        newest[partition] = max(found[-1], newest.get(partition, 0))
     return mixed, back

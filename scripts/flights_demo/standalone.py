@@ -15,7 +15,6 @@ import time
 
 from flights_demo.clusters import FallibleCluster
 from flights_demo.common import (
-    NEW_AIRLINES_EARLY,
     check_result,
     create_topics,
     end_producer,
@@ -40,6 +39,8 @@ JOINING = "p4"
 SESSION_MS, DEBOUNCE_MS = 3000, 3000
 SECONDS = 900
 """For so long, roughly, input could come; what is left after the last fault comes at once."""
+NEW_AIRLINES_AFTER = FLIGHTS // 24
+"""At that pace after 40 s, in the midst of what befalls the processors."""
 _ROOT = "/homeport"
 _CONSUME_LIMIT_S = 300.0
 
@@ -83,7 +84,7 @@ class StandaloneDemo:
             create_topics(self._servers, None)
         rate = round(FLIGHTS / (SECONDS if self._chaos is None else lasts_s(self._chaos)))
         screen.say(f"producing {rate:,} records per second")
-        new = f"--new-airlines-after={NEW_AIRLINES_EARLY}"
+        new = f"--new-airlines-after={NEW_AIRLINES_AFTER}"
         self._producer = run_producer(self._servers, None, new, rate=rate)
         processors = self._processors = self._new_processors()
         with screen.phase(f"{len(NAMES)} processors start and share {PARTITIONS} tasks"):

@@ -23,15 +23,22 @@ from homeport.container.progress import offset_file
 OVERRIDES = ("job.hotstandby.enabled=true",)
 CALM_LIMIT_S = 90.0
 
-_POSITION = b"\x00homeport.position"
+PARTITIONED, SHARED = "planes", ("airports", "airlines")
+"""Stores that a stream fills: of each task, and of each container."""
+
+_RESERVED = b"\x00homeport."
+"""So begin the keys of entries that say how far a store is."""
 
 
 @dataclass(frozen=True)
 class Replica:
-    """One store of one task: where the active one keeps it, and where its standby does."""
+    """One store of a task or a container: where the active one keeps it, and its standby.
+
+    ``partition``: of its changelog; -1: another stream fills it.
+    """
 
     store: str
-    task: str
+    owner: str
     partition: int
     active: Path
     standby: Path
@@ -57,16 +64,16 @@ class Standbys:
         """
         containers = {c["processor_id"]: c for c in self._job.containers()}
         replicas = list(self._replicas(containers))
-        self._wait_for_calm(replicas)
+        self._wait_for_calm([replica for replica in replicas if replica.partition >= 0])
         lags = {c["processor_id"]: c for c in self._job.containers() if c["role"] == "standby"}
-        rows: list[tuple[str, ...]] = [("store", "task", "active on", "standby on", "keys", "")]
+        rows: list[tuple[str, ...]] = [("store", "of", "active on", "standby on", "keys", "")]
         is_equal, total = True, 0
         for replica in replicas:
             active, standby = _entries(replica.active), _entries(replica.standby)
             total += len(active)
             is_equal &= active == standby
             found = "equal" if active == standby else f"DIFFERENT: {len(standby)} keys"
-            rows.append((replica.store, replica.task, *replica.hosts, f"{len(active):,}", found))
+            rows.append((replica.store, replica.owner, *replica.hosts, f"{len(active):,}", found))
         self._screen.table("Stores of actives and their standbys", rows)
         for processor, standby in sorted(lags.items()):
             self._screen.say(
@@ -86,14 +93,20 @@ class Standbys:
             if container["replica_of"] is None:
                 continue
             active = containers[container["replica_of"]]
-            for task, stated in sorted(model[active["processor_id"]]["tasks"].items()):
+            processor, hosts = active["processor_id"], (active["host"], container["host"])
+            for task, stated in sorted(model[processor]["tasks"].items()):
                 for store in CHANGELOGS:
-                    below = Path("flights-1", store, task.replace(" ", "_"))
-                    hosts = (active["host"], container["host"])
-                    homes = [self._state_dir(host) / below for host in hosts]
-                    yield Replica(
-                        store, task, stated["changelog-partition"], homes[0], homes[1], hosts
-                    )
+                    yield self._replica(store, task, hosts, stated["changelog-partition"])
+                yield self._replica(PARTITIONED, task, hosts)
+            for store in SHARED:
+                yield self._replica(store, f"container-{processor}", hosts)
+
+    def _replica(
+        self, store: str, owner: str, hosts: tuple[str, str], partition: int = -1
+    ) -> Replica:
+        below = Path("flights-1", store, owner.replace(" ", "_"))
+        active, standby = (self._state_dir(host) / below for host in hosts)
+        return Replica(store, owner, partition, active, standby, hosts)
 
     def _wait_for_calm(self, replicas: list[Replica]) -> None:
         """What Kafka has is in all directories, as OFFSET says, and the status shows no lag."""
@@ -129,12 +142,21 @@ def _offset(directory: Path) -> int:
 
 
 def _entries(directory: Path) -> dict[Any, Any]:
-    """Every key and value of a store's directory, as its owner last flushed it."""
+    """Every key and value of a store's directory, as its owner last flushed it.
+
+    Of a store with versions {(version, key): value}.
+    """
+    versions = sorted(directory.glob("v[0-9]*"))
+    if versions:
+        return {
+            (version.name, key): value
+            for version in versions
+            for key, value in _entries(version).items()
+        }
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / "copy"
         shutil.copytree(directory, copy)
         store = Rdict(str(copy), Options(raw_mode=True), access_type=AccessType.read_only())
-        found = dict(store.items())
+        found: dict[Any, Any] = dict(store.items())
         store.close()
-    found.pop(_POSITION, None)
-    return found
+    return {key: value for key, value in found.items() if not key.startswith(_RESERVED)}

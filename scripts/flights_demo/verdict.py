@@ -6,14 +6,13 @@ Nothing of the job's code is used for it but the form of the OFFSET file.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
-from flights_demo.names import NAMES
 from flights_demo.screen import DemoError
 from homeport.config.loading.properties_format import parse_properties
 from homeport.container.progress import offset_file
@@ -128,15 +127,7 @@ def changes_of(reader: Reader) -> Iterator[dict[str, Any]]:
             yield json.loads(value or b"{}")
 
 
-def newest(outputs: Iterable[tuple[int, Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
-    """{tail number: the newest of its outputs, without the names}."""
-    return {
-        value["tailnum"]: {name: value[name] for name in value if name not in NAMES}
-        for _, value in outputs
-    }
-
-
-def compare(found: dict[str, Any], expected: dict[str, dict[str, Any]]) -> list[str]:
+def compare(found: Mapping[str, Any], expected: dict[str, dict[str, Any]]) -> list[str]:
     """One line per plane whose summary differs from the right one."""
     differences = []
     for tail_number in sorted(expected.keys() | found.keys()):

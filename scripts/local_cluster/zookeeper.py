@@ -8,7 +8,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from local_cluster.errors import ClusterError
@@ -19,6 +19,7 @@ DEADLINE_S = 60.0
 TICK_MS = 300
 _TRIES = 5
 _MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
+_PEER_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _OPTIONS = (
     *("-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
     *("-Dzookeeper.admin.enableServer=false", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"),
@@ -32,6 +33,9 @@ class ZooKeeperServer:
         folder: of its settings, data and log.
         environment: laid over this process's own.
         first: what the new process calls before it becomes the server.
+        more: further lines of its settings.
+        options: further ones of its JVM.
+        has_tls: clients reach it by TLS alone, as ``more`` says.
     """
 
     def __init__(
@@ -39,10 +43,16 @@ class ZooKeeperServer:
         folder: Path,
         environment: Mapping[str, str] | None = None,
         first: Callable[[], None] | None = None,
+        more: Sequence[str] = (),
+        options: Sequence[str] = (),
+        *,
+        has_tls: bool = False,
     ) -> None:
         self._folder = folder
         self._environment = {**os.environ, **(environment or {})}
         self._first = first
+        self._more, self._options = more, options
+        self._prefix = "secureClientPort" if has_tls else "clientPort"
         self._process: subprocess.Popen[bytes] | None = None
         self.port = 0
 
@@ -85,16 +95,19 @@ class ZooKeeperServer:
     def _is_up(self) -> bool:
         jars = ensure_jars(default_cache(), "zookeeper")
         java = find_java() / "bin" / "java"
+        is_peer = any(line.startswith("server.") for line in self._more)
+        main = _PEER_MAIN if is_peer else _MAIN
         settings = self._folder / "zoo.cfg"
         settings.write_text(
             f"tickTime={TICK_MS}\ndataDir={self._folder / 'data'}\nmaxClientCnxns=0\n"
             "maxSessionTimeout=60000\n"
-            f"clientPort={self.port}\nclientPortAddress=127.0.0.1\n",
+            f"{self._prefix}={self.port}\n{self._prefix}Address=127.0.0.1\n"
+            + "".join(f"{line}\n" for line in self._more),
             encoding="utf-8",
         )
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [str(java), *_OPTIONS, "-cp", f"{jars}/*", _MAIN, str(settings)],
+                [str(java), *_OPTIONS, *self._options, "-cp", f"{jars}/*", main, str(settings)],
                 stdout=log,
                 stderr=log,
                 env=self._environment,

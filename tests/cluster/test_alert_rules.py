@@ -25,6 +25,15 @@ WRONG = {
     "HomeportInputLost": (" or homeport_input_lost_offsets_total * 0)", ")"),
     "HomeportNoStandbyForFailover": ("any_host_total[15m]) > 0", "any_host_total[15m]) > 9"),
     "HomeportStandbyFallsBehind": ("lag_seconds > 60", "lag_seconds > 600"),
+    "HomeportAdjunctBootstrapStuck": (
+        "remaining_records offset 10m",
+        "remaining_records offset 1m",
+    ),
+    "HomeportAdjunctVersionLate": ("late_versions > 0", "late_versions > 1"),
+    "HomeportAdjunctStoreFallsBehind": (
+        "          unless homeport_adjunct_bootstrap_remaining_records\n",
+        "",
+    ),
     "HomeportCoordinatorStreamUnreachable": (
         "reachable == 0\n        for: 2m",
         "reachable == 0\n        for: 0m",

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pytest
 from flights_demo.common import reference
 from flights_demo.names import judge
-from flights_demo.verdict import newest
 from reference_streams import Row, airline_records, airport_records, plane_records
 
 from homeport.config.errors import ConfigError
@@ -399,7 +398,7 @@ def _partitions(form: str) -> dict[str, int]:
 
 def _flown(
     runner: TestRunner, some: pa.Table, form: str
-) -> tuple[dict[str, dict[str, Any]], list[tuple[str, bool]]]:
+) -> tuple[Mapping[str, Mapping[str, Any]], list[tuple[str, bool]]]:
     """{tail number: its summary} as the output has it after a crash in the midst, and verdicts.
 
     Between the halves the airlines get new names.
@@ -420,7 +419,8 @@ def _flown(
     if form == ALONE:
         return data.added_up(json.loads(r.value) for r in runner.output("plane-changes")), []
     outputs = [(r.partition, json.loads(r.value)) for r in runner.output("plane-summary")]
-    return newest(outputs), judge(outputs, reference()).verdicts()
+    judged = judge(outputs, reference())
+    return judged.summaries, judged.verdicts()
 
 
 def _send_rows(runner: TestRunner, rows: Sequence[Row]) -> None:

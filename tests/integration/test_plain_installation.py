@@ -10,15 +10,10 @@ from pathlib import Path
 
 import pytest
 from data import FLIGHTS, WITHOUT_TAIL_NUMBER, expected_summaries
+from flights_demo.common import reference
 from flights_demo.job import EXAMPLE, DemoJob
-from flights_demo.verdict import (
-    Reader,
-    compare,
-    newest,
-    next_offsets,
-    outputs_of,
-    skipped_flights,
-)
+from flights_demo.names import judge
+from flights_demo.verdict import Reader, compare, next_offsets, outputs_of, skipped_flights
 from installations import Installation
 
 from local_cluster.cluster import LocalCluster
@@ -97,7 +92,9 @@ def test_the_flights_job_runs_on_a_plain_installation(
         while sum(next_offsets(reader).values()) < FLIGHTS:
             assert time.monotonic() < deadline, job.get("v1/status")
             time.sleep(1)  # committed checkpoints are polled
-        assert compare(newest(outputs_of(reader)), expected_summaries()) == []
+        judged = judge(outputs_of(reader), reference())
+        assert compare(judged.summaries, expected_summaries()) == []
+        assert judged.wrong == []
         assert skipped_flights(reader) == WITHOUT_TAIL_NUMBER
         assert job.get("v1/status")["failures"] == []
     finally:

@@ -90,6 +90,19 @@ def joined_at_once(frame: DataFrame) -> DataFrame:
     return frame.join(f.broadcast(static), "partition").select(*KEPT, "named")
 
 
+def joined_twice(frame: DataFrame) -> DataFrame:
+    """With one that is sent once and joined with in two places."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    names = [(n, f"name {n}") for n in range(3)]
+    static = frame.sparkSession.createDataFrame(names, "number long, named string")
+    one = f.broadcast(static).toDF("number1", "named1")
+    two = f.broadcast(static).toDF("number2", "named2")
+    rows = frame.selectExpr(*KEPT, "offset % 3 AS a", "offset % 2 AS b")
+    joined = rows.join(one, rows["a"] == one["number1"]).join(two, rows["b"] == two["number2"])
+    return joined.select(*KEPT, "named1", "named2")
+
+
 def windowed(frame: DataFrame) -> DataFrame:
     """The rank of each row in its task."""
     return frame.selectExpr(*KEPT, "row_number() over (partition by task order by offset) as r")
@@ -208,6 +221,7 @@ SOUND = [
     identity,
     parsed,
     counted,
+    joined_twice,
     *map(long, [selected, of_python, joined, joined_at_once, windowed, of_pandas, of_arrow]),
 ]
 

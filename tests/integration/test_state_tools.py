@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from check_history.judge import main as judge
+from operators import Operator
 from recorded_jobs import record_job
-from stream_containers import COUNTER, Job, make_job
+from stream_containers import COUNTER, make_job
 
 from homeport.config.errors import UnavailableError
-from homeport.config.settings.sections import JobConfig
 from homeport.container.cli import checkpoint_change
 from homeport.container.cli.formatting import size
 from homeport.container.cli.job_on_host import recorded_job
 from homeport.container.kafka.checkpoints import Checkpoint
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 
-MODULE = "homeport.job_coordinator.cli.homeport"
 WORDS = [(i % 2, b"p%d-w%d" % (i % 2, i % 7), b"") for i in range(280)]
 """20 times each of 7 words per partition."""
 NO_STATE = """
@@ -38,61 +34,6 @@ class Counter(BatchTask):
         for key in table.column("key").to_pylist():
             collector.send("out", b"", key)
 """
-
-
-@dataclass
-class Operator:
-    """The tool, called about a job whose state is on "nm1"."""
-
-    job: Job
-    file: Path
-
-    @property
-    def stores(self) -> Path:
-        """The base of the state directories."""
-        return self.job.folder / "stores"
-
-    @property
-    def directory(self) -> Path:
-        """The job's folder."""
-        return self.stores / JobConfig.of(self.job.config).directory_name
-
-    def call(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """The tool's exit code and words."""
-        text = "".join(f"{key}={value}\n" for key, value in self.job.config.items())
-        self.file.write_text(text, encoding="utf-8")
-        environment = {
-            "PYTHONPATH": ":".join(p for p in sys.path if p),
-            "LOGGED_STORE_BASE_DIR": str(self.stores),
-            "NM_HOST": "NM1",
-            "PATH": os.environ["PATH"],
-        }
-        return subprocess.run(
-            [sys.executable, "-m", MODULE, *words, f"--config-path={self.file}"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-            env=environment,
-        )
-
-    def answer(self, *words: str) -> list[str]:
-        """What it prints, line by line; it succeeds."""
-        done = self.call(*words)
-        assert done.returncode == 0, done.stderr + done.stdout
-        return done.stdout.splitlines()
-
-    def objects(self, *words: str) -> list[dict[str, Any]]:
-        """What it prints with --json; it succeeds."""
-        return [json.loads(line) for line in self.answer(*words, "--json")]
-
-    def refusal(self, *words: str) -> str:
-        """Its one line of error."""
-        done = self.call(*words)
-        assert done.returncode == 1, done.stdout
-        error = done.stderr.splitlines()[-1]
-        assert error.startswith("error: ")
-        return error
 
 
 def _made(kafka: str, tmp_path: Path, code: str, **more: str) -> Operator:

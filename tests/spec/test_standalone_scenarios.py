@@ -37,7 +37,6 @@ class Flow:
 
     def __init__(self, ids: str, tasks: Sequence[str] = ("t", "u")) -> None:
         self._rules = SmallWorld(tuple(ids), tuple(tasks), ALL)
-        self._rules.keeps = False
         self.world = self._settled(self._rules.begun())
 
     def _settled(self, world: World) -> World:
@@ -219,10 +218,10 @@ def test_a_processors_end_has_its_cause_and_a_lost_session_is_none() -> None:
     end = wire.EndProcessor(wire.EndCause.FAILED, "poison found")
     assert failed.instructions[-1] == end
     expired = step(running, wire.SessionExpired())
-    assert [i for i in expired.instructions if isinstance(i, wire.StopWork)] == [wire.StopWork(())]
+    assert [i for i in expired.instructions if isinstance(i, wire.StopWork)] == [wire.StopWork()]
     again = step(expired.state, wire.SessionExpired())
     assert not [i for i in again.instructions if isinstance(i, wire.StopWork)]
-    begun = step(step(again.state, wire.WorkStopped(())).state, wire.SessionBegun())
+    begun = step(step(again.state, wire.WorkStopped()).state, wire.SessionBegun())
     assert begun.records == (wire.Register(P, Host("a")),)
     stopping = step(running, wire.StopRequested())
     assert stopping.state.life is Life.LEAVING

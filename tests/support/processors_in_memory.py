@@ -70,7 +70,11 @@ class MemoryWork:
         self.lease: SessionLease | None = None
         self.running: Incarnation | None = None
         self.stops_silently = False
-        self.killed = 0
+        self.killed = self.prepared = 0
+
+    def prepare(self) -> None:
+        """It will begin."""
+        self.prepared += 1
 
     def start(self, order: StartWork, model: JobModel, lease: SessionLease) -> None:
         """It begins, and asks."""
@@ -188,7 +192,7 @@ class Processor:
             Times.of(self.settings),
             self._note,
         )
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:

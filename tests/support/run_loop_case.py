@@ -11,10 +11,10 @@ import pytest
 
 from homeport.config.settings.tuning import Tuning
 from homeport.container.api import Timer
+from homeport.container.host.beside import Call
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.processing import open_transaction, run_loop
-from homeport.container.processing.beside import Call
 from homeport.container.processing.loop_parts import LoopParts, LoopSettings, Pipeline
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.stream_task_instance import Requests
@@ -223,7 +223,7 @@ class Passing:
         self._fails_at = fails_at
         self.batches = 0
 
-    def run(self, table: pa.Table) -> pa.Table:
+    def run(self, table: pa.Table, _stores: object = None) -> pa.Table:
         """The rows as they are; the time goes by elsewhere (``SideWork``)."""
         self.batches += 1
         if self.batches == self._fails_at:
@@ -274,7 +274,7 @@ class SideWork:
 class Foreign:
     """A pipeline whose rows belong to no task of the container."""
 
-    def run(self, table: pa.Table) -> pa.Table:
+    def run(self, table: pa.Table, _stores: object = None) -> pa.Table:
         """As many rows of a task that the container does not have."""
         return pa.table({"task": ["elsewhere"] * table.num_rows})
 

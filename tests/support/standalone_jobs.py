@@ -66,6 +66,20 @@ class StandaloneJob:
         more = ("--processor-id", name, "--config", f"job.location-id={location}")
         return self.run("run-processor", name, *more, location=location)
 
+    def tool(
+        self, *arguments: str, environment: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """``homeport`` with the job's file; ``environment``: laid over this process's own."""
+        own = {**os.environ, "LOGGED_STORE_BASE_DIR": str(self.folder / "stores-here")}
+        return subprocess.run(
+            [sys.executable, "-m", _HOMEPORT, *arguments, f"--config-path={self.config}"],
+            env={**own, **(environment or {})},
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+
     def produce(self, rounds: int) -> None:
         """So many records for each of three keys of each partition."""
         producer = Producer({"bootstrap.servers": self.servers, "enable.idempotence": True})

@@ -16,13 +16,17 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.reflect.ClassTag$;
 
-/** The rows of the batch that is at work, whichever that is. */
+/**
+ * The rows of the batch that is at work, whichever that is; or, where they are standing, rows that
+ * are the same for all batches until the plan is renewed.
+ */
 final class BatchRdd extends RDD {
     private final long source;
     private final int partitionCount;
     private final StructType schema;
     private final String timeZone;
     private final boolean hasLargeTypes;
+    private final boolean isStanding;
 
     BatchRdd(
             SparkContext context,
@@ -30,13 +34,15 @@ final class BatchRdd extends RDD {
             int partitionCount,
             StructType schema,
             String timeZone,
-            boolean hasLargeTypes) {
+            boolean hasLargeTypes,
+            boolean isStanding) {
         super(context, (Seq) Nil$.MODULE$, ClassTag$.MODULE$.apply(InternalRow.class));
         this.source = source;
         this.partitionCount = partitionCount;
         this.schema = schema;
         this.timeZone = timeZone;
         this.hasLargeTypes = hasLargeTypes;
+        this.isStanding = isStanding;
     }
 
     public Iterator compute(Partition partition, TaskContext context) {
@@ -51,6 +57,10 @@ final class BatchRdd extends RDD {
 
     long source() {
         return source;
+    }
+
+    boolean isStanding() {
+        return isStanding;
     }
 
     public Partition[] getPartitions() {

@@ -42,6 +42,10 @@ public final class Batches {
         TOUCHED.add(Long.valueOf(source));
     }
 
+    static void untouch(long source) {
+        TOUCHED.remove(Long.valueOf(source));
+    }
+
     static boolean isTouched(long source) {
         return TOUCHED.contains(Long.valueOf(source));
     }

@@ -21,14 +21,19 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.memory.SparkOutOfMemoryError;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.Statistics;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition$;
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
+import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.types.DataTypeUtils$;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.Dataset$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.LogicalRDD;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.exchange.BroadcastExchangeExec;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataType$;
@@ -36,10 +41,12 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.SparkUncaughtExceptionHandler;
 import scala.None$;
 import scala.Option;
+import scala.Some;
 import scala.Tuple2;
 import scala.collection.Iterator;
 import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
+import scala.math.BigInt$;
 import scala.reflect.ClassTag$;
 import scala.runtime.AbstractFunction2;
 
@@ -78,6 +85,18 @@ public final class Plans {
 
     /** A frame over the batches that will be loaded as that source, all of the same schema. */
     public Dataset frame(long source, int partitions, String schemaJson) {
+        return frame(source, partitions, schemaJson, false);
+    }
+
+    /**
+     * A frame over rows that stay the same for many batches. Joins send them to all, as for Spark
+     * they are next to nothing, and keep what they have made of them until {@link #renew}.
+     */
+    public Dataset standing(long source, String schemaJson) {
+        return frame(source, 1, schemaJson, true);
+    }
+
+    private Dataset frame(long source, int partitions, String schemaJson, boolean isStanding) {
         StructType schema = (StructType) DataType$.MODULE$.fromJson(schemaJson);
         SQLConf conf = session.sessionState().conf();
         BatchRdd rdd =
@@ -87,11 +106,18 @@ public final class Plans {
                         partitions,
                         schema,
                         conf.sessionLocalTimeZone(),
-                        conf.arrowUseLargeVarTypes());
+                        conf.arrowUseLargeVarTypes(),
+                        isStanding);
         Partitioning partitioning =
                 partitions == 1
                         ? (Partitioning) SinglePartition$.MODULE$
                         : (Partitioning) new UnknownPartitioning(0);
+        Statistics size =
+                new Statistics(
+                        BigInt$.MODULE$.int2bigInt(1),
+                        (Option) None$.MODULE$,
+                        Statistics.apply$default$3(),
+                        false);
         LogicalRDD rows =
                 new LogicalRDD(
                         (Seq) DataTypeUtils$.MODULE$.toAttributes(schema),
@@ -101,7 +127,7 @@ public final class Plans {
                         false,
                         (Option) None$.MODULE$,
                         session,
-                        (Option) None$.MODULE$,
+                        isStanding ? (Option) new Some(size) : (Option) None$.MODULE$,
                         (Option) None$.MODULE$,
                         false);
         return Dataset$.MODULE$.ofRows(session, rows);
@@ -126,9 +152,45 @@ public final class Plans {
         reason = Soundness.reason(rdd);
         if (reason == null) {
             boolean isOne = rdd.partitions().length == 1;
-            plans.put(Long.valueOf(id), new Plan(rdd, isOne && !soundness.needsScheduler()));
+            boolean isAtOnce = isOne && !soundness.needsScheduler();
+            SparkPlan executed = frame.queryExecution().executedPlan();
+            plans.put(Long.valueOf(id), new Plan(frame, executed, rdd, isAtOnce));
         }
         return reason;
+    }
+
+    /**
+     * The plan has what its standing frames are loaded with now. It is the same plan: nothing of
+     * it is decided anew.
+     */
+    public void renew(long id) {
+        Plan plan = (Plan) plans.get(Long.valueOf(id));
+        SparkSession.setActiveSession(session);
+        QueryExecution query = plan.frame.queryExecution();
+        SparkPlan executed = (SparkPlan) query.sparkPlan().clone();
+        Iterator rules = query.preparations().iterator();
+        while (rules.hasNext()) {
+            executed = (SparkPlan) ((Rule) rules.next()).apply(executed);
+        }
+        RDD rdd = plan.frame.toArrowBatchRdd(executed);
+        plans.put(Long.valueOf(id), new Plan(plan.frame, executed, rdd, plan.isAtOnce));
+        letGo(plan.executed);
+    }
+
+    /** What the plan had sent to all takes no memory any more; no task of it runs. */
+    private static void letGo(SparkPlan plan) {
+        if (plan instanceof BroadcastExchangeExec) {
+            try {
+                plan.executeBroadcast().destroy();
+            } catch (Throwable error) {
+                // It was never sent.
+                endIfFatal(error);
+            }
+        }
+        Iterator all = plan.children().iterator();
+        while (all.hasNext()) {
+            letGo((SparkPlan) all.next());
+        }
     }
 
     /** The optimized plan of {@code frame}, as Spark writes it in JSON: what {@link #keep} runs. */
@@ -161,7 +223,15 @@ public final class Plans {
 
     /** Nothing of that plan is left. */
     public void drop(long id) {
-        plans.remove(Long.valueOf(id));
+        Plan plan = (Plan) plans.remove(Long.valueOf(id));
+        if (plan != null) {
+            letGo(plan.executed);
+        }
+    }
+
+    /** Nobody has asked for rows of that source so far. */
+    public void untouch(long source) {
+        Batches.untouch(source);
     }
 
     /** Nothing of that source is left. */
@@ -326,10 +396,14 @@ public final class Plans {
 
     /** What is run, and whether by the thread that wants its rows. */
     private static final class Plan {
+        private final Dataset frame;
+        private final SparkPlan executed;
         private final RDD rdd;
         private final boolean isAtOnce;
 
-        Plan(RDD rdd, boolean isAtOnce) {
+        Plan(Dataset frame, SparkPlan executed, RDD rdd, boolean isAtOnce) {
+            this.frame = frame;
+            this.executed = executed;
             this.rdd = rdd;
             this.isAtOnce = isAtOnce;
         }

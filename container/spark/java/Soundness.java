@@ -60,6 +60,7 @@ final class Soundness {
                                 "joins.BroadcastHashJoinExec",
                                 "joins.BroadcastNestedLoopJoinExec",
                                 "exchange.BroadcastExchangeExec",
+                                "exchange.ReusedExchangeExec",
                                 "exchange.ShuffleExchangeExec"
                             }));
 
@@ -89,7 +90,14 @@ final class Soundness {
                                 "FilterExec",
                                 "RDDScanExec",
                                 "LocalTableScanExec",
-                                "RangeExec"
+                                "RangeExec",
+                                "GenerateExec",
+                                "SortExec",
+                                "aggregate.HashAggregateExec",
+                                "aggregate.ObjectHashAggregateExec",
+                                "aggregate.SortAggregateExec",
+                                "window.WindowExec",
+                                "window.WindowGroupLimitExec"
                             }));
 
     /** How rows that the job's function has itself become a frame, by Python's serializers. */
@@ -137,12 +145,17 @@ final class Soundness {
     }
 
     private static boolean readsBatch(RDD rdd) {
-        boolean reads = rdd instanceof BatchRdd;
+        boolean reads = rdd instanceof BatchRdd && !((BatchRdd) rdd).isStanding();
         Iterator all = rdd.dependencies().iterator();
         while (!reads && all.hasNext()) {
             reads = readsBatch(((Dependency) all.next()).rdd());
         }
         return reads;
+    }
+
+    /** Rows that the job's function has itself, or that stand still until the plan is renewed. */
+    private static boolean isFixed(RDD rdd) {
+        return rdd instanceof BatchRdd ? ((BatchRdd) rdd).isStanding() : isLocal(rdd);
     }
 
     private static boolean isLocal(RDD rdd) {
@@ -193,7 +206,7 @@ final class Soundness {
     private static boolean isFixed(SparkPlan plan) {
         boolean isFixed = FIXED.contains(nameOf(plan));
         if (plan instanceof RDDScanExec) {
-            isFixed = isLocal(((RDDScanExec) plan).rdd());
+            isFixed = isFixed(((RDDScanExec) plan).rdd());
         }
         Iterator all = plan.children().iterator();
         while (isFixed && all.hasNext()) {

@@ -24,6 +24,7 @@ from homeport.container.adjunct.recovery import (
 )
 from homeport.container.adjunct.steps import SWITCH_STEPS, AdjunctAction, AdjunctStep, flush_steps
 from homeport.container.adjunct.store_plan import PlannedStore, StorePlan
+from homeport.container.host.beside import Beside, Inline
 from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.storage.adjunct.filled_store import FilledStore, Reached
 from homeport.container.storage.adjunct.read_only_entries import ReadOnlyEntries
@@ -51,7 +52,8 @@ class AdjunctStorage:
     """``open``, then ``recover``.
 
     ``configs``: {store: its configuration}. ``logged_root``: holds those that a start may find
-    again, ``scratch_root`` the others. ``now_ms``: this host's clock.
+    again, ``scratch_root`` the others. ``now_ms``: this host's clock. ``beside``: flushes and
+    removes versions while batches go on; it is closed with the stores.
     """
 
     plan: StorePlan
@@ -59,6 +61,7 @@ class AdjunctStorage:
     logged_root: Path
     scratch_root: Path
     now_ms: Callable[[], int]
+    beside: Beside = field(default_factory=Inline)
     _opened: list[FilledStore] = field(default_factory=list)
 
     @property
@@ -73,9 +76,8 @@ class AdjunctStorage:
             directory = StoreDirectory(root / planned.directory, wait, holder)
             config = self.configs[planned.store.name]
             kind = VersionedStore if planned.store.is_bounded else UnboundedStore
-            self._opened.append(
-                kind(planned, config, directory, engines, _KEPT_BYTES // self.count)
-            )
+            kept_bytes = _KEPT_BYTES // self.count
+            self._opened.append(kind(planned, config, directory, engines, kept_bytes, self.beside))
 
     def recover(
         self,
@@ -138,14 +140,27 @@ class AdjunctStorage:
             {i.planned.store.name: i for i in self._opened if i.planned.is_of_container}
         )
 
+    def of_name(self, store: str) -> list[FilledStore]:
+        """All that are open of that store: the one of the container, or those of its tasks."""
+        return [item for item in self._opened if item.planned.store.name == store]
+
     def facts(self) -> list[tuple[PlannedStore, StoreFacts]]:
         """Each store, and the facts that a report has of it."""
         return [(item.planned, item.facts()) for item in self._opened]
+
+    def bounded(self) -> list[FilledStore]:
+        """The stores whose data sets come in versions."""
+        return [item for item in self._opened if item.planned.store.is_bounded]
 
     def sealed(self) -> Layers:
         """What the stores were handed since the last call."""
         found = ((item, item.sealed()) for item in self._opened)
         return tuple((item, layer) for item, layer in found if layer is not None)
+
+    def settle(self, reached: Reached, begins: Reached, *, waits: bool = False) -> None:
+        """Between two batches: tasks see the versions that are ready; as of ``FilledStore``."""
+        for item in self._opened:
+            item.settle(reached, begins, waits=waits)
 
     def holds_back(self) -> bool:
         """Whether other inputs wait for the first version of a store that is marked for that."""
@@ -175,6 +190,7 @@ class AdjunctStorage:
         for item in self._opened:
             item.close()
         self._opened.clear()
+        self.beside.close()
 
 
 @dataclass(frozen=True)

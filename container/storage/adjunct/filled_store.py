@@ -24,6 +24,7 @@ from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.adjunct.versions import Run
 from homeport.container.engine.in_memory_store import InMemoryStore
 from homeport.container.engine.storage_engine import DamagedStoreError
+from homeport.container.host.beside import Beside
 from homeport.container.host.disk_space import DiskError
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.storage.adjunct.read_only_entries import ReadOnlyEntries
@@ -59,15 +60,21 @@ class FilledStore(ABC):
         directory: StoreDirectory,
         engines: StorageEngines,
         kept_bytes: int,
+        beside: Beside,
     ) -> None:
-        """Nothing is open; the directory is locked. ``kept_bytes``: as of ``ReadOnlyEntries``."""
+        """Nothing is open; the directory is locked.
+
+        ``kept_bytes``: as of ``ReadOnlyEntries``. ``beside``: makes calls that no batch waits for.
+        """
         self.planned = planned
         self.name = str(planned.directory)
         self._config = config
         self._directory = directory
         self._engines = engines
+        self._beside = beside
         self._has_moved = self._has_begun = False
         self.was_reset = False
+        self.topic_id = ""
         store = planned.store
         self.entries = ReadOnlyEntries(InMemoryStore(), store.name, str(store.stream), kept_bytes)
         """What tasks see, from ``begin`` on."""
@@ -111,6 +118,9 @@ class FilledStore(ABC):
         begins: Reached,
     ) -> None:
         """Tasks see what ``layer`` has, which is in an engine together with its position."""
+
+    def settle(self, reached: Reached, begins: Reached, *, waits: bool = False) -> None:
+        """Tasks see what has become ready beside the batches; with ``waits``, all of it has."""
 
     @property
     @abstractmethod
@@ -173,6 +183,7 @@ class FilledStore(ABC):
             DiskError: there is no room, or no right.
             StoreError: the directory cannot be used.
         """
+        self.topic_id = meta.topic_id
         self.was_reset = recovery.action is not StoreAction.KEEP
         if self.was_reset:
             # What is thrown away may be damaged.

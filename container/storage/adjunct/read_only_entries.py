@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -36,16 +37,22 @@ class ReadOnlyEntries:
         self._kept_bytes = kept_bytes
         self._kept: dict[bytes, bytes | None] = {}
         self._room = kept_bytes
+        self._scans: weakref.WeakSet[Pairs] = weakref.WeakSet()
 
     @property
     def engine(self) -> StorageEngine:
-        """The open store; another one takes its place where a version is switched to."""
+        """The open store; another one takes its place where a version is switched to.
+
+        Scans of the one before are at their end then: another thread may close it.
+        """
         return self._engine
 
     @engine.setter
     def engine(self, engine: StorageEngine) -> None:
         self._engine = engine
         self._forget()
+        for scan in list(self._scans):
+            scan.close()
 
     @property
     def size_bytes(self) -> int:
@@ -108,7 +115,9 @@ class ReadOnlyEntries:
         """Pairs with start <= key < end in byte order, as they stand at the call."""
         before = self._engine.scan(start, _least(end, RESERVED_PREFIX))
         after = self._engine.scan(max(start or b"", _BEHIND_PREFIX), end)
-        return _both(before, after)
+        pairs = _both(before, after)
+        self._scans.add(pairs)
+        return pairs
 
     def put(self, _key: bytes, _value: bytes | None) -> NoReturn:
         """Raises ReadOnlyStoreError."""

@@ -17,7 +17,8 @@ class StoreFacts:
     ``size_bytes``: on the disk; None: it is in memory. ``positions`` {partition: next offset}.
     ``since_ms``: the time of the newest record that came since its container began; of a version,
     of its first record; in ms since 1970; None: not known. ``version``: the one that tasks see;
-    None: there is none.
+    None: there is none. ``late``: how many versions under way have had no end for too long; None:
+    the store has no versions, or it is not known.
     """
 
     records: int
@@ -25,6 +26,7 @@ class StoreFacts:
     positions: Mapping[SystemStreamPartition, int]
     since_ms: int | None = None
     version: int | None = None
+    late: int | None = None
 
     @staticmethod
     def of_parts(

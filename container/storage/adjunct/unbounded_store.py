@@ -16,6 +16,7 @@ from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.adjunct.version_text import PARTS_KEY, parse_parts, parts_text
 from homeport.container.adjunct.versions import Part, Parts, Run
 from homeport.container.engine.storage_engine import StorageEngine
+from homeport.container.host.beside import Beside
 from homeport.container.progress.refusal import RefusalReason
 from homeport.container.storage.adjunct.filled_store import (
     FilledStore,
@@ -38,9 +39,10 @@ class UnboundedStore(FilledStore):
         directory: StoreDirectory,
         engines: StorageEngines,
         kept_bytes: int,
+        beside: Beside,
     ) -> None:
         """As ``FilledStore``."""
-        super().__init__(planned, config, directory, engines, kept_bytes)
+        super().__init__(planned, config, directory, engines, kept_bytes, beside)
         self._engine: StorageEngine | None = None
         self._parts: Parts = {}
         self._intake = Intake({})

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from homeport.config.errors import StoreError
@@ -32,13 +33,16 @@ from homeport.container.adjunct.versions import (
     Taken,
     Verdict,
     Versions,
+    flush_step,
     removable,
     verdict_plan,
 )
 from homeport.container.engine.in_memory_store import InMemoryStore
 from homeport.container.engine.storage_engine import StorageEngine
+from homeport.container.host.beside import Beside, Call
 from homeport.container.host.disk_space import room_on_disk_of
 from homeport.container.progress.refusal import RefusalReason
+from homeport.container.progress.transaction_plan import RESERVED_PREFIX
 from homeport.container.storage.adjunct.filled_store import (
     FilledStore,
     Handed,
@@ -53,6 +57,8 @@ from homeport.container.storage.task_store import passed
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 _LOG = logging.getLogger(__name__)
+_LOOK_S = 0.2
+"""One wait ends then, so that the handler of a signal can run."""
 _FOLDER = re.compile(r"v([1-9][0-9]{0,17})")
 
 
@@ -69,12 +75,17 @@ class VersionedStore(FilledStore):
         directory: StoreDirectory,
         engines: StorageEngines,
         kept_bytes: int,
+        beside: Beside,
     ) -> None:
         """As ``FilledStore``."""
-        super().__init__(planned, config, directory, engines, kept_bytes)
+        super().__init__(planned, config, directory, engines, kept_bytes, beside)
         self._versions = Versions(planned.partitions)
         self._open: dict[int, StorageEngine] = {}
         self._unflushed: set[int] = set()
+        self._shown: int | None = None
+        self._under_way: tuple[AdjunctStep, Call[None]] | None = None
+        self._decided: tuple[Verdict, list[AdjunctStep]] | None = None
+        self._dropping: list[tuple[AdjunctStep, Call[None]]] = []
         self._handed: list[Handed] = []
         self._late: tuple[int, ...] = ()
         self._strays = 0
@@ -82,24 +93,36 @@ class VersionedStore(FilledStore):
     @property
     def is_whole(self) -> bool:
         """Whether there is a version to read."""
-        return self._versions.catalogue.served is not None or not self.planned.partitions
+        return self._shown is not None or not self.planned.partitions
 
     @property
     def served(self) -> int | None:
         """The version that tasks see."""
-        return self._versions.catalogue.served
+        return self._shown
+
+    @property
+    def versions(self) -> Versions:
+        """As they stand with all that was written."""
+        return self._versions
+
+    def pairs_of(self, number: int) -> Iterator[tuple[bytes, bytes]]:
+        """What was written of that version; nothing where that is none of it."""
+        if number in self._open:
+            pairs = self._open[number].scan()
+            yield from ((k, v) for k, v in pairs if not k.startswith(RESERVED_PREFIX))
 
     def facts(self) -> StoreFacts:
         """As ``FilledStore``, of the version that tasks see, and where all of them stand."""
-        served, size_bytes = self.served, self._size_bytes()
+        served, size_bytes, late = self.served, self._size_bytes(), len(self._late)
         positions = {p: self._versions.cursor(p).next for p in self.planned.partitions}
         if served is None:
-            return StoreFacts(0, size_bytes, positions)
+            return StoreFacts(0, size_bytes, positions, late=late)
         text = self._engine_of(served).get(PARTS_KEY)
         parts = parse_parts((text or b"{}").decode())
         began = [part.began_ms for part in parts.values() if part.began_ms is not None]
-        records = self._versions.catalogue.records
-        return StoreFacts(records, size_bytes, positions, min(began, default=None), served)
+        records = sum(part.records for part in parts.values())
+        since_ms = min(began, default=None)
+        return StoreFacts(records, size_bytes, positions, since_ms, served, late)
 
     # -- the start
 
@@ -149,13 +172,14 @@ class VersionedStore(FilledStore):
         for number, parts in self._versions.building.items():
             self._write_to(number, {}, parts)
         self._write_catalogue(self._versions.catalogue)
-        served = self._versions.catalogue.served
-        if served is not None:
-            self.entries.engine = self._engine_of(served)
-        self._settle(passed, passed)
+        self._shown = self._versions.catalogue.served
+        if self._shown is not None:
+            self.entries.engine = self._engine_of(self._shown)
+        self.settle(passed, passed)
 
     def _forget(self) -> None:
         self._unflushed.clear()
+        self._shown = None
         self._versions = Versions(self.planned.partitions)
 
     # -- its work
@@ -175,37 +199,78 @@ class VersionedStore(FilledStore):
         begins(step)
         for run, keys, values in layer:
             taken = self._versions.take(run)
-            entries = _dealt(taken, keys, values)
+            entries = dealt(taken, keys, values)
             for number in taken.parts:
                 parts = taken.versions.building[number]
                 self._write_to(number, entries.get(number, {}), parts)
             self._versions = taken.versions
             self._strays += taken.strays
         reached(step)
-        self._settle(reached, begins)
 
-    def _settle(self, reached: Reached, begins: Reached) -> None:
-        """No version is whole and neither served nor refused."""
-        while (verdict := self._verdict()) is not None:
-            decided = self._versions.decided(verdict)
-            for step in verdict_plan(self.name, self._versions, verdict):
-                begins(step)
-                self._carry_out(step, decided.catalogue)
+    def settle(self, reached: Reached, begins: Reached, *, waits: bool = False) -> None:
+        """Tasks see the newest version that is whole, once it and its catalogue are on the disk.
+
+        Both reach it beside the batches, unless ``waits``, and what is not served any more is
+        removed beside them.
+        """
+        while self._advance(reached, begins, waits=waits):
+            pass
+        while self._dropping and self._dropping[0][1].is_done:
+            step, call = self._dropping.pop(0)
+            call.result()
+            reached(step)
+
+    def _advance(self, reached: Reached, begins: Reached, *, waits: bool) -> bool:
+        """One step has ended or begun; False: what is under way goes on, or nothing is to do."""
+        if self._under_way is not None:
+            step, call = self._under_way
+            if waits:
+                self._wait(call)
+            if not call.is_done:
+                return False
+            self._under_way = None
+            call.result()
+            reached(step)
+        if self._decided is not None:
+            self._show(self._decided, reached, begins)
+            return True
+        verdict = self._verdict()
+        if verdict is None:
+            return False
+        flush = flush_step(self.name, verdict)
+        if flush is not None and verdict.number in self._unflushed:
+            # What is written to it from now on needs another flush.
+            self._unflushed.discard(verdict.number)
+            self._begin_beside(flush, self._engine_of(verdict.number).flush, begins)
+            return True
+        first, *rest = verdict_plan(self.name, self._versions, verdict)
+        # From now on nothing more is written to what the catalogue settles.
+        self._versions = self._versions.decided(verdict)
+        self._decided, catalogue = (verdict, rest), self._versions.catalogue
+        self._begin_beside(first, lambda: self._write_catalogue(catalogue), begins)
+        return True
+
+    def _begin_beside(self, step: AdjunctStep, work: Callable[[], None], begins: Reached) -> None:
+        begins(step)
+        self._under_way = step, self._beside.submit(work)
+
+    def _show(
+        self, decided: tuple[Verdict, list[AdjunctStep]], reached: Reached, begins: Reached
+    ) -> None:
+        """The catalogue is on the disk: what is left of the verdict is carried out."""
+        self._decided = None
+        verdict, steps = decided
+        for step in steps:
+            begins(step)
+            assert step.version is not None  # noqa: S101 - for the type checker: it is about one
+            if step.action is AdjunctAction.SWITCH_VERSION:
+                self.entries.engine = self._engine_of(step.version)
+                self._shown = step.version
                 reached(step)
-            self._versions = decided
-            self._say(verdict)
-
-    def _carry_out(self, step: AdjunctStep, catalogue: Catalogue) -> None:
-        """One step of a verdict, after which ``catalogue`` holds."""
-        assert step.version is not None  # noqa: S101 - for the type checker: it is about one
-        if step.action is AdjunctAction.FLUSH_VERSION:
-            self._flush(step.version)
-        elif step.action is AdjunctAction.WRITE_CATALOGUE:
-            self._write_catalogue(catalogue)
-        elif step.action is AdjunctAction.SWITCH_VERSION:
-            self.entries.engine = self._engine_of(step.version)
-        else:
-            self._remove(step.version)
+            else:
+                removal = partial(_removed, self._taken_out(step.version), self._path(step.version))
+                self._dropping.append((step, self._beside.submit(removal)))
+        self._say(verdict)
 
     def _verdict(self) -> Verdict | None:
         return self._versions.verdict(self.planned.store.minimum_share_percent)
@@ -238,6 +303,8 @@ class VersionedStore(FilledStore):
         return super().flush(now_ms, reached, begins)
 
     def _flush_engines(self) -> None:
+        if self._under_way is not None:
+            self._wait(self._under_way[1])
         for number in sorted(self._unflushed):
             self._flush(number)
 
@@ -255,7 +322,7 @@ class VersionedStore(FilledStore):
         self._has_moved = True
         if is_new:
             # A folder without its first position would be damage.
-            self._flush(number)
+            engine.flush()
 
     def _write_catalogue(self, catalogue: Catalogue) -> None:
         if self.planned.store.is_kept:
@@ -268,14 +335,15 @@ class VersionedStore(FilledStore):
 
     def _remove(self, number: int) -> None:
         """Nothing of the version is left."""
+        _removed(self._taken_out(number), self._path(number))
+
+    def _taken_out(self, number: int) -> StorageEngine | None:
+        """The version's engine, which nothing uses any more; None: it is not open."""
         engine = self._open.pop(number, None)
         self._unflushed.discard(number)
-        if engine is not None:
-            if self.entries.engine is engine:
-                self.entries.engine = InMemoryStore()
-            engine.close()
-        with room_on_disk_of(self._directory.path):
-            shutil.rmtree(self._path(number), ignore_errors=True)
+        if engine is not None and self.entries.engine is engine:
+            self.entries.engine = InMemoryStore()
+        return engine
 
     def _path(self, number: int) -> Path:
         return self._directory.path / f"v{number}"
@@ -286,14 +354,31 @@ class VersionedStore(FilledStore):
         return sorted(int(match[1]) for name in names if (match := _FOLDER.fullmatch(name)))
 
     def _close_engines(self) -> None:
+        under_way = [] if self._under_way is None else [self._under_way]
+        for _, call in (*under_way, *self._dropping):
+            self._wait(call)
+        self._under_way, self._dropping = None, []
         try:
             for engine in self._open.values():
                 engine.close()
         finally:
             self._open.clear()
 
+    def _wait(self, call: Call[None]) -> None:
+        """The call has been made."""
+        while not call.is_done:
+            self._beside.wait(call, _LOOK_S)
 
-def _dealt(taken: Taken, keys: Bytes, values: Bytes) -> dict[int, dict[bytes, bytes | None]]:
+
+def _removed(engine: StorageEngine | None, path: Path) -> None:
+    """Nothing of a version is left."""
+    if engine is not None:
+        engine.close()
+    with room_on_disk_of(path.parent):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def dealt(taken: Taken, keys: Bytes, values: Bytes) -> dict[int, dict[bytes, bytes | None]]:
     """{version: the entries that go into it}."""
     found: dict[int, dict[bytes, bytes | None]] = {}
     for write in taken.writes:

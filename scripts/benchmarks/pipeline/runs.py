@@ -17,9 +17,10 @@ import pyarrow as pa
 
 from benchmarks.processes import resident_mb, tree_cpu_s
 from benchmarks.report import BenchmarkError
+from homeport.container.adjunct.frames import EntryColumns, StoreFrame
 from homeport.container.api import BATCH_SCHEMA
 from homeport.container.spark.faults import Named
-from homeport.container.spark.inputs import ALL
+from homeport.container.spark.inputs import ALL, Given
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.plan_once import PlanOnce
 from homeport.container.spark.session import LocalSpark, SparkSettings
@@ -27,6 +28,8 @@ from local_cluster.processes import tree
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from homeport.container.spark.work import Frames
 
 ROWS = 100_000
 PLACES = ("task", "stream", "partition", "offset")
@@ -105,12 +108,40 @@ class OneSpark:
             plan_once=planned_once(self._session) if plans_once else None,
         )
         batch = self._batch.slice(0, rows)
+        return self._measured(lambda: then(pipeline.run(batch)), rows)
+
+    def measure_join(
+        self,
+        work: Callable[[Frames], DataFrame],
+        columns: EntryColumns,
+        stores: Iterator[StoreFrame],
+    ) -> Found:
+        """What ``work`` costs, of whose frames one is of an adjunct store, all batches by one plan.
+
+        ``stores``: the store's rows of each batch, which are new ones where their number is.
+        """
+        pipeline = SparkPipeline(
+            self._session,
+            work,
+            Named("bench", "join"),
+            given=Given(stores={columns.name: columns}),
+            unordered=False,
+            plan_once=planned_once(self._session),
+        )
+        pipeline.warm_up()
+
+        def once() -> None:
+            pipeline.run(self._batch, {columns.name: next(stores)})
+
+        return self._measured(once, ROWS)
+
+    def _measured(self, once: Callable[[], None], rows: int) -> Found:
         rounds = min(_MEASURED * ROWS // rows, _MEASURED_AT_MOST)
         for _ in range(max(rounds, _WARM)):
-            then(pipeline.run(batch))
+            once()
         began, cpu = time.monotonic(), self._cpu_s()
         for _ in range(rounds):
-            then(pipeline.run(batch))
+            once()
         clock = time.monotonic() - began
         workers = sum(map(resident_mb, tree(self._pid)[1:]))
         return Found(clock / rounds, (self._cpu_s() - cpu) / rounds, workers)

@@ -48,8 +48,10 @@ TITLE = (
 class _AllColumns(PlanOnce):
     """Sends Spark all columns of each batch, whatever its plan reads."""
 
-    def _narrowed(self, frame: DataFrame, sources: Mapping[str, _Source]) -> Mapping[str, _Source]:
-        del frame
+    def _narrowed(
+        self, frame: DataFrame, sources: Mapping[str, _Source], standing: object
+    ) -> Mapping[str, _Source]:
+        del frame, standing
         return sources
 
 

@@ -100,6 +100,9 @@ class LightWork:
         self._running: Incarnation | None = None
         self._reports: list[WorkReport] = []
 
+    def prepare(self) -> None:
+        """It needs nothing."""
+
     def start(self, order: StartWork, model: JobModel, lease: SessionLease) -> None:
         """It asks whether it may go on."""
         del model, lease

@@ -116,8 +116,6 @@ class ByItself:
     requires_leader = True
     fences = True
     checks = True
-    keeps = True
-    """Whether a stop leaves open what it may; work in a child process leaves nothing."""
 
     def __init__(
         self,
@@ -175,14 +173,14 @@ class ByItself:
                 self._judge_start(world, process, instruction)
                 number = self.state(process).sequence or 0
                 run = Run(instruction, number, standbys=instruction.standbys)
-                process = process._replace(run=run, stop=None)
+                process = process._replace(run=run, is_to_stop=False)
             elif isinstance(instruction, FollowStandbys):
                 require(process.run is not None, "standbys are to change and nothing runs")
                 if process.run is not None:
                     run = process.run._replace(standbys=instruction.standbys)
                     process = process._replace(run=run)
             elif isinstance(instruction, StopWork):
-                process = process._replace(stop=instruction.keep)
+                process = process._replace(is_to_stop=True)
         world = with_process(world, index, process)
         if any(isinstance(x, EndProcessor) for x in instructions) and not process.outbox:
             return self._gone(world, index)
@@ -343,12 +341,11 @@ class ByItself:
     def _of_work(self, world: World, index: int, name: str) -> Moves:
         process = world.processes[index]
         run = process.run
-        if process.stop is not None:
+        if process.is_to_stop:
             writers = world.writers - ({self._incarnation(index, run)} if run else set())
-            after = process._replace(run=None, stop=None)
-            held = tuple(TaskName(task) for task in process.stop) if self.keeps else ()
+            after = process._replace(run=None, is_to_stop=False)
             stopped = with_process(world._replace(writers=writers), index, after)
-            yield f"{name} has stopped work", self.fed(stopped, index, WorkStopped(held))
+            yield f"{name} has stopped work", self.fed(stopped, index, WorkStopped())
         elif run is not None and run.done == 0:
             left = world.writers - set(run.order.fence if self.fences else ())
             fenced = with_process(world, index, process._replace(run=run._replace(done=1)))

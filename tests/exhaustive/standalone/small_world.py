@@ -68,7 +68,7 @@ class SmallWorld(ByItself):
                 yield f"{name} is cut off", self._cut(world, index)
             if "may_stop" in self._may and self.state(process).life is not Life.LEAVING:
                 yield f"{name} is to stop", self.fed(world, index, StopRequested())
-            if "may_lose_work" in self._may and process.run and process.stop is None:
+            if "may_lose_work" in self._may and process.run and not process.is_to_stop:
                 yield f"work of {name} ends by itself", self._without_work(world, index)
             for timer in self.state(process).timers:
                 if (
@@ -93,7 +93,7 @@ class SmallWorld(ByItself):
             writers = world.writers - {self._incarnation(index, process.run)}
             world = world._replace(writers=writers)
         world = with_process(world, index, process._replace(run=None))
-        world = self._expired(self.fed(world, index, WorkStopped(())), index)
+        world = self._expired(self.fed(world, index, WorkStopped()), index)
         return self._learns_of_its_end(world, index)
 
     def _dies(self, world: World, index: int) -> World:
@@ -170,7 +170,7 @@ class SmallWorld(ByItself):
     def _is_settled(self, plan: Plan | None, process: Process) -> bool:
         state = self.state(process)
         entry = plan.of(state.sequence) if plan else None
-        if process.outbox or process.is_cut or process.is_unaware or process.stop is not None:
+        if process.outbox or process.is_cut or process.is_unaware or process.is_to_stop:
             return False
         if entry is None or state.plan != plan or state.life is not Life.MEMBER:
             return False

@@ -92,17 +92,17 @@ def check_no_version(patch: Patch) -> None:
 @mutant(TWICE + "|barrier is not done", is_settled=False, faults=0)
 def join_before_the_work_has_stopped(patch: Patch) -> None:
     """A processor joins a barrier while it still holds what it loses."""
-    original = machine._holds_at_most
+    original = machine._has_stopped
 
-    def hasty(draft: Draft, keep: tuple[TaskName, ...]) -> bool:
-        done = original(draft, keep)
+    def hasty(draft: Draft) -> bool:
+        done = original(draft)
         state = draft.state
         if not done and state.is_connected and state.sequence and state.joined < state.version:
             draft.set(joined=state.version)
             draft.records.append(Join(state.version, state.processor_id, state.sequence))
         return done
 
-    patch.setattr(machine, "_holds_at_most", hasty)
+    patch.setattr(machine, "_has_stopped", hasty)
 
 
 @mutant("barrier is not done|" + TWICE, is_settled=False, faults=0)
@@ -178,14 +178,14 @@ def work_on_without_a_session(patch: Patch) -> None:
 @mutant("starts beside another|" + TWICE, is_settled=False, faults=0)
 def take_a_stop_for_stopped(patch: Patch) -> None:
     """The work counts as stopped when its stop is ordered."""
-    original = machine._holds_at_most
+    original = machine._has_stopped
 
-    def at_once(draft: Draft, keep: tuple[TaskName, ...]) -> bool:
-        if not original(draft, keep):
+    def at_once(draft: Draft) -> bool:
+        if not original(draft):
             draft.set(work=Work(generation=draft.state.work.generation))
         return True
 
-    patch.setattr(machine, "_holds_at_most", at_once)
+    patch.setattr(machine, "_has_stopped", at_once)
     handlers = dict(machine._HANDLERS)
     handlers[WorkStopped] = lambda _draft, _event: None
     patch.setattr(machine, "_HANDLERS", handlers)

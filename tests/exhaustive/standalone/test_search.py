@@ -24,10 +24,8 @@ def world_of(ids: str, *kinds: str) -> SmallWorld:
 
 
 def standby_world(ids: str, places: str, *kinds: str, replicas: int = 1) -> SmallWorld:
-    """Processors at these places, with standbys; work ends with its child process."""
-    rules = SmallWorld(tuple(ids), ("t", "u"), frozenset(kinds), replicas, tuple(places))
-    rules.keeps = False
-    return rules
+    """Processors at these places, with standbys."""
+    return SmallWorld(tuple(ids), ("t", "u"), frozenset(kinds), replicas, tuple(places))
 
 
 def searched(rules: SmallWorld, faults: int, announce: Announce, start: World) -> int:
@@ -57,20 +55,9 @@ def test_two_processors_are_safe_and_heal_from_each_fault(announce: Announce) ->
     assert searched(rules, 1, announce, rules.settled()) > 5_000
 
 
-def test_processors_whose_stores_close_at_each_stop_are_safe_and_heal(announce: Announce) -> None:
-    """As those do whose work is a child process."""
-    rules = world_of("pq", *ALL)
-    rules.keeps = False
-    assert searched(rules, 1, announce, rules.settled()) > 5_000
-    three = world_of("pqr", "may_die")
-    three.keeps = False
-    assert searched(three, 2, announce, three.settled()) > 1_000
-
-
 def test_work_that_ends_by_itself_begins_again_as_another_generation(announce: Announce) -> None:
     """As for want of Kafka: its processor gives its session up, and registers again."""
     rules = world_of("pq", "may_lose_work")
-    rules.keeps = False
     assert searched(rules, 1, announce, rules.settled()) > 1_000
 
 
@@ -122,7 +109,6 @@ def test_of_three_processors_with_standbys_each_death_leaves_its_tasks_on_their_
 ) -> None:
     """STANDBY, part 4: ideally 0; in every world after one death and without a second one."""
     rules = SmallWorld(("p", "q", "r"), tuple("tuvwxy"), frozenset({"may_die"}), 1)
-    rules.keeps = False
     search: Search[World] = Search(rules, 1)
     search.visit(rules.settled())
     announce(f"{rules.bound(1)}: {search.stated()}")
@@ -153,7 +139,6 @@ def test_two_processors_may_meet_a_lost_session_as_they_begin(announce: Announce
 def test_work_may_end_by_itself_while_a_processor_dies(announce: Announce) -> None:
     """Its own, or the other one's, before or after."""
     rules = world_of("pq", "may_lose_work", "may_die")
-    rules.keeps = False
     assert searched(rules, 2, announce, rules.settled()) > 100_000
 
 

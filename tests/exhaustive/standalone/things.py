@@ -40,8 +40,8 @@ class Process(NamedTuple):
     """One process: its machine, by number, and what the shell has not done yet.
 
     ``is_dead``: nothing of it runs. ``session``: whether it has one for ZooKeeper. ``is_cut``: no
-    connection. ``is_unaware``: its session is over, and it does not know. ``stop``: what its work
-    leaves open, where a stop was ordered.
+    connection. ``is_unaware``: its session is over, and it does not know. ``is_to_stop``: a stop
+    of its work was ordered.
     """
 
     machine: int
@@ -51,7 +51,7 @@ class Process(NamedTuple):
     is_unaware: bool = False
     outbox: tuple[Record, ...] = ()
     run: Run | None = None
-    stop: tuple[str, ...] | None = None
+    is_to_stop: bool = False
 
 
 class World(NamedTuple):

@@ -51,20 +51,27 @@ from homeport.container.host.permit import Permit
 memory = watch_lease(os.environ)
 stopped = threading.Event()
 signal.signal(signal.SIGTERM, lambda *_: None if "deaf" in sys.argv else os._exit(143))
-permit = Permit.from_json(sys.stdin.read())
-print(permit.incarnation, permit.fence, os.environ["HOMEPORT_LOCATION_ID"], flush=True)
-assert '"job.name":"j"' in permit.model.replace(" ", "")
-memory.say_fenced()
-while not memory.is_confirmed:
-    stopped.wait(0.01)
-memory.say_started()
-if "fails" in sys.argv:
-    print("error: poison found", flush=True)
-    os._exit(1)
-if "finishes" in sys.argv:
-    memory.say_finished()
-    os._exit(0)
-stopped.wait()
+while line := sys.stdin.readline():
+    permit = Permit.from_json(line)
+    epoch = permit.incarnation.epoch
+    print(permit.incarnation, permit.fence, os.environ["HOMEPORT_LOCATION_ID"], flush=True)
+    assert '"job.name":"j"' in permit.model.replace(" ", "")
+    memory.say_fenced(epoch)
+    while not memory.is_confirmed(epoch):
+        stopped.wait(0.01)
+    memory.say_started(epoch)
+    if "fails" in sys.argv:
+        print("error: poison found", flush=True)
+        os._exit(1)
+    if "finishes" in sys.argv:
+        memory.say_finished()
+        os._exit(0)
+    assert sys.stdin.readline() == "rest\\n"
+    if "deaf" in sys.argv:
+        stopped.wait()
+    if "ends" in sys.argv:
+        os._exit(143)
+    memory.say_rests(epoch)
 """
 
 Make = Callable[..., ChildWork]
@@ -87,8 +94,8 @@ def work(tmp_path: Path) -> Iterator[Make]:
         each.kill()
 
 
-def begun(work: ChildWork, lease: SessionLease) -> None:
-    """Generation 7 has fenced, was confirmed, and works."""
+def begun(work: ChildWork, lease: SessionLease, generation: int = 7) -> None:
+    """The generation has fenced, was confirmed, and works."""
     model = JobModel(
         Config({}),
         {
@@ -98,12 +105,13 @@ def begun(work: ChildWork, lease: SessionLease) -> None:
         },
     )
     fence = (Incarnation(OWN, 3),)
-    work.start(StartWork(9, 7, (TASK,), fence), model, lease)
-    assert next_of(work) == WorkFenced(Incarnation(OWN, 7))
-    work.confirm(Incarnation(OWN, 6))
+    own = Incarnation(OWN, generation)
+    work.start(StartWork(9, generation, (TASK,), fence), model, lease)
+    assert next_of(work) == WorkFenced(own)
+    work.confirm(Incarnation(OWN, generation - 1))
     assert list(work.look()) == []
-    work.confirm(Incarnation(OWN, 7))
-    assert next_of(work) == WorkBegun(Incarnation(OWN, 7))
+    work.confirm(own)
+    assert next_of(work) == WorkBegun(own)
 
 
 _UNREAD: dict[ChildWork, list[WorkReport]] = {}
@@ -136,10 +144,78 @@ def test_a_child_gets_its_permit_and_ends_when_it_is_stopped(work: Make, tmp_pat
     end = next_of(own)
     assert isinstance(end, WorkEnded)
     assert end.cause is StopCause.ORDERED
-    said = (tmp_path / "container-7.log").read_text(encoding="utf-8")
-    assert said.startswith("Incarnation(processor_id='p', epoch=7) (Incarnation(processor_id='p'")
-    assert said.rstrip().endswith("here")
+    (line,) = said(tmp_path, 7)
+    assert line.startswith("Incarnation(processor_id='p', epoch=7) (Incarnation(processor_id='p'")
+    assert line.endswith("here")
     assert not own.stop()
+
+
+def rested(work: ChildWork) -> None:
+    """Its incarnation has stopped in order."""
+    assert work.stop()
+    end = next_of(work)
+    assert isinstance(end, WorkEnded)
+    assert end.cause is StopCause.ORDERED
+    assert not work.stop()
+
+
+def said(folder: Path, generation: int) -> list[str]:
+    """The lines of the log of the process that began as that generation."""
+    return (folder / f"container-{generation}.log").read_text(encoding="utf-8").splitlines()
+
+
+def test_the_next_incarnation_is_run_by_the_process_that_rests(work: Make, tmp_path: Path) -> None:
+    """It has to fence and to be confirmed as the first one had; its session is another one."""
+    own, lease = work(), SessionLease()
+    lease.renew(boot_ms() + 600_000)
+    begun(own, lease)
+    rested(own)
+    lease.renew(boot_ms() + 1_200_000)  # no incarnation is under it any more
+    begun(own, long_lease(), 8)
+    rested(own)
+    assert [line.split(")")[0] for line in said(tmp_path, 7)] == [
+        f"Incarnation(processor_id='p', epoch={generation}" for generation in (7, 8)
+    ]
+    assert not (tmp_path / "container-8.log").exists()
+
+
+def test_a_process_that_rests_has_no_deadline(work: Make, tmp_path: Path) -> None:
+    """The session of its last incarnation may end meanwhile."""
+    own, lease = work(), SessionLease()
+    lease.renew(boot_ms() + 1500)
+    begun(own, lease)
+    rested(own)
+    pause = threading.Event()
+    while boot_ms() < lease.deadline_ms + 300:
+        pause.wait(0.05)
+    begun(own, long_lease(), 8)
+    assert len(said(tmp_path, 7)) == 2
+
+
+def test_a_process_that_ends_at_its_stop_is_replaced(work: Make, tmp_path: Path) -> None:
+    """As one does that could not stop in order."""
+    own = work("ends")
+    begun(own, long_lease())
+    rested(own)
+    begun(own, long_lease(), 8)
+    assert len(said(tmp_path, 7)) == len(said(tmp_path, 8)) == 1
+
+
+def test_a_process_that_was_made_ready_runs_the_first_incarnation(
+    work: Make, tmp_path: Path
+) -> None:
+    """Made once, before there is a permit; without one it goes at the end."""
+    own = work()
+    own.prepare()
+    own.prepare()
+    assert list(tmp_path.glob("starting-*.log")) == [tmp_path / "starting-0.log"]
+    begun(own, long_lease())
+    own.prepare()
+    assert list(tmp_path.glob("*.log")) == [tmp_path / "container-7.log"]
+    unused = work()
+    unused.prepare()
+    unused.kill()
+    assert unused._resting is None
 
 
 def test_a_child_ends_with_its_lease_and_a_lease_that_is_renewed_keeps_it(work: Make) -> None:

@@ -243,7 +243,7 @@ def test_zookeeper_that_does_not_answer_ends_the_start() -> None:
     assert end.cause is EndCause.FAILED
     assert end.text == (
         "ZooKeeper at 127.0.0.1:1 does not answer within "
-        "job.coordinator.zk.connection.timeout.ms (100): start it, or correct "
+        "job.coordinator.zk.connection.timeout.ms (100) (Connection refused): start it, or correct "
         "job.coordinator.zk.connect"
     )
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,29 +58,16 @@ def get(url: str) -> Any:  # noqa: ANN401 - JSON
     return body.decode() if url.endswith("/metrics") else json.loads(body)
 
 
-def tool(job: StandaloneJob, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """``homeport`` with the job's file."""
-    command = [sys.executable, "-m", "homeport.job_coordinator.cli.homeport", *arguments]
-    return subprocess.run(
-        [*command, f"--config-path={job.config}"],
-        env={**os.environ, "LOGGED_STORE_BASE_DIR": str(job.folder / "stores-here")},
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S * 2,
-        check=False,
-    )
-
-
 def answer(job: StandaloneJob, *arguments: str) -> str:
     """What it prints; it must end well."""
-    done = tool(job, *arguments)
+    done = job.tool(*arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def refusal(job: StandaloneJob, *arguments: str) -> str:
     """Its one line; it must end with exit code 1."""
-    done = tool(job, *arguments)
+    done = job.tool(*arguments)
     assert done.returncode == 1, done.stdout
     assert done.stderr.count("\n") == 1, done.stderr
     return done.stderr
@@ -122,7 +106,7 @@ def test_the_leader_answers_for_the_job_and_tools_find_it_in_zookeeper(
     assert "All 2 containers are where they should be" in answer(job, "status")
     assert "version 2: 2 containers, 4 tasks" in answer(job, "job-model")
     assert answer(job, "locality") == "processor  host\none        here\ntwo        here\n"
-    done = tool(job, "config", "get", "task.transaction.ms")
+    done = job.tool("config", "get", "task.transaction.ms")
     assert done.stdout == "50\n"
     assert f"from the running job, standalone at {at['one']}" in done.stderr
     assert f"{job.name}-in" in answer(job, "checkpoint", "show")

@@ -82,6 +82,12 @@ def read_on(job: StandaloneJob) -> list[tuple[str, ...]]:
     ]
 
 
+def last_process(job: StandaloneJob, name: str) -> tuple[int, int]:
+    """(epoch, pid) of the incarnation of the processor that started last."""
+    line = last(job, "started", name)
+    return int(str(line["epoch"])), int(str(line["pid"]))
+
+
 def get(job: StandaloneJob, name: str, path: str) -> str:
     """What the processor of that name answers, redirects followed."""
     said = (job.folder / f"{name}.log").read_text(encoding="utf-8")
@@ -138,8 +144,8 @@ def test_the_tasks_of_a_killed_processor_start_where_their_standbys_are(
 ) -> None:
     """Of their changelogs only the tail is read, no process of a user's ends, the result is exact.
 
-    Each of the three is a location of its own. What the killed one had kept as standbys has places
-    again, while the tasks of the others work on.
+    No process begins for it. Each of the three is a location of its own. What the killed one had
+    kept as standbys has places again, while the tasks of the others work on.
     """
     job.produce(30)
     fill_adjuncts(job)
@@ -148,7 +154,7 @@ def test_the_tasks_of_a_killed_processor_start_where_their_standbys_are(
     job.until(lambda: follow_all(job, NAMES))
     job.until_counted()
     _require_shown(job)
-    before = read_on(job)
+    before, pids = read_on(job), {name: last_process(job, name) for name in NAMES}
     owned = {name: texts(last(job, "fenced", name)["tasks"]) for name in NAMES}
     kept = following(job, NAMES)
     dead = max(NAMES, key=lambda name: len(owned[name]))
@@ -171,10 +177,43 @@ def test_the_tasks_of_a_killed_processor_start_where_their_standbys_are(
     taken = job.history("tasks-taken-over")
     assert [(line["lost"], line["unbacked"]) for line in taken] == [(len(owned[dead]), 0)]
     assert all(processors[name].poll() is None for name in alive)
+    for name in set(owners.values()):  # where tasks were promoted, no process has begun
+        (epoch, pid), (epoch_before, pid_before) = last_process(job, name), pids[name]
+        assert epoch > epoch_before
+        assert pid == pid_before, job.logs()
     for name in alive:
         processors[name].send_signal(signal.SIGTERM)
     assert [processors[name].wait(60) for name in alive] == [0, 0], job.logs()
     assert job.counted() == job.sent
+    _require_sound(job)
+
+
+@pytest.mark.long
+def test_a_promotion_keeps_sparks_jvm(job: StandaloneJob) -> None:
+    """The next generation of the survivor takes the Spark of the one before."""
+    code = "def same(frame):\n    return frame\n"
+    (job.folder / "package" / "pipe.py").write_text(code, encoding="utf-8")
+    with job.config.open("a", encoding="utf-8") as file:
+        file.write("task.pipeline.class=pipe:same\n")
+    names = ("one", "two")
+    job.produce(30)
+    processors = {name: job.processor(name, f"at-{name}") for name in names}
+    job.until(lambda: all(map(job.started_by, names)))
+    job.until(lambda: follow_all(job, names))
+    job.until_counted()
+    before = last_process(job, "two")
+    processors["one"].kill()
+    job.produce(10)
+    job.until(lambda: last_process(job, "two")[0] > before[0])
+    job.until_counted()
+    assert last_process(job, "two")[1] == before[1]
+    logs = job.folder.glob("work/processor-two/container-*.log")
+    said = "".join(log.read_text(encoding="utf-8") for log in logs)
+    *_, last_but_one, last_one = re.findall(r"Spark stands, pid (\d+)", said)
+    assert last_but_one == last_one
+    processors["two"].send_signal(signal.SIGTERM)
+    assert processors["two"].wait(60) == 0, job.logs()
+    assert not Path(f"/proc/{last_one}").exists()
     _require_sound(job)
 
 

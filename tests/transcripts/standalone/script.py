@@ -79,7 +79,7 @@ def _event(line: str, state: ProcessorState) -> wire.Event:  # noqa: PLR0911 - o
     if verb == "computed":
         return _computed(rest, state)
     if verb == "stopped":
-        return wire.WorkStopped(_tasks(rest))
+        return wire.WorkStopped()
     if verb == "failed":
         return wire.WorkFailed(rest)
     if line.startswith("time is over: "):
@@ -167,8 +167,8 @@ def _words_of(what: wire.Record | wire.Instruction) -> str:  # noqa: C901, PLR09
             )
         case wire.FollowStandbys(version, standbys):
             return f"standbys of version {version}: {_named(standbys) or 'none'}"
-        case wire.StopWork(keep):
-            return f"stop work, keep {' '.join(keep) or 'nothing'}"
+        case wire.StopWork():
+            return "stop work"
         case wire.SetTimer(timer):
             return f"timer {timer.kind.value} {timer.version or ''}".rstrip()
         case wire.CancelTimer(timer):

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from flights_demo.names import Judged, Output, Reference, judge
-from flights_demo.verdict import newest
 
 REFERENCE = Reference(
     planes={"N1": {"tailnum": "N1", "manufacturer": "BOEING", "model": "737-800", "seats": 149}},
@@ -101,6 +100,6 @@ def test_both_editions_must_have_been_seen(outputs: list[Output]) -> None:
 
 def test_the_newest_summary_of_a_plane_is_compared_without_its_names() -> None:
     """The names are judged in each output."""
-    found = newest([*SOUND[:2], _output(0, batch=7, flights=4)])
+    found = judge([*SOUND[:2], _output(0, batch=7, flights=4)], REFERENCE).summaries
     right = {"tailnum": "N1", "flights": 4, "last_airport": "IAH", "carrier": "UA"}
     assert found == {"N1": right}

@@ -216,7 +216,8 @@ class Hosts:
         permit = stdin.text
         if not permit or stop.is_set():
             return stream_container.STOPPED
-        code, cause = stream_container._run(permit, stop, memory, GettingReady(NoLauncher()))
+        given = stream_container._Given(permit, stop, memory, GettingReady(NoLauncher()))
+        code, cause, _ = stream_container._run(given)
         if cause is not None:
             self.clock.announce(f"error: {cause}")
         if code == stream_container.FINISHED and memory is not None:

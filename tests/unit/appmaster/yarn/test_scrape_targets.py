@@ -16,8 +16,13 @@ from homeport.appmaster.cli import metrics_targets_command
 from homeport.appmaster.yarn.application_tags import APPLICATION_TAG, HTTPS_TAG
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
 from homeport.appmaster.yarn.scrape_targets import TargetServer, targets
+from homeport.config.config import Config
 from homeport.config.errors import HomeportError, UnavailableError
 from homeport.job_coordinator.cli.usage import run_app
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.standalone.plan import Registration
+from homeport.job_coordinator.zookeeper.leader_address import RegisteredProcessor
+from homeport.job_coordinator.zookeeper.processor_targets import target
 
 RM = "http://rm:8088"
 
@@ -188,3 +193,25 @@ def test_a_client_that_has_gone_is_no_error(
     except type(error):
         server.handle_error(server.socket, ("127.0.0.1", 1))
     assert capsys.readouterr().err.count(f"{type(error).__name__}: ") == lines
+
+
+def test_without_yarn_only_the_others_are_targets() -> None:
+    """Processors of standalone jobs, by the same server."""
+    processor = RegisteredProcessor(
+        Registration(0, ProcessorId("one"), Host("h")), "http://h:1234/"
+    )
+    found = target(
+        Config({"job.name": "my_job", "job.id": "7", "job.default.system": "kafka"}), processor
+    )
+    assert found == {
+        "targets": ["h:1234"],
+        "labels": {
+            "__scheme__": "http",
+            "__metrics_path__": "/metrics",
+            "job_name": "my_job",
+            "job_id": "7",
+            "application": "standalone",
+        },
+    }
+    with TargetServer(None, "127.0.0.1", 0, others=lambda: [found]) as server:
+        assert json.loads(server.answer()) == [found]

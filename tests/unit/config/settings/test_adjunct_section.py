@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.settings.adjunct_section import (
     AdjunctsConfig,
@@ -274,3 +275,22 @@ def test_keys_without_effect_are_reported() -> None:
         f"{_EXTRACTOR} has no effect: the manager of adstore.manager.factory makes the entries",
     )
     assert adjuncts.stores["planes"].made_by == adjuncts.manager == "a:M"
+
+
+def test_a_pipeline_does_not_write_into_the_stream_of_a_store() -> None:
+    """Each container would read again what any of them has made."""
+    pipeline = {"task.class": "", "task.pipeline.sql": "SELECT key FROM flights"}
+    store = _another("airlines", "kafka.airlines")
+    job = {**_JOB, **store, **pipeline, "task.pipeline.output": "kafka.totals"}
+    validate(Config({key: value for key, value in job.items() if value}))
+    line = r"task\.pipeline\.output = 'kafka\.airlines': .* fills the adjunct store airlines"
+    with pytest.raises(ConfigError, match=line):
+        validate(Config({**job, "task.class": "", "task.pipeline.output": "kafka.airlines"}))
+
+
+def test_frames_of_stores_have_a_bound() -> None:
+    """One for all of a container."""
+    key = keys.ADSTORE_FRAMES_MAX_BYTES
+    assert key.read(Config(_JOB)) == 32 << 20
+    with pytest.raises(ConfigError, match=r"adstore\.frames\.max\.bytes = '0'"):
+        key.read(Config({**_JOB, key.name: "0"}))

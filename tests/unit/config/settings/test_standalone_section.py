@@ -124,6 +124,18 @@ def test_a_job_that_processors_ran_does_not_run_on_yarn() -> None:
     )
 
 
+def test_a_job_that_is_migrated_or_may_be_says_so() -> None:
+    """The remedy is the command."""
+    for recorded, line in {
+        "zookeeper": "and could still write; run homeport migrate --to=yarn, or give the job anoth",
+        "migrating-to-yarn": "is not finished; finish it by homeport migrate --to=yarn",
+        "migrating-to-zookeeper": "is not finished; finish it by homeport migrate --to=zookeeper",
+    }.items():
+        with pytest.raises(ConfigError) as caught:
+            require_never_standalone(Config({"job.coordinator.factory": recorded}))
+        assert line in str(caught.value)
+
+
 def test_a_location_is_the_host_a_text_or_a_variable() -> None:
     """A host has one spelling; what the user writes is left as it is."""
     assert location_id(Config({}), {}, " NM1 ") == "nm1"

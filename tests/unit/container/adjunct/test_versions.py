@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -19,6 +20,7 @@ from homeport.container.adjunct.versions import (
     VersionFault,
     Versions,
     Write,
+    flush_step,
     parse_marker,
     removable,
     verdict_plan,
@@ -307,8 +309,21 @@ def test_a_version_that_lasts_is_reported() -> None:
     assert TWO.late(99_999, 10) == ()
 
 
+def test_a_counted_version_waits_for_an_older_one_whose_end_a_crash_took() -> None:
+    """It is judged by what that one has, which is read again."""
+    versions = _read(ONE, (_P, 0, ". . . end . end")).versions
+    (older,) = versions.building[1].values()
+    older = replace(older, next=1, records=1, left=Left.OPEN)
+    versions = replace(versions, building={**versions.building, 1: {_P: older}})
+    assert versions.cursor(_P) == Cursor(1, 1)
+    assert versions.verdict(60) is None
+    versions = _read(versions, (_P, 1, ". . end . end")).versions
+    assert versions.verdict(60) == Verdict(1, 3)
+
+
 def _steps(versions: Versions, verdict: Verdict) -> Sequence[str]:
-    plan = verdict_plan("airlines", versions, verdict)
+    first = flush_step("airlines", verdict)
+    plan = *(() if first is None else (first,)), *verdict_plan("airlines", versions, verdict)
     assert all(str(step) == f"{step.action} airlines" for step in plan)
     return [f"{step.action} v{step.version}" for step in plan]
 

@@ -31,6 +31,7 @@ from homeport.container.adjunct.versions import (
     Run,
     Verdict,
     Versions,
+    flush_step,
     removable,
     verdict_plan,
 )
@@ -65,7 +66,6 @@ class World:
     live: Images
     memory: Versions | None
     plan: tuple[AdjunctStep, ...]
-    verdict: Verdict | None
     shown: int | None
     newest: int | None
     crashes: int
@@ -107,9 +107,7 @@ class Search:
     def __init__(self, log: Log, good: Mapping[int, frozenset[str]], crashes: int) -> None:
         self._log = log
         self._good = good
-        self._first = World(
-            (), catalogue_text(Catalogue()), (), None, (), None, None, None, crashes
-        )
+        self._first = World((), catalogue_text(Catalogue()), (), None, (), None, None, crashes)
 
     def run(self) -> int:
         """How many worlds there are; AssertionError where one shows what it must not."""
@@ -143,22 +141,23 @@ class Search:
             yield self._started(world)
             return
         if world.plan:
-            yield self._stepped(world, world.memory)
+            # The catalogue is written, and what is gone removed, beside the batches.
+            yield self._stepped(world)
+            yield from self._read(world, world.memory)
         else:
             verdict = world.memory.verdict(_SHARE)
-            if verdict is not None:
+            # A flush goes on beside the batches: the store reaches the disk as at any other time.
+            if verdict is not None and _is_ready(world, verdict):
                 plan = verdict_plan("airlines", world.memory, verdict)
-                yield replace(world, plan=plan, verdict=verdict)
-            else:
+                yield replace(world, plan=plan, memory=world.memory.decided(verdict))
+            if verdict is None or not _is_ready(world, verdict):
                 yield from self._read(world, world.memory)
         on_disk = dict(world.disk)
         for number, image in world.live:
             if on_disk.get(number) != image:
                 yield _flushed(world, number)
         if world.crashes:
-            yield replace(
-                world, live=(), memory=None, plan=(), verdict=None, crashes=world.crashes - 1
-            )
+            yield replace(world, live=(), memory=None, plan=(), crashes=world.crashes - 1)
 
     def _started(self, world: World) -> World:
         """What a start makes of the disk alone."""
@@ -211,22 +210,24 @@ class Search:
                 positions=tuple(o + (p == place) for p, o in enumerate(world.positions)),
             )
 
-    def _stepped(self, world: World, memory: Versions) -> World:
+    def _stepped(self, world: World) -> World:
         step, rest = world.plan[0], world.plan[1:]
-        assert world.verdict is not None
-        decided = memory.decided(world.verdict)
         assert step.version is not None
-        if step.action is AdjunctAction.FLUSH_VERSION:
-            world = _flushed(world, step.version)
-        elif step.action is AdjunctAction.WRITE_CATALOGUE:
-            world = replace(world, catalogue=catalogue_text(decided.catalogue))
+        assert world.memory is not None
+        if step.action is AdjunctAction.WRITE_CATALOGUE:
+            world = replace(world, catalogue=catalogue_text(world.memory.catalogue))
         elif step.action is AdjunctAction.SWITCH_VERSION:
             world = replace(world, shown=step.version, newest=step.version)
         else:
             world = replace(world, live=_without(world.live, step), disk=_without(world.disk, step))
-        if rest:
-            return replace(world, plan=rest)
-        return replace(world, plan=(), verdict=None, memory=decided)
+        return replace(world, plan=rest)
+
+
+def _is_ready(world: World, verdict: Verdict) -> bool:
+    """Whether the plan of the verdict may begin."""
+    if flush_step("airlines", verdict) is None:
+        return True
+    return dict(world.disk).get(verdict.number) == dict(world.live)[verdict.number]
 
 
 def _flushed(world: World, number: int) -> World:
@@ -276,6 +277,8 @@ def test_the_search_finds_a_step_that_is_left_out(
         )
 
     monkeypatch.setitem(globals(), "verdict_plan", without)
+    if action is AdjunctAction.FLUSH_VERSION:
+        monkeypatch.setitem(globals(), "flush_step", lambda *_: None)
     log = _log("a b end c d end e")
     with pytest.raises((AssertionError, KeyError)):
         Search(log, {1: _keys("a b"), 2: _keys("c d")}, crashes=1).run()

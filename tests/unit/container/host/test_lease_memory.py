@@ -165,3 +165,22 @@ def test_a_childs_watch_beats_until_the_deadline_in_a_daemon_thread() -> None:
         os.close(memory.fd)
     assert ended == [EXIT_LEASE_LOST]
     assert 0 < memory.beat_ms <= boot_ms()
+
+
+def test_each_incarnation_of_a_processors_child_speaks_for_itself(memory: LeaseMemory) -> None:
+    """What was said by, or to, the one before is not true of the next; its report is gone."""
+    child = LeaseMemory(memory.fd)
+    child.say_fenced(7)
+    memory.confirm(7)
+    child.say_started(7)
+    child.announce(ContainerReport(processed=1))
+    child.announce_standbys(ContainerReport(lag=2))
+    child.say_rests(7)
+    memory.rest()
+    assert memory.deadline_ms > boot_ms() + 10**9
+    said = (memory.is_fenced, child.is_confirmed, memory.is_started, memory.rests)
+    assert [about(7) for about in said] == [True] * 4
+    assert [about(8) for about in said] == [False] * 4
+    assert memory.last_report() == ContainerReport()
+    child.announce(ContainerReport(processed=3))
+    assert memory.last_report() == ContainerReport(processed=3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -41,6 +42,22 @@ def test_a_nice_process_leaves_the_session_of_its_parent_and_dies_with_it() -> N
     while Path(f"/proc/{pid}").exists():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def test_a_thread_gives_way_and_its_process_does_not() -> None:
+    """A process with standbys alone may get tasks later, which are not to be nice."""
+    found: list[int] = []
+
+    def run() -> None:
+        niceness.thread_gives_way()
+        found.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+
+    before = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert found == [min(19, before + 10)]
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == before
 
 
 class _BusyKernel:

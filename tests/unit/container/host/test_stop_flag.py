@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -55,3 +56,25 @@ def test_a_wait_for_input_lasts_until_there_is_some_or_the_flag_is_set() -> None
         signal.signal(signal.SIGALRM, before)
         os.close(reader)
         os.close(writer)
+
+
+def test_a_stop_may_be_one_of_this_incarnation_alone() -> None:
+    """Unless the process is to end before or after that."""
+    rests, both, ends = StopFlag(), StopFlag(), StopFlag()
+    rests.rest()
+    both.rest()
+    both.set()
+    ends.set()
+    ends.rest()
+    assert [flag.is_to_rest for flag in (rests, both, ends)] == [True, False, False]
+    assert all(flag.wait(0) for flag in (rests, both, ends))
+
+
+def test_a_flag_that_nobody_has_keeps_no_file_open() -> None:
+    """A process has one for each of its incarnations."""
+    folder = Path("/proc/self/fd")
+    StopFlag()
+    before = len(list(folder.iterdir()))
+    for _ in range(5):
+        StopFlag().set()
+    assert len(list(folder.iterdir())) == before

@@ -13,6 +13,7 @@ from confluent_kafka import Consumer
 from homeport.config.config import Config
 from homeport.config.errors import StoreError
 from homeport.container.container_job import ContainerJob
+from homeport.container.host.beside import Inline
 from homeport.container.incarnation import adjunct_follower as module
 from homeport.container.incarnation.adjunct_follower import AdjunctFollower, adjunct_follower
 from homeport.container.incarnation.adjunct_start import adjunct_storage
@@ -142,7 +143,9 @@ class _Case:
         job = ContainerJob.of(_model(self.more), processor)
         root = self.folder / "logged"
         owner = job.active_processor or processor
-        found = adjunct_storage(job, owner, (root, self.folder / "scratch"), lambda: self.now_ms)
+        found = adjunct_storage(
+            job, owner, (root, self.folder / "scratch"), lambda: self.now_ms, Inline()
+        )
         assert found is not None
         found.open(StorageEngines(32 << 20, found.count), NO_WAIT, None)
         self._open.append(found)

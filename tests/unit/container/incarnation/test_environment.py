@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,14 @@ def test_a_missing_variable_of_the_launcher_is_named(tmp_path: Path) -> None:
         _environment(tmp_path, SAMZA_COORDINATOR_URL="")
     with pytest.raises(ConfigError, match="HOMEPORT_TOKEN_FILE"):
         _environment(tmp_path, HOMEPORT_TOKEN_FILE=str(tmp_path / "none"))
+
+
+def test_a_child_that_gets_ready_finds_the_configuration_of_its_processor() -> None:
+    """In memory, and as often as it looks; another process has none."""
+    fd = os.memfd_create("config")
+    os.write(fd, b'{"job.name":"j"}')
+    for _ in range(2):
+        found = Environment.config_given({"HOMEPORT_CONFIG_FD": str(fd)})
+        assert dict(found or {}) == {"job.name": "j"}
+    os.close(fd)
+    assert Environment.config_given({}) is None

@@ -130,7 +130,9 @@ def test_a_container_that_is_left_by_an_exit_has_failed(
         raise error
 
     container = SimpleNamespace(shutdown_ms=1000, run=run, kill_children=lambda: None)
-    monkeypatch.setattr(stream_container, "_prepared", lambda *_: container)
+    monkeypatch.setattr(stream_container, "_prepared", lambda *_, **__: (container, 1))
     ready = GettingReady(NoLauncher())
-    code, cause = stream_container._run("a permit", StopFlag(), None, ready)
+    given = stream_container._Given("a permit", StopFlag(), None, ready)
+    code, cause, rested = stream_container._run(given)
     assert (code, (cause or "").partition(":")[0]) == (1, type(error).__name__)
+    assert rested is None

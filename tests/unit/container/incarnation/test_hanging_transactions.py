@@ -411,3 +411,10 @@ def test_superseded_is_an_incarnation_with_a_successor() -> None:
     assert superseded("p", 7)
     assert not superseded("p", 6)
     assert not superseded("q", 8)
+    # Of a job that YARN ran before: an id of both.
+    EpochManager(stream).write_fenced(
+        ProcessorId("q"), FenceReport(9, (Incarnation(ProcessorId("0"), 8),))
+    )
+    stream.catch_up()
+    assert superseded("0", 8)
+    assert not superseded("0", 9)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -15,16 +15,18 @@ from homeport.config.config import Config
 from homeport.config.settings.sections import SystemConfig
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.adjunct.extractor import OwnKeyAndValue, Serdes
+from homeport.container.adjunct.frames import EntryColumns, FrameError, StoreFrames
 from homeport.container.adjunct.manager import BuiltInManager
 from homeport.container.adjunct.store_plan import plan_stores
+from homeport.container.host.beside import Inline
 from homeport.container.kafka.input_consumer import InputConsumer, MicroBatch
 from homeport.container.processing.adjunct_feed import NOTHING, AdjunctFeed, RefusedRecords
 from homeport.container.processing.ahead import Ahead
-from homeport.container.processing.beside import Inline
 from homeport.container.processing.loop_parts import LoopParts, spans
 from homeport.container.processing.records import BadRecords
 from homeport.container.processing.task_instance import Outputs
 from homeport.container.progress.input_position import InputPosition, InputRange
+from homeport.container.storage.adjunct.adjunct_frames import AdjunctFrames
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage
 from homeport.container.storage.directory_lock import NO_WAIT
 from homeport.container.storage.storage_engines import StorageEngines
@@ -48,8 +50,15 @@ _CONFIG = Config(
 )
 
 
+_FORM = pa.schema({"key": pa.binary(), "value": pa.binary()})
+
+
 def _passed(_step: object) -> None:
     pass
+
+
+def _binary(data: Sequence[bytes]) -> pa.Array:
+    return pa.array(data, pa.binary())
 
 
 class _Case:
@@ -73,13 +82,17 @@ class _Case:
             {"planes": OwnKeyAndValue("planes", bare, bare, refused.met)},
         )
         bad = BadRecords(self.outputs, "kafka.dead", drop=True)
-        self.feed = AdjunctFeed(self.storage, {_TASK: manager}, refused, bad)
+        form = EntryColumns("planes", _FORM, _binary, _binary)
+        frames = AdjunctFrames(self.storage, {"planes": form}, 1000)
+        self.feed = AdjunctFeed(self.storage, {_TASK: manager}, refused, bad, frames)
         self.piped: list[pa.Table] = []
+        self.frames: list[StoreFrames] = []
         self.ahead = Ahead(self, Inline(), adjuncts=self.feed)
 
-    def run(self, rows: pa.Table) -> pa.Table:
+    def run(self, rows: pa.Table, stores: StoreFrames) -> pa.Table:
         """The pipeline."""
         self.piped.append(rows)
+        self.frames.append(stores)
         return rows
 
     def planes(self) -> Mapping[bytes, bytes]:
@@ -137,6 +150,35 @@ def test_the_pipeline_sees_no_reference_data(case: _Case) -> None:
     piped = case.ahead.take(0)
     assert piped is not None
     assert piped.brought is NOTHING
+
+
+def test_the_pipeline_gets_stores_as_the_tasks_of_its_batch_find_them(case: _Case) -> None:
+    """Before they are written; the same rows, by the same number, where nothing has changed."""
+    for n, value in enumerate((b"737", b"747", None)):
+        more = [_planes(value, n)] if value else []
+        case.ahead.add(_batch(table([(b"f", b"")], "flights", first=n), *more))
+    first, second, third = (frames["planes"] for frames in case.frames)
+    assert case.planes() == {}
+    assert first.rows.to_pydict() == {"key": [b"N1"], "value": [b"737"]}
+    assert second.rows.to_pydict() == {"key": [b"N1"], "value": [b"747"]}
+    assert third is second
+    assert second.number > first.number
+    for seen in case.frames:
+        piped = case.ahead.take(0)
+        assert piped is not None
+        case.feed.show(piped.brought, _passed, _passed)
+        rows = seen["planes"].rows.to_pydict()
+        assert case.planes() == dict(zip(rows["key"], rows["value"], strict=True))
+
+
+def test_a_store_that_is_too_large_for_a_frame_ends_the_container(case: _Case) -> None:
+    """In one line; while it is only filled, nothing asks for its rows."""
+    large = table([(b"N2", b"x" * 2000)], "planes")
+    case.ahead.add(_batch(large))
+    with pytest.raises(
+        FrameError, match=r"^adstore\.frames\.max\.bytes = 1000: .*planes takes more"
+    ):
+        case.ahead.add(_batch(table([(b"f", b"")], "flights", first=1)))
 
 
 def test_what_cannot_be_stored_leaves_with_the_batch_that_had_it(case: _Case) -> None:

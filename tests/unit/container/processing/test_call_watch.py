@@ -134,3 +134,18 @@ def test_the_end_is_asked_for_once(blocked: _Blocked) -> None:
         if thread.name == "call-watch":
             thread.join(30)
     assert len(causes) == 1
+
+
+def test_a_watch_that_is_closed_says_whether_a_call_is_under_way() -> None:
+    """A process with one is not used for another incarnation. Its thread ends."""
+    watch, task = CallWatch(LIMIT_MS), _Blocked()
+    watch.begin(lambda _cause: None)
+    assert CallWatch(None).close(0)
+    watched = WatchedPipeline(cast("Pipeline", task), "m:f", watch)
+    thread = threading.Thread(target=watched.run, args=[ROWS])
+    thread.start()
+    assert task.has_begun.wait(60)
+    assert not watch.close(0.05)
+    task.may_end.set()
+    assert watch.close(60)
+    thread.join()

@@ -7,9 +7,9 @@ import pytest
 
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import BATCH_SCHEMA
+from homeport.container.host.beside import Inline
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.processing.ahead import Ahead
-from homeport.container.processing.beside import Inline
 from homeport.container.processing.records import BadRecords, UndecodableError
 from homeport.container.processing.task_instance import Outputs
 from homeport.container.processing.typed_input import TypedInput, Typing
@@ -24,7 +24,7 @@ class _Counting:
     def __init__(self) -> None:
         self.runs: list[int] = []
 
-    def run(self, table: pa.Table) -> pa.Table:
+    def run(self, table: pa.Table, _stores: object = None) -> pa.Table:
         """The rows, as they are."""
         self.runs.append(table.num_rows)
         return table

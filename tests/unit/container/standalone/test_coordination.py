@@ -178,3 +178,11 @@ def test_work_that_cannot_be_started_ends_the_processor(tmp_path: Path) -> None:
     end = made.join()
     assert end.cause is EndCause.FAILED
     assert end.text.startswith("the work cannot be started: [Errno 2] No such file")
+
+
+def test_each_registration_makes_the_work_ready(local: Local) -> None:
+    """What a start takes is done while the processor waits for its first version."""
+    assert local.work.prepared == 1
+    local.work.end(StopCause.LEASE_LOST)
+    local.until_running(2)
+    assert local.work.prepared == 2

@@ -95,7 +95,7 @@ class Driven:
             self.tree.confirm(Incarnation(OWN, instruction.generation))
             self.queue.append(WorkStarted(instruction.generation))
         elif isinstance(instruction, StopWork):
-            self.queue.append(WorkStopped(()))
+            self.queue.append(WorkStopped())
 
 
 def driven(folder: Path) -> Driven:

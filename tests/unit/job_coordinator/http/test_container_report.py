@@ -24,7 +24,7 @@ DROPPED = (DroppedValues("s", TASK, 2),)
 STAGES = (StageTime("tasks", 7, 3),)
 ADJUNCTS = (
     AdjunctState("a", TASK, "kafka.a", "partitioned", 3, positions={"0": 4, "7": 1}),
-    AdjunctState("b", TASK, "kafka.b", "broadcast", 3, 4096, {"0": 4}, 5, 6, 7.5, 8.5, 9),
+    AdjunctState("b", TASK, "kafka.b", "broadcast", 3, 4096, {"0": 4}, 5, 6, 7.5, 8.5, 9, 1),
 )
 REPORT = ContainerReport(
     (PROGRESS,),
@@ -104,6 +104,7 @@ def test_a_standby_is_as_late_as_its_latest_store() -> None:
         (["adjuncts", 0, "seconds_left"], -1.0),
         (["adjuncts", 0, "age_seconds"], "1"),
         (["adjuncts", 0, "version"], True),
+        (["adjuncts", 0, "late"], "1"),
         (["stages"], {}),
         (["stages", 0], 1),
         (["stages", 0, "stage"], None),

@@ -118,6 +118,7 @@ def test_the_metrics_of_adjunct_stores() -> None:
         "seconds_left": 7.5,
         "age_seconds": 8.5,
         "version": 9,
+        "late": 1,
     }
     unknown = dict.fromkeys(known) | {"store": "b", "task": "P", "input": "i", "kind": "k"}
     containers = [
@@ -135,6 +136,7 @@ def test_the_metrics_of_adjunct_stores() -> None:
         ("homeport_adjunct_bootstrap_remaining_seconds", *labels): 7.5,
         ("homeport_adjunct_age_seconds", *labels): 8.5,
         ("homeport_adjunct_version", *labels): 9,
+        ("homeport_adjunct_late_versions", *labels): 1,
         ("homeport_adjunct_store_info", "kafka.a", "broadcast", *labels): 1,
         ("homeport_adjunct_records", "0", "b", "P"): 0,
         ("homeport_adjunct_store_info", "i", "k", "0", "b", "P"): 1,

@@ -43,7 +43,9 @@ _REPORT = ContainerReport(
     input_lag=3,
     stages=(StageTime("tasks", 7),),
     input_lost=2,
-    adjuncts=(AdjunctState("a", _TASK, "kafka.a", "broadcast", 3, 4, {"0": 4}, 5, 6, 7.5, 8.5, 9),),
+    adjuncts=(
+        AdjunctState("a", _TASK, "kafka.a", "broadcast", 3, 4, {"0": 4}, 5, 6, 7.5, 8.5, 9, 1),
+    ),
 )
 RIGHT: dict[str, dict[str, Any]] = {
     "check-in": {

@@ -81,7 +81,7 @@ def test_after_its_end_a_processor_does_nothing() -> None:
     """Stopped twice is stopped once. Z14 in part."""
     stopping = step(running(), wire.StopRequested()).state
     assert step(stopping, wire.StopRequested()).instructions == ()
-    ended = step(stopping, wire.WorkStopped(())).state
+    ended = step(stopping, wire.WorkStopped()).state
     assert ended.life is Life.ENDED
     assert step(ended, wire.StopRequested()).state is ended
 

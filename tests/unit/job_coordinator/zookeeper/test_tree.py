@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kazoo.exceptions import ConnectionLoss, NoAuthError
 
-from homeport.config.errors import WireError
+from homeport.config.errors import ConfigError, WireError
 from homeport.config.settings.standalone_section import StandaloneConfig
 from homeport.job_coordinator.standalone.protocol import Event
 from homeport.job_coordinator.zookeeper.session import Connection
@@ -40,7 +40,17 @@ class Broken:
     ("error", "lines"),
     [
         (ConnectionLoss(), []),
-        (NoAuthError(), ["ZooKeeper at a:1, /homeport/j: NoAuthError()"]),
+        (
+            NoAuthError(),
+            [
+                (
+                    "ZooKeeper at a:1 gives a client that shows nothing no right on /homeport/j, "
+                    "or on a node above it: show the user or certificate that has made these "
+                    "nodes, or have its owner set their ACL"
+                )
+            ],
+        ),
+        (ConfigError("k", None, "r", "do"), ["k is missing: r; do"]),
         (WireError("no plan"), ["ZooKeeper at a:1, /homeport/j: no plan"]),
         (KeyError("x"), ["ZooKeeper at a:1, /homeport/j: KeyError('x')"]),
     ],

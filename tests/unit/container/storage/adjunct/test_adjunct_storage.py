@@ -21,6 +21,7 @@ from homeport.container.adjunct.versions import Marker, MarkerKind, Run
 from homeport.container.api import ReadOnlyStoreError
 from homeport.container.engine.in_memory_store import InMemoryStore
 from homeport.container.engine.storage_engine import StorageEngine
+from homeport.container.host.beside import Beside, Inline
 from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.progress.offset_file import encode
 from homeport.container.storage import directory
@@ -74,6 +75,7 @@ class _Host:
     oldest: int = 0
     topic_id: str = "id"
     now_ms: int = 1_000_000
+    beside: Beside = field(default_factory=Inline)
     asked: list[int] = field(default_factory=list)
     starts: Mapping[SystemStreamPartition, InputPosition] = field(default_factory=dict)
 
@@ -82,7 +84,12 @@ class _Host:
         plan = plan_stores([self.planes, _AIRLINES], _tasks(self.partitions), ProcessorId("0"))
         configs = StorageConfig.of(_CONFIG).stores
         storage = AdjunctStorage(
-            plan, configs, self.root / "logged", self.root / "scratch", lambda: self.now_ms
+            plan,
+            configs,
+            self.root / "logged",
+            self.root / "scratch",
+            lambda: self.now_ms,
+            self.beside,
         )
         storage.open(StorageEngines(32 << 20, storage.count), NO_WAIT, None)
         ranges = {p: InputRange(self.oldest, self.end) for s in plan.stores for p in s.partitions}
@@ -423,6 +430,7 @@ def test_what_is_told_of_a_store_is_of_the_version_that_tasks_see(host: _Host) -
     assert before.positions[_P0] == 2
     sink.take(Run(_P0, [2], [4_000], {0: Marker(MarkerKind.END)}), [None], [None])
     write(storage.sealed(), _passed, _passed)
+    storage.settle(_passed, _passed)
     (_, served), _ = ((p, f) for p, f in storage.facts() if p.store.name == "planes")
     assert (served.records, served.version, served.age_s(4_500)) == (2, 1, 2.5)
     assert served.positions == {_P0: 3}

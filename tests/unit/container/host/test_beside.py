@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from homeport.container.processing.beside import Beside, Inline, SideThread
+from homeport.container.host.beside import Beside, Inline, SideThread
 
 LIMIT_S = 30.0
 

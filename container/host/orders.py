@@ -1,0 +1,77 @@
+"""Orders: what a child gets from its launcher or its processor, by standard input and SIGTERM.
+
+A launcher writes one permit and closes the pipe. A processor ends each message with a newline and
+leaves the pipe open: after a permit comes ``REST``, the order to stop this incarnation and to wait,
+and then perhaps the permit of the next one. The end of the pipe, and SIGTERM, end the process.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from homeport.container.host.stop_flag import StopFlag
+
+CONFIG_VARIABLE = "HOMEPORT_CONFIG_FD"
+"""Where a child of a processor finds the configuration before it has a permit."""
+REST = "rest"
+_PIECE = 65536
+
+
+class Orders:
+    """To be used from the main thread; ``terminate`` from a signal handler too.
+
+    Args:
+        fd: where the messages come from.
+    """
+
+    def __init__(self, fd: int = 0) -> None:
+        self._fd = fd
+        self._terminated = StopFlag()
+        self._stop = StopFlag()
+        self._text = bytearray()
+        self._is_over = False
+
+    def terminate(self) -> None:
+        """The incarnation stops, and no other comes after it."""
+        self._terminated.set()
+        self._stop.set()
+
+    def next_permit(self) -> str | None:
+        """The next permit's text; None where there is to be none."""
+        found = self._message()
+        if self._terminated.is_set():
+            return None
+        if found is None:  # a launcher's: it has no end but the pipe's
+            found, self._text = self._text.decode(), bytearray()
+        return found or None
+
+    def begin(self) -> StopFlag:
+        """The order to stop, of the incarnation whose permit came last."""
+        self._stop = stop = StopFlag()
+        if self._terminated.is_set():
+            stop.set()
+        if not self._is_over:
+            # A message after the permit is an order to stop: one thread waits for it.
+            threading.Thread(
+                target=self._await_rest, args=[stop], name="orders", daemon=True
+            ).start()
+        return stop
+
+    def _await_rest(self, stop: StopFlag) -> None:
+        if self._message() == REST:
+            stop.rest()
+        elif not self._terminated.is_set():
+            stop.set()
+
+    def _message(self) -> str | None:
+        """The text up to the next newline; None at the pipe's end, or after ``terminate``."""
+        while b"\n" not in self._text:
+            if self._is_over or self._terminated.wait_for_input(self._fd):
+                return None
+            piece = os.read(self._fd, _PIECE)
+            self._is_over = not piece
+            self._text += piece
+        line, _, rest = self._text.partition(b"\n")
+        self._text = rest
+        return line.decode()

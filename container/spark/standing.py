@@ -1,0 +1,109 @@
+"""Standing rows: frames of Spark's over what is the same for many batches, as adjunct stores are.
+
+Such rows are sent to the JVM once for each of their changes. A plan that joins with them sends them
+to all of Spark's tasks once, and again after a change (``java/Plans.java``, ``renew``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from homeport.container.adjunct.frames import StoreFrame, StoreFrames
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass
+class _Held:
+    """A store's frame in a Spark that plans each batch, of the rows of that number."""
+
+    number: int
+    frame: DataFrame
+
+
+class FramesOfEachPlan:
+    """Frames for plans of one batch: made once for each change of a store.
+
+    Each plan sends the rows to all tasks again.
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        """No store has one yet."""
+        self._session = session
+        self._held: dict[str, _Held] = {}
+
+    def of(self, name: str, rows: StoreFrame) -> DataFrame:
+        """The frame of the store."""
+        held = self._held.get(name)
+        if held is None or held.number != rows.number:
+            frame = self._session.createDataFrame(rows.rows)
+            # For Spark its size is unknown: it would sort both sides of a join instead.
+            held = self._held[name] = _Held(rows.number, frame.hint("broadcast"))
+        return held.frame
+
+
+@dataclass
+class StandingSource:
+    """Of one store in the JVM: its number there, its frame, and the number of its rows.
+
+    ``given``: the schema. ``loaded``: None before there are rows.
+    """
+
+    number: int
+    frame: DataFrame
+    given: pa.Schema
+    loaded: int | None = None
+
+
+class StandingSources:
+    """Those of all plans that last.
+
+    Args:
+        java: the ``Plans`` of the JVM.
+        make: from a schema to a source without rows.
+        load: the JVM has these rows of that source; it waits for that.
+    """
+
+    def __init__(
+        self,
+        java: Any,  # noqa: ANN401 - an object of Java
+        make: Callable[[pa.Schema], StandingSource],
+        load: Callable[[StandingSource, pa.Table], None],
+    ) -> None:
+        self._java = java
+        self._make = make
+        self._load = load
+        self._sources: dict[str, StandingSource] = {}
+
+    def untouch(self) -> None:
+        """What asks for their rows from now on is noticed."""
+        for source in self._sources.values():
+            self._java.untouch(source.number)
+
+    def source(self, name: str, rows: StoreFrame) -> StandingSource:
+        """That of the store, with these rows."""
+        source = self._sources.get(name)
+        if source is None:
+            source = self._sources[name] = self._make(rows.rows.schema)
+        if source.loaded != rows.number:
+            self._load(source, rows.rows)
+            source.loaded = rows.number
+        return source
+
+    def renew(self, plan: int, used: dict[str, int], rows: StoreFrames) -> None:
+        """The plan has ``rows`` of the stores that it uses: ``used`` {store: its rows' number}."""
+        if all(rows[name].number == number for name, number in used.items()):
+            return
+        for name in used:
+            self.source(name, rows[name])
+        self._java.renew(plan)
+        used.update({name: rows[name].number for name in used})
+
+
+def numbers_of(sources: Mapping[str, StandingSource]) -> dict[str, int]:
+    """{store: the number of its rows}."""
+    return {name: source.loaded or 0 for name, source in sources.items()}

@@ -1,0 +1,64 @@
+"""Plans with which a job changes between YARN and standalone processors.
+
+PURE. Epochs of YARN and generations of processors are one number space. A plan of no processor
+that is present keeps what a later one has to know: the tasks' last owners, and what to fence. It
+is newer than all that ran before, so that no incarnation of an earlier plan may begin any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.standalone.nodes import active_tasks, standbys_of
+from homeport.job_coordinator.standalone.plan import Member, Plan, Registration, next_plan
+
+NOBODY = 9_999_999_999
+"""The registration of every member of such a plan: ZooKeeper counts to 2,147,483,647."""
+
+
+def is_handed_over(plan: Plan | None) -> bool:
+    """Whether no processor has published a version since such a plan."""
+    return plan is not None and all(member.sequence == NOBODY for member in plan.members)
+
+
+def first_plan(version: int, model: JobModel) -> Plan:
+    """The plan that stands for what ran on YARN, which is fenced.
+
+    Args:
+        version: above every epoch that was permitted.
+        model: what ran.
+    """
+    members = tuple(
+        Member(
+            processor_id,
+            NOBODY,
+            version,
+            active_tasks(model.containers[processor_id]),
+            standbys=standbys_of(model.containers[processor_id]),
+        )
+        for processor_id in sorted(model.containers)
+    )
+    return Plan(version, members)
+
+
+def last_plan(before: Plan, fenced: Mapping[ProcessorId, int]) -> Plan:
+    """The version after ``before``, in which each member is a new incarnation that never runs.
+
+    It lists all that may still write. ``fenced``: as ``next_plan`` has it.
+    """
+    members = before.members
+    return next_plan(
+        before,
+        [Registration(NOBODY, m.processor_id, Host("")) for m in members],
+        {m.processor_id: m.tasks for m in members},
+        fenced,
+        standbys={},
+    )
+
+
+def to_fence(plan: Plan) -> tuple[Incarnation, ...]:
+    """All that may still write, as far as such a plan knows, in order."""
+    return tuple(sorted({i for member in plan.members for i in member.fence}))

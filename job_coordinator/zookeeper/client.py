@@ -1,0 +1,284 @@
+"""Clients of ZooKeeper as a job's keys want them: user, certificate, ACL of what they make.
+
+SHELL. The secrets are read here, where the keys say they are, and are in no error and no log.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import puresasl.mechanisms
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    AuthFailedError,
+    ConnectionDropped,
+    SASLException,
+    SessionClosedRequireSaslError,
+)
+from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.protocol.states import KeeperState
+from kazoo.security import CREATOR_ALL_ACL, make_acl, make_digest_acl_credential
+
+from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.key_types import TextKey
+from homeport.config.declarations.zookeeper_keys import DIGEST, GSSAPI
+from homeport.config.errors import ConfigError
+from homeport.config.settings.standalone_section import StandaloneConfig
+from homeport.config.settings.zookeeper_access import ENV, FILE, ZooKeeperAccess, ZooKeeperTls
+
+REFUSALS = (SessionClosedRequireSaslError, SASLException)
+"""Where a server takes no client without a user that it knows, or the exchange of SASL fails."""
+Credentials = Mapping[str, Any]
+"""What kazoo's client takes; to be shown nowhere."""
+
+
+def credentials_of(access: ZooKeeperAccess) -> Credentials:
+    """What a client shows ZooKeeper; files of TLS can be read now, and are read again later.
+
+    Raises:
+        ConfigError: a secret or a file is not where its key says.
+    """
+    found: dict[str, Any] = {}
+    owner: tuple[str, str] | None = None
+    if access.tls is not None:
+        found |= _tls(access.tls)
+    if access.scheme == GSSAPI:
+        found["sasl_options"] = _gssapi(access)
+    elif access.scheme:
+        password = _secret(keys.JOB_COORDINATOR_ZK_AUTH_PASSWORD, access.password)
+        if access.scheme == DIGEST:
+            found["auth_data"] = [(DIGEST, f"{access.username}:{password}")]
+            owner = DIGEST, make_digest_acl_credential(access.username, password)
+        else:
+            owner = "sasl", access.username
+            found["sasl_options"] = {
+                "mechanism": access.scheme,
+                "username": access.username,
+                "password": password,
+            }
+    if access.is_owned:
+        # a certificate may be that of many jobs on a host: a user stands for itself alone
+        found["default_acl"] = [make_acl(*owner, all=True)] if owner else list(CREATOR_ALL_ACL)
+    return found
+
+
+class Faults(logging.Logger):
+    """Kazoo's logger of one client, which keeps what went wrong last.
+
+    Args:
+        is_quiet: whether nothing is logged, as the fault goes into an error.
+    """
+
+    def __init__(self, *, is_quiet: bool = False) -> None:
+        super().__init__("kazoo")
+        self.parent = logging.getLogger("kazoo")
+        self._is_quiet = is_quiet
+        self.last = ""
+        self.is_refused = False
+        """Whether ZooKeeper has refused the user."""
+
+    def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - the name is logging's
+        """Faults always come to ``handle``, whatever is logged."""
+        return level >= logging.WARNING or super().isEnabledFor(level)
+
+    def handle(self, record: logging.LogRecord) -> None:
+        """The last fault is kept; the record is logged as ever."""
+        _, _, text = record.getMessage().partition(": ")
+        if record.exc_info:
+            self.last = repr(record.exc_info[1])
+        elif record.levelno >= logging.WARNING and text:  # the others say nothing of the cause
+            self.last = _with_keys(text.removeprefix("socket connection error: "))
+        if not self._is_quiet and super().isEnabledFor(record.levelno):
+            super().handle(record)
+
+    def watch(self, client: KazooClient) -> None:
+        """Notes a refusal of the client's user."""
+
+        def on_state(_state: str) -> None:
+            if client.client_state == KeeperState.AUTH_FAILED:
+                self.is_refused = True
+
+        client.add_listener(on_state)
+
+
+def new_client(
+    settings: StandaloneConfig,
+    credentials: Credentials,
+    faults: Faults,
+    **more: Any,  # noqa: ANN401 - what kazoo's client takes
+) -> KazooClient:
+    """A client that has not begun."""
+    handler = _Handler(settings.access.tls is not None)
+    client = KazooClient(settings.connect, handler=handler, logger=faults, **credentials, **more)
+    faults.watch(client)
+    _refuse_in_order(client)
+    return client
+
+
+class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
+    """Kazoo's own, but for TLS: it trusts the named authorities alone, and closes what fails."""
+
+    def __init__(self, has_tls: bool) -> None:  # noqa: FBT001 - of one place
+        super().__init__()
+        self._has_tls = has_tls
+
+    def create_connection(self, *arguments: Any, **named: Any) -> socket.socket:  # noqa: ANN401 - of kazoo
+        """A connection to the server of that address."""
+        if not self._has_tls:
+            made: socket.socket = super().create_connection(*arguments, **named)
+            return made
+        context = _context(named["ca"])
+        if named["certfile"]:
+            context.load_cert_chain(named["certfile"], named["keyfile"], named["keyfile_password"])
+        plain = socket.create_connection(named["address"], named["timeout"])
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            return context.wrap_socket(plain, server_hostname=named["hostname"])
+        except BaseException:  # whatever it was, nothing stays behind
+            plain.close()
+            raise
+
+
+def _context(ca: str | None) -> ssl.SSLContext:
+    """Of a client that trusts these authorities; None: those of the system."""
+    context = ssl.create_default_context(cafile=ca)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+def _refuse_in_order(client: KazooClient) -> None:
+    """A refusal is a state of the client, and a break of the connection is none.
+
+    Kazoo takes a connection that breaks during SASL for a refusal, and ends its thread where the
+    server gives its reason, or where SASL cannot go on. A user that was taken before is not refused
+    by a server that goes down.
+    """
+    connection: Any = client._connection  # noqa: SLF001 - kazoo offers no other way
+    connect = connection._connect  # noqa: SLF001 - as above
+    was_taken = False
+
+    def connected(*arguments: Any) -> Any:  # noqa: ANN401 - passed on as they come
+        nonlocal was_taken
+        try:
+            found = connect(*arguments)
+        except REFUSALS as error:
+            raise AuthFailedError(repr(error)) from None
+        except AuthFailedError as error:
+            if was_taken and isinstance(error.__cause__, ConnectionDropped):
+                raise error.__cause__ from None
+            raise
+        was_taken = True
+        return found
+
+    connection._connect = connected  # noqa: SLF001 - as above
+
+
+def refused_user(settings: StandaloneConfig) -> str:
+    """The line for a user that ZooKeeper refuses."""
+    access = settings.access
+    if not access.scheme:
+        return (
+            f"ZooKeeper at {settings.connect} refuses clients that show no user: set "
+            f"{keys.JOB_COORDINATOR_ZK_AUTH_SCHEME.name}"
+        )
+    key = keys.JOB_COORDINATOR_ZK_AUTH_USERNAME.name
+    return (
+        f"ZooKeeper at {settings.connect} refuses the user {key} = {access.username!r} "
+        f"({access.scheme}): correct it, or what "
+        f"{keys.JOB_COORDINATOR_ZK_AUTH_PASSWORD.name} names"
+    )
+
+
+def no_right(settings: StandaloneConfig, root: str) -> str:
+    """The line for a job that may not read or write its nodes."""
+    access, shown = settings.access, "a client that shows nothing"
+    if access.scheme:
+        key = keys.JOB_COORDINATOR_ZK_AUTH_USERNAME.name
+        shown = f"{key} = {access.username!r}"
+    elif access.tls is not None and access.tls.certificate:
+        key = keys.JOB_COORDINATOR_ZK_TLS_CERTIFICATE_PATH.name
+        shown = f"{key} = {access.tls.certificate!r}"
+    return (
+        f"ZooKeeper at {settings.connect} gives {shown} no right on {root}, or on a node above it: "
+        "show the user or certificate that has made these nodes, or have its owner set their ACL"
+    )
+
+
+def _with_keys(fault: str) -> str:
+    keys_of_tls = "TLS fails, correct the files of job.coordinator.zk.tls.*: "
+    return f"{keys_of_tls}{fault}" if fault.startswith("[SSL") else fault
+
+
+def _secret(key: TextKey, place: str) -> str:
+    if place.startswith(ENV):
+        name = place.removeprefix(ENV)
+        found = os.environ.get(name, "")
+        where = f"the environment variable {name!r}"
+    else:
+        path = place.removeprefix(FILE)
+        where = f"the file {path!r}"
+        try:
+            found = Path(path).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            why = getattr(error, "strerror", None) or "it is no text"
+            rule = f"{where} must hold the secret ({why})"
+            raise ConfigError(
+                key.name, place, rule, "write it there, for its owner alone"
+            ) from None
+    if not found:
+        raise ConfigError(key.name, place, f"{where} must hold the secret", "write it there")
+    return found
+
+
+def _tls(tls: ZooKeeperTls) -> dict[str, Any]:
+    key = keys.JOB_COORDINATOR_ZK_TLS_KEY_PASSWORD
+    # without a password OpenSSL would ask the terminal for one
+    password = _secret(key, tls.key_password) if tls.key_password else ""
+    try:
+        context = _context(tls.ca or None)
+    except OSError as error:  # also what OpenSSL does not understand
+        ca = keys.JOB_COORDINATOR_ZK_TLS_CA_PATH
+        raise _unusable(ca, tls.ca, "certificates", error) from None
+    if tls.certificate:
+        try:
+            context.load_cert_chain(tls.certificate, tls.key, password)
+        except OSError as error:
+            raise _unusable(
+                keys.JOB_COORDINATOR_ZK_TLS_CERTIFICATE_PATH,
+                tls.certificate,
+                f"a certificate, and {keys.JOB_COORDINATOR_ZK_TLS_KEY_PATH.name} its key",
+                error,
+            ) from None
+    return {
+        "use_ssl": True,
+        "verify_certs": True,
+        "check_hostname": True,
+        "ca": tls.ca or None,
+        "certfile": tls.certificate or None,
+        "keyfile": tls.key or None,
+        "keyfile_password": password,
+    }
+
+
+def _unusable(key: TextKey, path: str, what: str, error: OSError) -> ConfigError:
+    why = getattr(error, "reason", None) or error.strerror or str(error)
+    rule = f"it must be a PEM file with {what} ({why})"
+    return ConfigError(key.name, path, rule, "correct the paths, or the files")
+
+
+def _gssapi(access: ZooKeeperAccess) -> dict[str, Any]:
+    if not puresasl.mechanisms.have_kerberos:
+        raise ConfigError(
+            keys.JOB_COORDINATOR_ZK_AUTH_SCHEME.name,
+            access.scheme,
+            "it needs the Python module kerberos, which this environment does not have",
+            "install it, or use DIGEST-MD5",
+        )
+    principal = {"principal": access.username} if access.username else {}
+    return {"mechanism": access.scheme, "service": "zookeeper", **principal}

@@ -1,0 +1,174 @@
+"""The nodes of a standalone job that does not run, as ``homeport migrate`` reads and writes them.
+
+SHELL. Each write is done whole or not at all, and one that compares fails where another program
+was faster.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NoAuthError, NodeExistsError, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+
+from homeport.config.config import Config
+from homeport.config.errors import UnavailableError
+from homeport.config.settings.standalone_section import StandaloneConfig
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.standalone import nodes
+from homeport.job_coordinator.standalone.handover import NOBODY
+from homeport.job_coordinator.standalone.plan import Plan
+from homeport.job_coordinator.standalone.protocol import BarrierPhase
+from homeport.job_coordinator.zookeeper.client import (
+    REFUSALS,
+    Faults,
+    credentials_of,
+    new_client,
+    no_right,
+    refused_user,
+)
+from homeport.job_coordinator.zookeeper.leader_address import RefusedError, job_root
+from homeport.job_coordinator.zookeeper.own_nodes import make_nodes
+from homeport.job_coordinator.zookeeper.transactions import is_done, put_value
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What the nodes hold.
+
+    Shapes: ``version``: the newest one, 0 before the first; ``written``: how often the node that
+    says it was written; ``plan``, ``model``: of that version; ``hosts`` {task: location};
+    ``fenced`` {processor: the generation in which it last reported to have fenced its list};
+    ``processors``: registered now.
+    """
+
+    version: int
+    written: int
+    plan: Plan | None
+    model: JobModel | None
+    hosts: Mapping[TaskName, Host]
+    fenced: Mapping[ProcessorId, int]
+    processors: tuple[ProcessorId, ...]
+
+
+class HandoverNodes:
+    """The nodes of one job, in one session."""
+
+    def __init__(self, client: KazooClient, settings: StandaloneConfig, root: str) -> None:
+        self._client: Any = client
+        self._settings = settings
+        self._root = root
+
+    def read(self) -> Kept:
+        """What they hold now.
+
+        Raises:
+            WireError: a node holds what Homeport does not write.
+        """
+        try:
+            data, stat = self._client.get(self._path(nodes.JOB_MODELS))
+        except NoNodeError:
+            return Kept(0, -1, None, None, {}, {}, self._processors())
+        version = nodes.decode_version(data)
+        plan, model = self._plan(version) if version else (None, None)
+        hosts, fenced = self._values(nodes.LOCALITY), self._values(nodes.FENCED)
+        return Kept(
+            version,
+            stat.version,
+            plan,
+            model,
+            {TaskName(t): nodes.decode_location(TaskName(t), d) for t, d in hosts.items()},
+            {ProcessorId(p): nodes.decode_number(nodes.FENCED, p, d) for p, d in fenced.items()},
+            self._processors(),
+        )
+
+    def publish(self, kept: Kept, plan: Plan, model: JobModel) -> bool:
+        """The plan is the newest version, its barrier done; False where the nodes have changed."""
+        client = self._client
+        if kept.written < 0:
+            make_nodes(client, self._root, is_owned=self._settings.access.is_owned)
+        stored = nodes.encode_plan(plan, model, NOBODY)
+        path = self._path(nodes.JOB_MODELS, str(plan.version))
+        if stored.segments:
+            client.ensure_path(path)
+        for index, segment in enumerate(stored.segments):
+            name = f"{path}/{nodes.segment_name(NOBODY, index)}"
+            try:
+                client.create(name, segment)
+            except NodeExistsError:
+                client.set(name, segment)
+        transaction = client.transaction()
+        newest = nodes.encode_version(plan.version)
+        transaction.set_data(self._path(nodes.JOB_MODELS), newest, version=max(kept.written, 0))
+        put_value(client, transaction, path, stored.value)
+        barrier = self._path(nodes.BARRIERS, str(plan.version))
+        put_value(client, transaction, barrier, BarrierPhase.DONE.value.encode())
+        return is_done(transaction)
+
+    def write_hosts(self, hosts: Mapping[TaskName, Host]) -> None:
+        """The tasks were last at these locations; what is said of others stays."""
+        make_nodes(self._client, self._root, is_owned=self._settings.access.is_owned)
+        for task, host in sorted(hosts.items()):
+            path = self._path(nodes.LOCALITY, nodes.escaped(task))
+            try:
+                self._client.create(path, host.encode())
+            except NodeExistsError:
+                self._client.set(path, host.encode())
+
+    def _path(self, *names: str) -> str:
+        return "/".join((self._root, *names))
+
+    def _plan(self, version: int) -> tuple[Plan, JobModel]:
+        path = self._path(nodes.JOB_MODELS, str(version))
+        value, _ = self._client.get(path)
+        names = nodes.segment_names(version, value)
+        segments = [self._client.get(f"{path}/{name}")[0] for name in names]
+        return nodes.decode_plan(version, value, segments)
+
+    def _values(self, folder: str) -> dict[str, bytes]:
+        path = self._path(folder)
+        return {
+            nodes.unescaped(name): self._client.get(f"{path}/{name}")[0]
+            for name in self._client.get_children(path)
+        }
+
+    def _processors(self) -> tuple[ProcessorId, ...]:
+        path, found = self._path(nodes.PROCESSORS), []
+        with contextlib.suppress(NoNodeError):
+            for name in sorted(self._client.get_children(path)):
+                with contextlib.suppress(NoNodeError):  # it has left
+                    data, _ = self._client.get(f"{path}/{name}")
+                    found.append(nodes.decode_registration(name, data).processor_id)
+        return tuple(found)
+
+
+@contextlib.contextmanager
+def handover_nodes(config: Config, timeout_s: float) -> Iterator[HandoverNodes]:
+    """The nodes of the job, for a block.
+
+    Raises:
+        ConfigError: the configuration does not say where ZooKeeper is, or what to show it.
+        RefusedError: ZooKeeper refuses the user, or gives it no right.
+        UnavailableError: ZooKeeper does not answer.
+    """
+    settings, faults = StandaloneConfig.of(config), Faults(is_quiet=True)
+    root = job_root(config, settings)
+    client = new_client(settings, credentials_of(settings.access), faults, timeout=timeout_s)
+    try:
+        client.start(timeout_s)
+        yield HandoverNodes(client, settings, root)
+    except NoAuthError:
+        raise RefusedError(no_right(settings, root)) from None
+    except (KazooException, KazooTimeoutError) as error:
+        if faults.is_refused or isinstance(error, REFUSALS):
+            raise RefusedError(refused_user(settings)) from None
+        what = faults.last or str(error) or type(error).__name__
+        raise UnavailableError(f"ZooKeeper at {settings.connect} does not answer: {what}") from None
+    finally:
+        client.stop()
+        client.close()

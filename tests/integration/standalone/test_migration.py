@@ -1,0 +1,182 @@
+"""One job on YARN, standalone, and on YARN again: the same stores, and the exact result."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+from yarn_jobs import PARTITIONS, Job
+from zookeeper_server import ZooKeeperServer
+
+from homeport.appmaster.cli import job as yarn_job
+from homeport.appmaster.cli.migrate_command import fence_all
+from homeport.appmaster.job_model.migration import Migration
+from homeport.config.config import Config
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.metadata.epochs import EpochManager
+from homeport.job_coordinator.zookeeper.handover_nodes import handover_nodes
+
+LIMIT_S = 120
+FIRST, SECOND, THIRD = 600, 300, 300
+
+
+def refusal(done: subprocess.CompletedProcess[str]) -> str:
+    """The one line of a command that is refused."""
+    assert done.returncode == 1, done.stdout + done.stderr
+    line = done.stderr.strip().splitlines()[-1]
+    assert "Traceback" not in done.stderr
+    return line
+
+
+def answer(done: subprocess.CompletedProcess[str]) -> str:
+    """What a command prints that is done."""
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def start_processor(job: Job, node: str, host: str, name: str) -> subprocess.Popen[bytes]:
+    """A processor where the job's container ran, on the state that is there."""
+    command = job.cluster.command("homeport.job_coordinator.cli.homeport")
+    folder = job.path.parent
+    with (folder / f"{name}.log").open("ab") as log:
+        return subprocess.Popen(
+            [
+                *(*command, "run-processor", f"--config-path={job.path}", f"--processor-id={name}"),
+                *(f"--config=job.location-id={host}", f"--work-dir={folder / 'work'}"),
+            ],
+            env={**os.environ, "LOGGED_STORE_BASE_DIR": str(job.cluster.state_dir(node))},
+            stdout=log,
+            stderr=log,
+        )
+
+
+def restored(job: Job) -> list[dict[str, Any]]:
+    """What was read of changelogs at every start so far, one line for each store and task."""
+    return job.history("restore-finished")
+
+
+def cut_off(job: Job, to: str) -> int:
+    """Migrations, each of which ends after one step more than the one before; how many.
+
+    The last step is left.
+    """
+    done: set[str] = set()
+    while _is_cut_off(job, to, done):
+        pass
+    return len(done)
+
+
+def _is_cut_off(job: Job, to: str, done: set[str]) -> bool:
+    """Whether a migration has done a step that is not among ``done``, after which it ended."""
+    config = Config(job.values)
+    with (
+        handover_nodes(config, 20) as nodes,
+        CoordinatorStreamStore.of(config, source=yarn_job.SOURCE) as store,
+    ):
+        store.bootstrap()
+        migration = Migration(config, store, nodes, lambda found: fence_all(config, found))
+        for step in migration.steps(to)[:-1]:
+            step.do()
+            if step.text not in done:
+                done.add(step.text)
+                return True
+    return False
+
+
+def newest(job: Job) -> tuple[int, int]:
+    """(the newest version in ZooKeeper, the highest epoch in the stream)."""
+    config = Config(job.values)
+    with (
+        handover_nodes(config, 20) as nodes,
+        CoordinatorStreamStore.of(config, source=yarn_job.SOURCE) as store,
+    ):
+        store.bootstrap()
+        epochs = EpochManager(store).read_processor_epochs().values()
+        return nodes.read().version, max(record.epoch for record in epochs)
+
+
+def goes_to_zookeeper(job: Job) -> tuple[int, int]:
+    """The job is migrated, cut off after each step before; the numbers after that."""
+    shown = answer(job.operator("migrate", "--to=zookeeper", "--dry-run"))
+    assert [line[:2] for line in shown.splitlines()] == [f"{n}." for n in range(1, 7)], shown
+    assert answer(job.operator("migrate", "--to=zookeeper", "--dry-run")) == shown
+    assert cut_off(job, "zookeeper") == 5
+    line = refusal(job.call("run"))
+    assert "a migration of the job has begun, and is not finished; finish it by" in line
+    assert answer(job.operator("migrate", "--to=zookeeper")) == "the job may run by zookeeper now\n"
+    found = newest(job)
+    assert found[0] >= found[1]
+    assert answer(job.operator("migrate", "--to=zookeeper")).startswith("nothing to change")
+    assert newest(job) == found
+    assert "run homeport migrate --to=yarn" in refusal(job.call("run"))
+    return found
+
+
+def goes_to_yarn(job: Job) -> tuple[int, int]:
+    """The same the other way."""
+    assert cut_off(job, "yarn") == 4
+    assert "is not finished; finish it by" in refusal(job.call("run"))
+    assert answer(job.operator("migrate", "--to=yarn")) == "the job may run by yarn now\n"
+    found = newest(job)
+    assert answer(job.operator("migrate", "--to=yarn")).startswith("nothing to change")
+    assert newest(job) == found
+    return found
+
+
+def works_standalone(job: Job, node: str, host: str) -> None:
+    """A processor takes the stores of the job's container, and counts on."""
+    before = len(restored(job))
+    job.produce(SECOND, FIRST)
+    process = start_processor(job, node, host, "p1")
+    try:
+        job.counts_all()
+        found = restored(job)[before:]
+        assert [line["records"] for line in found] == [0] * PARTITIONS, found
+        assert "are registered in ZooKeeper: p1" in refusal(job.operator("migrate", "--to=yarn"))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(LIMIT_S) == 0
+
+
+def test_a_job_goes_from_yarn_to_zookeeper_and_back_on_its_stores(
+    make_job: Callable[[str], Job], zookeeper: ZooKeeperServer
+) -> None:
+    """No old record of a changelog is read, numbers only grow, and no start is open in between."""
+    job = make_job("handover")
+    job.values |= {
+        "job.container.count": "1",
+        "job.coordinator.zk.connect": zookeeper.connect,
+        "job.coordinator.zk.session.timeout.ms": "3000",
+        "job.debounce.time.ms": "300",
+        "cluster-manager.jobcoordinator.url.host": "127.0.0.1",
+    }
+    job.produce(FIRST)
+    job.run()
+    host = job.wait_until_running()["0"]["host"]
+    job.counts_all()
+    assert "runs already as application_" in refusal(job.operator("migrate", "--to=zookeeper"))
+    job.kill()
+    states = {node: job.cluster.state_dir(node) / f"{job.name}-1" for node in job.cluster.nodes}
+    node = next(node for node, state in states.items() if state.exists())
+
+    early = start_processor(job, node, host, "early")
+    assert early.wait(LIMIT_S) == 1
+    said = (job.path.parent / "early.log").read_text(encoding="utf-8")
+    assert "run homeport migrate --to=zookeeper, or give the job another job.id" in said
+    handed = goes_to_zookeeper(job)
+    works_standalone(job, node, host)
+    back = goes_to_yarn(job)
+    assert back[0] == back[1] > handed[0]
+
+    before = len(restored(job))
+    job.produce(THIRD, FIRST + SECOND)
+    job.run()
+    assert job.wait_until_running()["0"]["host"] == host
+    job.counts_all()
+    found = restored(job)[before:]
+    assert [line["records"] for line in found] == [0] * PARTITIONS, found
+    assert newest(job)[1] > back[1]
+    job.judge_history()

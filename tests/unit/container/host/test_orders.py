@@ -1,0 +1,90 @@
+"""The messages that a child gets by standard input, and what ends the waiting for them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from homeport.container.host.orders import REST, Orders
+
+LIMIT_S = 10
+
+
+class _Pipe(NamedTuple):
+    writer: int
+    orders: Orders
+
+    def send(self, text: str) -> None:
+        os.write(self.writer, text.encode())
+
+
+@pytest.fixture
+def pipe() -> Iterator[_Pipe]:
+    """Its end is the test's to close."""
+    reader, writer = os.pipe()
+    yield _Pipe(writer, Orders(reader))
+    os.close(reader)
+
+
+def test_a_launchers_permit_ends_with_the_pipe(pipe: _Pipe) -> None:
+    """In pieces too; then nothing but a signal stops the incarnation, and no other comes."""
+    pipe.send("per")
+    pipe.send("mit")
+    os.close(pipe.writer)
+    assert pipe.orders.next_permit() == "permit"
+    stop = pipe.orders.begin()
+    assert not stop.wait(0)
+    pipe.orders.terminate()
+    assert stop.is_set()
+    assert not stop.is_to_rest
+    assert pipe.orders.next_permit() is None
+
+
+def test_without_a_permit_there_is_none(pipe: _Pipe) -> None:
+    """The launcher has ended, or wants no such process any more."""
+    os.close(pipe.writer)
+    assert pipe.orders.next_permit() is None
+
+
+def test_an_incarnation_rests_and_another_permit_comes(pipe: _Pipe) -> None:
+    """Its order to stop is its own: the next one begins without."""
+    pipe.send("one\nrest\n")  # the order has overtaken the start
+    assert pipe.orders.next_permit() == "one"
+    first = pipe.orders.begin()
+    assert first.wait(LIMIT_S)
+    assert first.is_to_rest
+    pipe.send("two\n")
+    assert pipe.orders.next_permit() == "two"
+    second = pipe.orders.begin()
+    assert not second.wait(0)
+    pipe.send(f"{REST}\n")
+    assert second.wait(LIMIT_S)
+    os.close(pipe.writer)
+    assert pipe.orders.next_permit() is None
+
+
+def test_a_signal_ends_the_process_though_it_was_to_rest(pipe: _Pipe) -> None:
+    """No permit is taken after it, and an incarnation that begins all the same stops at once."""
+    pipe.send("one\nrest\n")
+    assert pipe.orders.next_permit() == "one"
+    stop = pipe.orders.begin()
+    assert stop.wait(LIMIT_S)
+    pipe.orders.terminate()
+    assert not stop.is_to_rest
+    pipe.send("two\n")
+    assert pipe.orders.next_permit() is None
+    assert pipe.orders.begin().is_set()
+    os.close(pipe.writer)
+
+
+def test_the_end_of_the_pipe_ends_an_incarnation_that_might_have_rested(pipe: _Pipe) -> None:
+    """Its processor is gone, or lets it go."""
+    pipe.send("one\n")
+    assert pipe.orders.next_permit() == "one"
+    stop = pipe.orders.begin()
+    os.close(pipe.writer)
+    assert stop.wait(LIMIT_S)
+    assert not stop.is_to_rest

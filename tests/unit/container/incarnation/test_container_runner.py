@@ -1,0 +1,139 @@
+"""Whether a process ends with its incarnation, or waits for the permit of another one."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import pytest
+
+from homeport.container.host.lease_memory import LeaseMemory, NoLauncher
+from homeport.container.host.orders import REST, Orders
+from homeport.container.host.stop_flag import StopFlag
+from homeport.container.incarnation import container_runner
+from homeport.container.incarnation.container_runner import FAILED, FINISHED, STOPPED, _Given
+from homeport.container.incarnation.warm_up import GettingReady
+
+EPOCH = 7
+
+
+class _Container:
+    """Does what the test says, with the order to stop at hand."""
+
+    shutdown_ms = 60_000
+
+    def __init__(self, work: Callable[[], bool], *, is_over: bool) -> None:
+        self.run = work
+        self.is_over = is_over
+        self.kills = 0
+
+    def kill_children(self) -> None:
+        self.kills += 1
+
+
+class _Ready(GettingReady):
+    """Counts its ends."""
+
+    def __init__(self) -> None:
+        super().__init__(NoLauncher())
+        self.stops = 0
+
+    def stop(self) -> None:
+        self.stops += 1
+
+
+def _ran(
+    monkeypatch: pytest.MonkeyPatch, work: Callable[[StopFlag], bool], *, is_over: bool = True
+) -> tuple[tuple[int, str | None, int | None], tuple[int, int]]:
+    """What an incarnation led to; how often its children and what was ready were ended."""
+    stop, ready = StopFlag(), _Ready()
+    container = _Container(lambda: work(stop), is_over=is_over)
+    monkeypatch.setattr(container_runner, "_prepared", lambda *_, **__: (container, EPOCH))
+    ended = container_runner._run(_Given("a permit", stop, None, ready))
+    return ended, (container.kills, ready.stops)
+
+
+def _rests(stop: StopFlag) -> bool:
+    stop.rest()
+    return False
+
+
+def _is_terminated(stop: StopFlag) -> bool:
+    stop.rest()
+    stop.set()
+    return False
+
+
+def _fails_at_its_stop(stop: StopFlag) -> bool:
+    stop.rest()
+    raise ValueError("a store cannot be closed")
+
+
+def test_a_process_rests_where_nothing_of_its_incarnation_is_at_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the next one can use stays; in all other cases all of it goes with the process."""
+    ended, rested = (1, 1), (STOPPED, None, EPOCH)
+    assert _ran(monkeypatch, _rests) == (rested, (0, 0))
+    stopped = (STOPPED, None, None)
+    assert _ran(monkeypatch, _rests, is_over=False) == (stopped, ended)
+    assert _ran(monkeypatch, _is_terminated) == (stopped, ended)
+    assert _ran(monkeypatch, _fails_at_its_stop) == (stopped, ended)
+    assert _ran(monkeypatch, lambda _stop: True) == ((FINISHED, None, None), ended)
+
+
+class _Child(NamedTuple):
+    writer: int
+    orders: Orders
+    memory: LeaseMemory
+
+
+@pytest.fixture
+def child() -> Iterator[_Child]:
+    """Its orders come by a pipe, whose end is the test's to close."""
+    reader, writer = os.pipe()
+    memory = LeaseMemory.endless(0)
+    yield _Child(writer, Orders(reader), memory)
+    os.close(reader)
+    os.close(memory.fd)
+
+
+def test_incarnations_follow_each_other_until_one_does_not_rest(
+    child: _Child, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is said to rest when it does; only the first one finds a new process."""
+    seen: list[tuple[str, bool, bool]] = []
+    ends = iter([(STOPPED, None, EPOCH), (FAILED, "poison found", None)])
+
+    def run(given: _Given, *, is_first: bool) -> tuple[int, str | None, int | None]:
+        seen.append((given.permit, is_first, child.memory.rests(EPOCH)))
+        given.stop.wait()
+        return next(ends)
+
+    monkeypatch.setattr(container_runner, "_run", run)
+    os.write(child.writer, f"one\n{REST}\ntwo\n{REST}\n".encode())
+    ended = container_runner._run_all(child.orders, child.memory, _Ready(), None)
+    assert ended == (FAILED, "poison found")
+    assert seen == [("one", True, False), ("two", False, True)]
+    os.close(child.writer)
+
+
+def test_a_process_that_rests_ends_with_its_pipe(
+    child: _Child, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And with it what was left for a next incarnation."""
+    ready = _Ready()
+    monkeypatch.setattr(container_runner, "_run", lambda *_, **__: (STOPPED, None, EPOCH))
+    found: list[tuple[int, str | None]] = []
+    os.write(child.writer, f"one\n{REST}\n".encode())
+
+    def run() -> None:
+        found.append(container_runner._run_all(child.orders, child.memory, ready, None))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    os.close(child.writer)
+    thread.join(60)
+    assert (found, ready.stops) == ([(STOPPED, None)], 1)

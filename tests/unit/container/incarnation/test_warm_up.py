@@ -1,0 +1,72 @@
+"""Which Spark an incarnation takes from the one before it in its process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from homeport.config.config import Config
+from homeport.container.host.lease_memory import NoLauncher
+from homeport.container.incarnation.warm_up import GettingReady
+from homeport.container.spark.prepared import PipelineSettings
+from homeport.container.spark.session import LocalSpark
+
+KEYS = {
+    "job.name": "j",
+    "job.default.system": "kafka",
+    "task.class": "m:C",
+    "task.inputs": "kafka.in",
+    "task.pipeline.class": "m:f",
+    "systems.kafka.consumer.bootstrap.servers": "a:1",
+}
+
+
+@dataclass
+class Spark:
+    """It may have died meanwhile."""
+
+    lives: bool = True
+    stops: int = 0
+
+    def is_sound(self) -> bool:
+        """Whether it runs."""
+        return self.lives
+
+    def stop(self) -> None:
+        """It is gone."""
+        self.stops += 1
+
+
+def settings(generation: int, **more: str) -> PipelineSettings:
+    """Of an incarnation, which has a folder of its own."""
+    found = PipelineSettings.of(Config({**KEYS, **more}), Path(f"/w/spark-{generation}"))
+    assert found is not None
+    return found
+
+
+def kept(spark: Spark) -> GettingReady:
+    """What is left when generation 1 rests."""
+    ready = GettingReady(NoLauncher())
+    ready.stop()
+    ready.keep(settings(1), cast("LocalSpark", spark))
+    return ready
+
+
+def test_the_next_incarnation_takes_the_spark_once() -> None:
+    """It is its own from then on: nothing here ends it."""
+    spark = Spark()
+    ready = kept(spark)
+    assert cast("Spark", ready.take(settings(2))) is spark
+    assert ready.take(settings(3)) is None
+    ready.stop()
+    assert spark.stops == 0
+
+
+def test_a_spark_that_is_of_no_use_ends() -> None:
+    """It has died, is for another pipeline, or no incarnation wants it."""
+    dead, other, unwanted = Spark(lives=False), Spark(), Spark()
+    assert kept(dead).take(settings(2)) is None
+    assert kept(other).take(settings(2, **{"task.pipeline.class": "m:g"})) is None
+    kept(unwanted).stop()
+    assert [spark.stops for spark in (dead, other, unwanted)] == [1, 1, 1]

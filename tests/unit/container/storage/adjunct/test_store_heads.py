@@ -1,0 +1,135 @@
+"""What readers of an adjunct store will see is known before it is written."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from homeport.config.config import Config
+from homeport.config.settings.adjunct_section import VersionMarkers
+from homeport.config.settings.stores_section import StorageConfig
+from homeport.container.adjunct.store_plan import plan_stores
+from homeport.container.adjunct.versions import Marker, MarkerKind, Run
+from homeport.container.progress.input_position import InputPosition, InputRange
+from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, write
+from homeport.container.storage.adjunct.filled_store import FilledStore
+from homeport.container.storage.adjunct.store_heads import Replacement, Update, head_of
+from homeport.container.storage.directory_lock import NO_WAIT
+from homeport.container.storage.storage_engines import StorageEngines
+from homeport.container.storage.task_store import passed
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
+from tests.unit.container.adjunct.adjuncts import adjunct
+
+_TASK = TaskName("Partition 0")
+_SSPS = tuple(SystemStreamPartition("kafka", "planes", n) for n in (0, 1))
+_CONFIG = Config(
+    {
+        "stores.planes.factory": "in-memory",
+        "stores.planes.key.serde": "string",
+        "stores.planes.msg.serde": "string",
+        "stores.planes.adstore.input": "kafka.planes",
+    }
+)
+
+
+def _storage(folder: Path, *, is_bounded: bool, partitions: int) -> AdjunctStorage:
+    store = replace(
+        adjunct("planes", is_broadcast=False),
+        is_kept=False,
+        markers=VersionMarkers("version") if is_bounded else None,
+        minimum_share_percent=50,
+    )
+    task = TaskModel(_TASK, _SSPS[:partitions], 0)
+    plan = plan_stores([store], [task], ProcessorId("0"))
+    found = AdjunctStorage(plan, StorageConfig.of(_CONFIG).stores, folder, folder, lambda: 0)
+    found.open(StorageEngines(1, 1), NO_WAIT, None)
+    found.recover(
+        {store.stream: "id"},
+        dict.fromkeys(_SSPS[:partitions], InputRange(0, 0)),
+        lambda *_: InputPosition(0),
+    )
+    return found
+
+
+def _seen(store: FilledStore) -> dict[bytes, bytes]:
+    return dict(store.entries.scan())
+
+
+class _Stream:
+    """Records and markers of one partition, as a producer of versions writes them."""
+
+    def __init__(self, ssp: SystemStreamPartition, seed: int, *, has_numbers: bool) -> None:
+        self._ssp, self._random, self._has_numbers = ssp, random.Random(seed), has_numbers  # noqa: S311 - a test
+        self._offset, self._number, self._is_within = 0, 0, False
+
+    def run(self) -> tuple[Run, list[bytes | None], list[bytes | None]]:
+        """What one batch has of it."""
+        count = self._random.randint(1, 12)
+        keys: list[bytes | None] = []
+        values: list[bytes | None] = []
+        markers: dict[int, Marker | None] = {}
+        for index in range(count):
+            is_deletion = self._random.random() < 0.1
+            keys.append(b"%d" % self._random.randrange(9))
+            values.append(None if is_deletion else b"v%d" % (self._offset + index))
+            if self._random.random() < 0.2:
+                keys[-1] = values[-1] = None
+                markers[index] = self._marker()
+        offsets = range(self._offset, self._offset + count)
+        self._offset += count
+        return Run(self._ssp, offsets, [0] * count, markers), keys, values
+
+    def _marker(self) -> Marker:
+        if not self._has_numbers:
+            return Marker(self._random.choice([MarkerKind.BEGIN, MarkerKind.END, MarkerKind.END]))
+        self._is_within = not self._is_within
+        self._number += self._is_within
+        return Marker(MarkerKind.BEGIN if self._is_within else MarkerKind.END, self._number)
+
+
+def _cases() -> Iterator[Any]:
+    for is_bounded, partitions in ((True, 1), (True, 2), (False, 1), (False, 2)):
+        for seed in range(4):
+            yield pytest.param(is_bounded, partitions, seed, id=f"{is_bounded}-{partitions}-{seed}")
+
+
+@pytest.mark.parametrize(("is_bounded", "partitions", "seed"), [*_cases()])
+def test_what_is_foretold_is_what_readers_see(
+    tmp_path: Path, *, is_bounded: bool, partitions: int, seed: int
+) -> None:
+    """However many layers are on their way: versions, updates, and what is not served."""
+    storage = _storage(tmp_path, is_bounded=is_bounded, partitions=partitions)
+    (store,) = storage.of_name("planes")
+    head, choose = head_of(store), random.Random(seed)  # noqa: S311 - a test
+    streams = [_Stream(p, seed + n, has_numbers=partitions > 1) for n, p in enumerate(_SSPS)]
+    foretold = dict(head.pairs())
+    waiting: deque[tuple[Any, dict[bytes, bytes]]] = deque()
+    changes = 0
+    for _ in range(120):
+        if len(waiting) < 3 and choose.random() < 0.6:
+            for stream in streams[:partitions]:
+                store.take(*stream.run())
+            layers = storage.sealed()
+            ((_, layer),) = layers
+            change = head.taken(layer)
+            changes += change is not None
+            if isinstance(change, Replacement):
+                foretold = dict(change.pairs)
+            elif isinstance(change, Update):
+                merged = {**foretold, **change.entries}
+                foretold = {key: value for key, value in merged.items() if value is not None}
+            waiting.append((layers, foretold))
+        elif waiting:
+            layers, expected = waiting.popleft()
+            write(layers, passed, passed)
+            head.written()
+            assert _seen(store) == expected
+    assert changes > (2 if is_bounded else 20)
+    storage.close()

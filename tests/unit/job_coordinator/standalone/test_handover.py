@@ -1,0 +1,73 @@
+"""Plans with which a job changes between YARN and standalone processors."""
+
+from __future__ import annotations
+
+from homeport.config.config import Config
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskModel
+from homeport.job_coordinator.standalone.handover import (
+    NOBODY,
+    first_plan,
+    is_handed_over,
+    last_plan,
+    to_fence,
+)
+from homeport.job_coordinator.standalone.nodes import decode_plan, encode_plan
+from homeport.job_coordinator.standalone.plan import Member, Plan, Registration, fits, next_plan
+
+A, B = TaskName("a"), TaskName("b")
+P, Q = ProcessorId("p"), ProcessorId("q")
+
+
+def incarnation(processor_id: ProcessorId, generation: int) -> Incarnation:
+    """One that may write."""
+    return Incarnation(processor_id, generation)
+
+
+def test_what_ran_on_yarn_becomes_a_version_above_every_epoch() -> None:
+    """It has the tasks' owners; a first processor gets the next version, and a new generation."""
+    containers = {
+        ProcessorId("0"): ContainerModel(ProcessorId("0"), {A: TaskModel(A, (), 0)}),
+        ProcessorId("1"): ContainerModel(ProcessorId("1"), {B: TaskModel(B, (), 1)}),
+    }
+    model = JobModel(Config({}), containers)
+    plan = first_plan(8, model)
+    assert [(m.processor_id, m.sequence, m.generation, m.tasks) for m in plan.members] == [
+        ("0", NOBODY, 8, (A,)),
+        ("1", NOBODY, 8, (B,)),
+    ]
+    stored = encode_plan(plan, model, NOBODY)
+    assert decode_plan(8, stored.value, stored.segments)[0] == plan
+    registered = (Registration(0, ProcessorId("0"), Host("h")),)
+    assert is_handed_over(plan)
+    assert not fits(plan, registered)
+    after = next_plan(plan, registered, {ProcessorId("0"): (A, B)}, {})
+    assert (after.version, after.members[0].generation) == (9, 9)
+    assert not is_handed_over(after)
+
+
+def test_no_incarnation_of_the_last_plan_may_begin_and_each_is_to_be_fenced() -> None:
+    """Those that the plan lists, and the members themselves; a fenced list is not listed again."""
+    before = Plan(
+        5,
+        (
+            Member(P, 3, 5, (A,), (incarnation(Q, 4),)),
+            Member(Q, 4, 4, (B,), (incarnation(P, 2),)),
+        ),
+    )
+    plan = last_plan(before, {Q: 4})
+    assert plan.version == 6
+    assert is_handed_over(plan)
+    assert {m.incarnation for m in before.members}.isdisjoint(m.incarnation for m in plan.members)
+    assert to_fence(plan) == (incarnation(P, 5), incarnation(Q, 4))
+    assert to_fence(last_plan(before, {})) == (
+        incarnation(P, 2),
+        incarnation(P, 5),
+        incarnation(Q, 4),
+    )
+
+
+def test_a_job_that_never_ran_is_not_handed_over() -> None:
+    """It has no plan."""
+    assert not is_handed_over(None)
