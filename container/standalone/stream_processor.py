@@ -157,6 +157,7 @@ class StreamProcessor:
         except HomeportError:
             self._tree.close()
             raise
+        self._history("processor-begun", location=self.location)
         name = f"processor-{self.processor_id}"
         self._thread = threading.Thread(target=self._run, name=name)
         self._thread.start()

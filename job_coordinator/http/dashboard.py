@@ -89,7 +89,7 @@ class Dashboard:
             web.get("/ui", self._get_slash),
             web.get("/ui/", self._get_file),
             web.get("/ui/state", self._get_state),
-            web.get("/ui/stream", self._get_stream),
+            web.get("/ui/stream", self._get_stream, allow_head=False),
             web.get("/ui/plots", self._get_plots),
             web.get("/ui/configuration", origins),
             web.get(r"/ui/{file:[a-z_]+\.[a-z]+}", self._get_file),

@@ -23,6 +23,9 @@ and of a transaction's end, in ms."""
 
 _BATCH: Final = ("tasks", "pipeline")
 _DIGITS: Final = 3
+_BACK: Final = 4
+"""Points of a minute."""
+_MS_PER_S: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,17 @@ class Plots:
         slot = self._newest % POINTS
         return {n: _shown(v[slot]) for n, v in zip(NAMES, series.values, strict=True)}
 
+    def caught_up_in_s(self, name: str) -> float | None:
+        """Until the lag is nothing, as fast as it fell over the last minute; None: it did not."""
+        series = self._series.get(name)
+        if series is None:
+            return None
+        lags = series.values[0]
+        now, before = (lags[(self._newest - back) % POINTS] for back in (0, _BACK))
+        if isnan(now) or isnan(before) or not 0 < now < before:
+            return None
+        return round(now / (before - now) * _BACK * STEP_MS / _MS_PER_S, 1)
+
     def to_json(self, names: Sequence[str]) -> dict[str, Any]:
         """The body of ``GET /ui/plots``: of each container that is known its four series.
 
@@ -119,7 +133,7 @@ def _numbers(series: _Series, container: Mapping[str, Any], now_ms: int) -> tupl
     last = series.last
     if before is None or last is None or last.epoch != before.epoch or last.at_ms <= before.at_ms:
         return (found, nan, nan, nan)
-    rate = (last.processed - before.processed) * 1000 / (last.at_ms - before.at_ms)
+    rate = (last.processed - before.processed) * _MS_PER_S / (last.at_ms - before.at_ms)
     return (found, rate, _mean(before.batch, last.batch), _mean(before.commit, last.commit))
 
 

@@ -73,6 +73,7 @@ def _container(container: Mapping[str, Any], plots: Plots) -> dict[str, Any]:
         "version": container.get("model_version"),
         "lag": container.get("lag") if is_standby else report.get("input_lag"),
         "lag_s": container.get("lag_seconds"),
+        "lag_left_s": plots.caught_up_in_s(name),
         "processed": report.get("processed"),
         "records_per_s": newest["records_per_s"],
         "batch_ms": newest["batch_ms"],

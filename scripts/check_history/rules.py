@@ -162,7 +162,10 @@ def _comes_in_turns(name: str, following: str) -> bool:
 
 
 def _missing(run: Run, incarnation: Incarnation) -> Iterator[str]:
+    by_user = incarnation.key[0] in run.standalone
     for role, name in _REQUIRED:
+        if by_user and role != "container":
+            continue
         after = _CHAIN[_CHAIN.index((role, name)) + 1 :]
         later = [e for r, n in after for e in incarnation.all(r, n)]
         if later and not incarnation.all(role, name) and run.has_role(role):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from check_history.incarnations import Incarnation, incarnations_of
 from check_history.kept import EVENTS
@@ -61,6 +62,15 @@ class Run:
     def is_after(self, later: int, earlier: int) -> bool:
         """Whether ``later`` is surely after ``earlier``."""
         return later > earlier + self.job.tolerance_ms
+
+    @cached_property
+    def standalone(self) -> frozenset[str]:
+        """The processors that a user has started: their own processes wrote a history, no AM's."""
+        return frozenset(
+            event.processor_id
+            for event in self.job.events
+            if event.role == "processor" and event.processor_id is not None
+        )
 
     def has_role(self, role: str) -> bool:
         """Whether anybody of that role wrote a history."""

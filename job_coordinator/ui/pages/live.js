@@ -62,10 +62,12 @@ export function follow(onState, onLink) {
         return;
       }
       if (!answer.ok) throw new Error(`it answers ${answer.status}`);
-      take(await answer.text());
+      const text = await answer.text();
+      if (poll === null) return; // the stream is back
+      take(text);
       onLink("polls", `Every ${POLL_MS / 1000} s`);
     } catch (error) {
-      onLink("lost", "No answer");
+      if (poll !== null) onLink("lost", "No answer");
     }
     if (poll !== null) poll = setTimeout(ask, POLL_MS);
   }

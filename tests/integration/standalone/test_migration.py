@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from yarn_jobs import PARTITIONS, Job
 from zookeeper_server import ZooKeeperServer
 
@@ -141,11 +142,8 @@ def works_standalone(job: Job, node: str, host: str) -> None:
         assert process.wait(LIMIT_S) == 0
 
 
-def test_a_job_goes_from_yarn_to_zookeeper_and_back_on_its_stores(
-    make_job: Callable[[str], Job], zookeeper: ZooKeeperServer
-) -> None:
-    """No old record of a changelog is read, numbers only grow, and no start is open in between."""
-    job = make_job("handover")
+def ran_on_yarn(job: Job, zookeeper: ZooKeeperServer) -> tuple[str, str]:
+    """The job has counted on YARN, and has stopped: (node, host) of its one container."""
     job.values |= {
         "job.container.count": "1",
         "job.coordinator.zk.connect": zookeeper.connect,
@@ -160,8 +158,27 @@ def test_a_job_goes_from_yarn_to_zookeeper_and_back_on_its_stores(
     assert "runs already as application_" in refusal(job.operator("migrate", "--to=zookeeper"))
     job.kill()
     states = {node: job.cluster.state_dir(node) / f"{job.name}-1" for node in job.cluster.nodes}
-    node = next(node for node, state in states.items() if state.exists())
+    return next(node for node, state in states.items() if state.exists()), host
 
+
+def test_a_job_of_yarn_goes_on_standalone_on_its_stores(
+    make_job: Callable[[str], Job], zookeeper: ZooKeeperServer
+) -> None:
+    """No old record of a changelog is read, and each record counts once."""
+    job = make_job("moved")
+    node, host = ran_on_yarn(job, zookeeper)
+    assert answer(job.operator("migrate", "--to=zookeeper")) == "the job may run by zookeeper now\n"
+    works_standalone(job, node, host)
+    job.judge_history()
+
+
+@pytest.mark.long
+def test_a_job_goes_from_yarn_to_zookeeper_and_back_on_its_stores(
+    make_job: Callable[[str], Job], zookeeper: ZooKeeperServer
+) -> None:
+    """Numbers only grow, no start is open in between, and a migration may end after any step."""
+    job = make_job("handover")
+    node, host = ran_on_yarn(job, zookeeper)
     early = start_processor(job, node, host, "early")
     assert early.wait(LIMIT_S) == 1
     said = (job.path.parent / "early.log").read_text(encoding="utf-8")

@@ -266,6 +266,23 @@ def test_a_start_without_one_of_its_steps_is_found(
     assert f"without {step}" in output
 
 
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_job_that_leaves_yarn_has_starts_without_permits(
+    history: History, capsys: pytest.CaptureFixture[str], *, begun: bool
+) -> None:
+    """Those of processors that a user has started, and no others."""
+    key = ("7", 3)
+    if begun:
+        history.event(640, "processor", "processor-begun", ("7", 0))
+    fenced = [{"processor_id": "0", "epoch": 2}]
+    history.event(650, "container", "fenced", key, fenced=fenced, tasks=[TASK])
+    history.event(651, "container", "locality-written", key, tasks=[TASK], locality="nm1")
+    history.event(652, "container", "started", key)
+    history.transaction(700, key, (30, 39))
+    assert history.judge() == (0 if begun else 1)
+    assert ("without permit-granted" in capsys.readouterr().out) is not begun
+
+
 @pytest.mark.parametrize(
     ("step", "role"),
     [

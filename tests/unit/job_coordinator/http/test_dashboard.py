@@ -119,6 +119,7 @@ def test_the_state_is_the_job_without_secrets_and_log_lines(page: Served) -> Non
     assert page.call("GET", "/ui/state", Authorization="Bearer wrong")[0] == 401
     for route in ("state", "plots?processor=0", "configuration"):
         assert jobs.SECRET not in page.call("GET", f"/ui/{route}")[2].decode()
+    assert page.call("HEAD", "/ui/stream")[0] == 405  # it would never end
     assert page.call("POST", "/ui/state")[0] == 401
     assert page.call("POST", "/ui/state", Authorization=f"Bearer {TOKEN}")[0] == 405
 

@@ -98,6 +98,22 @@ def test_missed_points_are_gaps_and_the_oldest_are_overwritten() -> None:
     assert whole == [None] * (POINTS - 1) + [4.0]
 
 
+def test_a_lag_that_falls_says_when_it_is_nothing() -> None:
+    """At the rate of the last minute; one that stands still, or is nothing, does not."""
+    plots = Plots()
+    for step, lag in enumerate((900, 800, 700, 600)):
+        plots.take([container(lag=lag)], BEGIN_MS + step * STEP_MS)
+    assert plots.caught_up_in_s("0") is None
+    plots.take([container(lag=500)], BEGIN_MS + 4 * STEP_MS)
+    assert plots.caught_up_in_s("0") == 75.0
+    plots.take([{**container(), "report": None}], BEGIN_MS + 5 * STEP_MS)
+    assert plots.caught_up_in_s("0") is None
+    for step in range(6, 12):
+        plots.take([container(lag=0)], BEGIN_MS + step * STEP_MS)
+    assert plots.caught_up_in_s("0") is None
+    assert plots.caught_up_in_s("1") is None
+
+
 def test_what_is_gone_is_forgotten_and_a_large_job_has_no_points() -> None:
     """So the bytes are bounded."""
     plots = Plots()
