@@ -105,7 +105,7 @@ def test_a_version_is_the_records_between_its_markers() -> None:
 def test_a_version_whose_beginning_was_deleted_is_not_whole(
     oldest: int, begins: int, *, is_whole: bool
 ) -> None:
-    """Without the marker before it nobody knows what is missing."""
+    """Without the marker before it the stream does not say what is missing."""
     kept = {_A0: ChangelogRange(oldest, 11)}
     found = _replay(_TWO).of_version(kept, {_A0: _PARTS[_A0]})
     assert (found[0][_A0].oldest, found[1]) == (begins, is_whole)
