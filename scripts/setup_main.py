@@ -18,7 +18,7 @@ class-data archive. Safe to repeat and to interrupt. Takes about a minute the fi
 under a second after that. Progress goes to stderr."""
 
 
-_NEEDS = ("java", "spark", "network", "docker")
+_NEEDS = ("java", "spark", "network", "docker", "browser")
 
 
 def _parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -28,7 +28,7 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
         own, command = arguments[:at], arguments[at + 1 :]
     parser = argparse.ArgumentParser(
         prog="scripts/setup.sh",
-        usage="%(prog)s [--with java|spark|network|docker]... [-- COMMAND [ARGUMENT]...]",
+        usage="%(prog)s [--with java|spark|network|docker|browser]... [-- COMMAND [ARGUMENT]...]",
         description=_ABOUT,
         epilog="COMMAND is looked for in .venv/bin first, and replaces this process.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -42,7 +42,8 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
         help="java: Java 17, Maven and libcrypt.so.1 too; "
         "spark: those and the class-data archive that makes Spark sessions start fast; "
         "network: iproute2 and iptables, if they can be had, for networks that tests break; "
-        "docker: a Docker engine with compose, if it can be had, for clusters in containers",
+        "docker: a Docker engine with compose, if it can be had, for clusters in containers; "
+        "browser: Chromium, if it can be had, for tests of the dashboard",
     )
     return parser.parse_args(own), command
 

@@ -18,6 +18,7 @@ from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
+    MessageType,
 )
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport, Rank
 from homeport.job_coordinator.metadata.lifecycle import StopManager
@@ -173,6 +174,10 @@ class CoordinatorStreamClient:
             return call()
 
         return await self._in_thread(read)
+
+    async def written(self) -> Mapping[str, CoordinatorStreamMessage]:
+        """{key of the configuration: its newest record}, as of the last reading."""
+        return await self._in_thread(lambda: self._stream.latest(MessageType.SET_CONFIG))
 
     def close(self) -> None:
         """No request is made any more."""

@@ -11,9 +11,15 @@ from prometheus_client.core import Metric
 from homeport.appmaster.allocation.what_if import known_hosts, what_if
 from homeport.appmaster.driver.driver import Driver
 from homeport.config.errors import UnavailableError, WireError
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
 from homeport.job_coordinator.http.query_params import EventsAsked
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.json_values import shown
+
+_STREAM_S = 5.0
+"""How long the thread of the coordinator stream may be busy with Kafka."""
 
 
 class DriverDecisions:
@@ -45,6 +51,18 @@ class DriverDecisions:
             reports = self._driver.cluster.hosts
             outlook = await asyncio.to_thread(what_if, state, frozenset(hosts), reports)
         return outlook.to_json()
+
+    async def written(self) -> Mapping[str, CoordinatorStreamMessage]:
+        """What the coordinator stream has of each key of the configuration.
+
+        Raises:
+            UnavailableError: its thread waits for Kafka.
+        """
+        try:
+            async with asyncio.timeout(_STREAM_S):
+                return await self._driver.view.stream.written()
+        except TimeoutError:
+            raise UnavailableError("the coordinator stream waits for Kafka; ask again") from None
 
     def metrics(self) -> Iterable[Metric]:
         """The allocator in numbers, now."""

@@ -88,7 +88,9 @@ class Replay:
             try:
                 self._manager.process_table(table_of(self._planned.writer, ssp, messages))
             except HomeportError as error:
-                raise StoreError(f"{ssp} from offset {messages[0].offset()} on: {error}") from None
+                raise StoreError(
+                    f"{ssp.name} from offset {messages[0].offset()} on: {error}"
+                ) from None
             yield Chunk(self._sink.entries, len(messages), messages[-1].offset() or 0)
 
     def of_version(

@@ -43,6 +43,7 @@ class WorkReport:
         self._committed = 0
         self._due_s = 0.0
         self._spent_s: dict[str, float] = {}
+        self._times: dict[str, int] = {}
         self._lost = 0
         self._adjuncts: Callable[[], tuple[AdjunctState, ...]] = tuple
 
@@ -61,8 +62,9 @@ class WorkReport:
         self._records += records
 
     def spent(self, stage: str, seconds: float) -> None:
-        """A stage has worked for so long."""
+        """A stage has worked once more, for so long."""
         self._spent_s[stage] = self._spent_s.get(stage, 0.0) + seconds
+        self._times[stage] = self._times.get(stage, 0) + 1
 
     def ended(self) -> None:
         """The open transaction is on its way, with all records read so far."""
@@ -105,7 +107,7 @@ class WorkReport:
             return report
         self._due_s = now_s + _EVERY_S
         spent = sorted(self._spent_s.items())
-        stages = tuple(StageTime(stage, round(s * _MS_PER_S)) for stage, s in spent)
+        stages = tuple(StageTime(n, round(s * _MS_PER_S), self._times[n]) for n, s in spent)
         return replace(
             report,
             processed=self._committed,

@@ -199,6 +199,9 @@ class ProcessorPage:
         del hosts
         _refuse("what-if")
 
+    async def written(self) -> None:
+        """None: each processor reads its own file."""
+
     def metrics(self) -> Iterable[Metric]:
         """Besides those of its status: the tasks that lost their processor while it led."""
         with self._lock:

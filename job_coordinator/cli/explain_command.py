@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -20,11 +19,12 @@ from homeport.job_coordinator.cli.options import (
 )
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.json_values import compact_json, shown
+from homeport.job_coordinator.ui.times import clock
+from homeport.job_coordinator.ui.waits import listed, waits
 
 app = new_app()
 
 _MS_PER_S = 1000
-_IDS_SHOWN = 20
 
 
 @app.command()
@@ -59,13 +59,8 @@ def find(status: Mapping[str, Any], processor: str) -> Mapping[str, Any]:
     for container in containers:
         if container.get("processor_id") == processor:
             return container
-    known = _listed([str(c.get("processor_id")) for c in containers]) or "none yet"
+    known = listed([str(c.get("processor_id")) for c in containers]) or "none yet"
     raise HomeportError(f"the job has no processor {shown(processor)}: it has {known}")
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _IDS_SHOWN} more" if len(names) > _IDS_SHOWN else ""
-    return ", ".join(names[:_IDS_SHOWN]) + more
 
 
 def explanation(
@@ -85,10 +80,10 @@ def explanation(
         yield f"  {_recovery(container['recovery'])}"
     yield ""
     said: Sequence[Mapping[str, Any]] = events.get("events", ())
-    since = _time(events["since_ms"])
+    since = clock(events["since_ms"])
     yield f"last decisions since {since}:" if said else f"nothing was decided of it since {since}"
     for event in said:
-        yield f"  {_time(event['at_ms'])}  {event['cause']}"
+        yield f"  {clock(event['at_ms'])}  {event['cause']}"
         reasons = [r for r in event["reasons"] if _is_about(r, container["processor_id"])]
         yield from (f"      {reason['sentence']}" for reason in reasons)
         yield from (f"      -> {what}" for what in (*event["records"], *event["instructions"]))
@@ -108,7 +103,7 @@ def _head(container: Mapping[str, Any]) -> str:
 
 
 def _where(container: Mapping[str, Any]) -> str:
-    since = _time(container["since_ms"])
+    since = clock(container["since_ms"])
     host, last = container.get("host"), container.get("last_host")
     place = f" on {host}" if host else ""
     before = f"; it was on {last} before" if last and last != host else ""
@@ -124,81 +119,5 @@ def _recovery(said: Mapping[str, Any]) -> str:
         f"{phase} {ms / _MS_PER_S:.2f}" for phase, ms in said["phases_ms"].items() if ms
     )
     total_s = said["total_ms"] / _MS_PER_S
-    since = _time(said["began_ms"])
+    since = clock(said["began_ms"])
     return f"{state}: {kind}{way}, {said['cause']} at {since}, {total_s:.2f} s: {phases or 'none'}"
-
-
-def waits(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[str]:
-    """What the processor waits for, a sentence each, which begins after "waits"."""
-    phase, wanted = container["phase"], container.get("requested_host")
-    yield from container.get("waits") or ()
-    if phase == "requested":
-        yield f"for a container on {wanted or 'any host'}"
-    elif phase == "allocated":
-        yield f"for the launcher on {wanted or 'any host'} to check in"
-    elif phase == "queued" and wanted:
-        yield f"for its turn at {wanted}, which another requests"
-    elif phase == "queued" and not status.get("hosts"):
-        yield "for the ResourceManager's word of the hosts"
-    elif phase == "backing-off":
-        yield "for its retry delay to pass"
-    elif phase == "starting":
-        yield "for its report that its stores are restored"
-    elif phase == "stopping":
-        yield "for the evidence that it has stopped"
-    yield from _unaccounted(status, container)
-    yield from _missing(status, container)
-    yield from _waits_in_turn(status, container)
-    change = status.get("change") or {}
-    owners = change.get("waits", {}).get(container["processor_id"], ())
-    if owners:
-        yield f"for the stop of {', '.join(owners)}, which own tasks of it"
-    excluded = status.get("excluded_hosts") or ()
-    if container.get("last_host") in excluded:
-        yield f"while {container['last_host']} is not asked, as its launchers fell silent"
-
-
-def _unaccounted(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[str]:
-    """The incarnations that a new driver waits for before it places a container."""
-    names: Sequence[str] = status.get("unaccounted") or ()
-    if names and container["phase"] == "queued":
-        yield (
-            f"until it is known whether {_listed(names)} still "
-            f"run{'s' if len(names) == 1 else ''}, permitted by an earlier driver"
-        )
-
-
-def _missing(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[str]:
-    """What is in its way on each host, since when; nothing where it does not wait for one."""
-    said = status.get("waiting") or {}
-    found = (
-        w for w in said.get("processors", ()) if w["processor_id"] == container["processor_id"]
-    )
-    for waiter in found:
-        needs = said["needs"]
-        since = f" since {_time(waiter['since_ms'])}" if waiter["since_ms"] else ""
-        obstacles = {**waiter["obstacles"], **{h: why for h, why in said["hosts"].items() if why}}
-        shut = "; ".join(f"{host} {why}" for host, why in obstacles.items())
-        size = f"{needs['memory_mb']} MB and {needs['cores']} cores"
-        yield f"for {size}{since}: {shut or 'nothing is known to be in the way'}"
-
-
-def _waits_in_turn(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[str]:
-    """For what a failover, or an operator's command, has yet to bring about."""
-    processor_id = container["processor_id"]
-    for failover in status.get("failovers") or ():
-        active, standby, host = failover["active"], failover["standby"], failover["host"]
-        is_awaited = bool(failover.get("waits_for"))
-        if active == processor_id and is_awaited:
-            yield f"for the stop of its standby {standby} on {host}, whose place it takes"
-        elif active == processor_id:
-            yield f"to start on {host or 'any host'}, as it fails over"
-        elif standby == processor_id and is_awaited:
-            yield f"until it has made way on {host} for processor {active}"
-    for placement in status.get("placements") or ():
-        if placement["processor_id"] == processor_id:
-            yield f"for an operator's command to {placement['destination']}: {placement['step']}"
-
-
-def _time(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / _MS_PER_S, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]

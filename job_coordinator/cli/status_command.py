@@ -11,7 +11,6 @@ import typer
 
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
-from homeport.job_coordinator.cli.explain_command import waits
 from homeport.job_coordinator.cli.job_view import RunningJob, require_running
 from homeport.job_coordinator.cli.options import (
     AsJson,
@@ -22,16 +21,15 @@ from homeport.job_coordinator.cli.options import (
     note,
 )
 from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.ui.first_screen import first_screen
+from homeport.job_coordinator.ui.times import span
 
 app = new_app()
 
-_SETTLED = frozenset({"running", "finished", "waiting"})
-"""A standalone processor without tasks is waiting."""
 _CLEAR = "\x1b[H\x1b[2J"
-_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 _HEAD = ("PROCESSOR", "ROLE", "PHASE", "HOST", "FOR", "EPOCH", "LAG", "PROCESSED", "FAILURES")
 _STANDBY_HEAD = ("STANDBY", "PROCESSOR", "STATE", "LAG", "SECONDS")
-_LAG, _ENDS = 6, 2
+_LAG = 6
 
 
 @app.command()
@@ -93,18 +91,14 @@ def lines(status: Mapping[str, Any], now_ms: int) -> Iterator[str]:
         f"{job['name']}-{job['id']}: {job.get('health') or job.get('state')}, {job['application']}"
         f", JobModel version {version}"
     )
-    if status.get("coordinator_stream", "ok") != "ok":
-        yield f"  the coordinator stream: {status['coordinator_stream']}"
     containers: Sequence[Mapping[str, Any]] = status.get("containers", ())
-    late = [c for c in containers if c["phase"] not in _SETTLED]
-    settled = len(containers) - len(late)
-    yield f"{settled} of {len(containers)} containers are in order" if containers else "none yet"
-    for container in late:
-        since = _since(container, now_ms)
-        yield f"  {container['processor_id']}: {container['phase']}, for {since}"
-        yield from (f"      waits {wait}" for wait in waits(status, container))
-        if container.get("last_failure"):
-            yield f"      last failure: {container['last_failure']}"
+    screen = first_screen(status, now_ms)
+    yield screen.headline
+    yield from (f"  {notice}" for notice in screen.notices)
+    for late in screen.late:
+        yield f"  {late.processor_id}: {late.phase}, for {_since(late.since_ms, now_ms)}"
+        yield from (f"      waits {wait}" for wait in late.waits)
+        yield from (f"      {why}" for why in late.why)
     yield from _restores(containers)
     yield ""
     yield from _table([_HEAD, *(_row(container, now_ms) for container in containers)])
@@ -115,7 +109,7 @@ def _restores(containers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for container in containers:
         for store in (container.get("report") or {}).get("restoring") or ():
             left = store.get("seconds_left")
-            ends = "" if left is None else f", some {_span(int(left * 1000))} left"
+            ends = "" if left is None else f", some {span(int(left * 1000))} left"
             yield (
                 f"  {container['processor_id']} restores {store['store']} of {store['task']}: "
                 f"{store['records']} records read, {store['remaining']} offsets to go{ends}"
@@ -156,7 +150,7 @@ def _row(container: Mapping[str, Any], now_ms: int) -> tuple[str, ...]:
         role,
         container["phase"],
         container.get("host") or "-",
-        _since(container, now_ms),
+        _since(container.get("since_ms"), now_ms),
         str(container.get("epoch", "-")),
         "-" if lag is None else str(lag),
         _number(report.get("processed")),
@@ -164,25 +158,13 @@ def _row(container: Mapping[str, Any], now_ms: int) -> tuple[str, ...]:
     )
 
 
-def _since(container: Mapping[str, Any], now_ms: int) -> str:
+def _since(since_ms: int | None, now_ms: int) -> str:
     """How long it has been in its phase; "-" where that is not known."""
-    since_ms = container.get("since_ms")
-    return _span(now_ms - since_ms) if since_ms else "-"
+    return span(now_ms - since_ms) if since_ms else "-"
 
 
 def _number(value: int | None) -> str:
     return "-" if value is None else str(value)
-
-
-def _span(ms: int) -> str:
-    """Its two largest units: ``3m12s``. A reader's clock that is behind makes it 0s."""
-    seconds = max(0, ms // 1000)
-    parts: list[str] = []
-    for size, unit in _UNITS:
-        count, seconds = divmod(seconds, size)
-        if count or parts:
-            parts.append(f"{count}{unit}")
-    return "".join(parts[:_ENDS]) or "0s"
 
 
 def _table(

@@ -125,19 +125,26 @@ class StageTime:
     """How long one stage of an active container has worked, in ms, since the container began.
 
     ``fetch`` counts the waiting for a batch's first record too. The stages work side by side.
+    ``times``: how often it has worked: ``sending`` once in a transaction, others once in a batch.
+    None: a container of an earlier version does not report it.
     """
 
     stage: str
     ms: int
+    times: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """An item of ``stages``."""
-        return {"stage": self.stage, "ms": self.ms}
+        return {"stage": self.stage, "ms": self.ms, "times": self.times}
 
     @staticmethod
     def from_json(body: Mapping[str, Any]) -> StageTime:
         """The time that ``body`` carries; WireError where a field is missing or wrong."""
-        return StageTime(required_field(body, "stage", str), required_number(body, "ms"))
+        return StageTime(
+            required_field(body, "stage", str),
+            required_number(body, "ms"),
+            optional_number(body, "times"),
+        )
 
 
 @dataclass(frozen=True, slots=True)

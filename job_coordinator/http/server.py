@@ -26,6 +26,10 @@ from prometheus_client.core import Metric
 
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import CannotListenError, UnavailableError, WireError
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
+from homeport.job_coordinator.http.dashboard import Dashboard
 from homeport.job_coordinator.http.documents import (
     Document,
     Form,
@@ -51,6 +55,7 @@ from homeport.job_coordinator.model.locality_model import (
     encode_locality,
     encode_processor_locality,
 )
+from homeport.job_coordinator.ui.configuration import configuration
 
 MAX_BODY_BYTES: Final = 1024 * 1024
 """Longest body of a POST."""
@@ -120,6 +125,13 @@ class DecisionSource(Protocol):
     async def what_if(self, hosts: Collection[Host]) -> Mapping[str, Any]:
         """What would come of the loss of these hosts, as JSON values; nothing is changed."""
 
+    async def written(self) -> Mapping[str, CoordinatorStreamMessage] | None:
+        """{key of the configuration: its newest record}; None: the job has no coordinator stream.
+
+        Raises:
+            UnavailableError: Kafka does not answer.
+        """
+
     def metrics(self) -> Iterable[Metric]:
         """The allocator in numbers."""
 
@@ -178,6 +190,7 @@ class JobCoordinatorServer:
         self._tls = tls
         self._peers = peers
         self._own_status = backend.status if peers is None else peers.own_status
+        self._dashboard = Dashboard(self._look, self._sender, self._size)
         self._metrics = JobCoordinatorMetrics(
             self._own_status, None if decisions is None else decisions.metrics
         )
@@ -205,6 +218,7 @@ class JobCoordinatorServer:
                 f"{keys.JOB_COORDINATOR_URL_PORT.name}=0 takes any free port"
             ) from None
         self._runner = runner
+        self._dashboard.start()
         address = runner.addresses[0]
         return address[0], address[1]
 
@@ -214,6 +228,7 @@ class JobCoordinatorServer:
         listener, self._listener = self._listener, None
         if listener is not None:
             await stop_accepting(listener)
+        await self._dashboard.stop()
         if runner is not None:
             await runner.cleanup()
 
@@ -240,6 +255,7 @@ class JobCoordinatorServer:
                 web.post("/v1/stopped", self._post_stopped),
                 web.post("/v1/unfit", self._post_unfit),
                 web.post("/v1/shutdown", self._post_shutdown),
+                *self._dashboard.routes(self._get_configuration),
             ]
         )
         return app
@@ -330,6 +346,26 @@ class JobCoordinatorServer:
             )
         alive = self._backend.is_running(ResourceId(resource_id))
         return json_answer(compact_json({"alive": alive}))
+
+    async def _look(self) -> Mapping[str, Any]:
+        """The job as it is now; UnavailableError where another processor answers for it."""
+        if self._size() is None:
+            raise UnavailableError("another processor answers for the job")
+        if self._peers is not None:
+            await self._peers.gather()
+        return self._backend.status()
+
+    def _size(self) -> int | None:
+        """How many containers the job has; None where another processor answers for it."""
+        if self._peers is not None and self._peers.leader_url() != "":
+            return None
+        model = self._backend.job_model(None)
+        return 0 if model is None else len(model.containers)
+
+    async def _get_configuration(self, _request: web.Request) -> web.StreamResponse:
+        config = self._model(None).config
+        written = None if self._decisions is None else await self._decisions.written()
+        return json_answer(compact_json(configuration(config, written)))
 
     async def _get_status(self, request: web.Request) -> web.StreamResponse:
         if self._peers is not None:

@@ -15,6 +15,7 @@ SECTIONS = {
     "pipeline": ("planning", "functions", "leaving", "parsing", "wide", "joining"),
     "restore": ("full",),
     "startup": ("task", "pipeline"),
+    "adjunct": ("bootstrap", "join", "swap"),
     "failover": ("small", "large", "home"),
     "standalone": ("plan", "fleet", "sigkill", "rolling"),
 }
@@ -61,6 +62,11 @@ benchmarks and their sections:
     full       1,000,000 x 1 KiB in random order from a Kafka on loopback into an empty store,
                against a loop that puts record by record and one that discards; where the time goes;
                two stores at once; memory of a worker; a store of 1 GB that comes home
+  adjunct      (stores of 1,000,000 x 200 B)
+    bootstrap  a store filled from a Kafka on loopback, against a full restore of the same topic
+    join       get_arrow against a store that is served: of few keys again and again, and of each
+               key once with nothing kept
+    swap       how long the loop stands still while versions are built and take their places
   latency      (starts a Kafka on loopback; no YARN)
     visible    from a record's send until a reader of committed records has it, at 20 and 1,000
                records a second, with and without a pipeline; CPU of the container and its Spark

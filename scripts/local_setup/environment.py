@@ -19,6 +19,7 @@ from pathlib import Path
 import spark_archive
 from local_setup.prerequisites import (
     require_java_tools,
+    want_browser,
     want_docker_tools,
     want_network_tools,
 )
@@ -53,6 +54,7 @@ def ensure(
     spark: bool,
     network: bool = False,
     docker: bool = False,
+    browser: bool = False,
 ) -> dict[str, str]:
     """The environment variables for a command of this clone, everything it needs being there.
 
@@ -62,6 +64,7 @@ def ensure(
         spark: it starts Spark sessions, so the class-data archive must be up to date.
         network: it makes clusters with networks of their own, where that is possible.
         docker: it makes clusters in containers, where that is possible.
+        browser: it opens pages in Chromium, where that is possible.
 
     Raises:
         SetupError: something is missing or failed; the message says what to do.
@@ -78,6 +81,8 @@ def ensure(
             want_network_tools(progress, LOG)
         if docker:
             want_docker_tools(progress, LOG)
+        if browser:
+            want_browser(progress, LOG)
         _ensure_packages(progress)
         _ensure_homeport(progress)
         _ensure_links()

@@ -2,7 +2,7 @@
 
 Missing things are installed where that is possible without asking (root on a system with apt-get);
 everywhere else one message names all of them and how to get them. The programs that make network
-namespaces and containers are wanted, not needed.
+namespaces and containers, and a browser, are wanted, not needed.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ _DOCKER = {
     "docker-compose": "docker-compose",
     "debootstrap": "debootstrap",
 }
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+"""Names of the program; any of them speaks the protocol that the tests speak."""
 JAVA_MAJOR = 17
 """Hadoop 3.5, Kafka 4.3 and Spark 4.3 all run on it; the class-data archives are made by it."""
 
@@ -132,6 +134,19 @@ def want_docker_tools(progress: Progress, log: Path) -> None:
             _install(missing, progress, log)
         except SetupError as error:
             progress.say(f"Clusters in containers are left out: {error}")
+
+
+def want_browser(progress: Progress, log: Path) -> None:
+    """A Chromium is there, where it can be installed.
+
+    Elsewhere the tests of the dashboard say what they lack and are skipped.
+    """
+    if any(map(shutil.which, _BROWSERS)) or not _may_install():
+        return
+    try:
+        _install(["chromium"], progress, log)
+    except SetupError as error:
+        progress.say(f"Tests of the dashboard are left out: {error}")
 
 
 def _has_engine() -> bool:

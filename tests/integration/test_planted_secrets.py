@@ -145,6 +145,10 @@ class Seen:
             "v1/what-if?host=nm1",
             "v1/processors/0/model?version=1",
             "containerHeartbeat?executionContainerId=container_1_0001_01_000001",
+            "ui/",
+            "ui/state",
+            "ui/plots?processor=0",
+            "ui/configuration",
             "nothing",
         ):
             self.look(f"AM /{path}", _page(self._job.url + path))

@@ -49,11 +49,16 @@ class Restore:
 
 @dataclass
 class Stores:
-    """Stores of as many tasks as the changelog has partitions, below ``folder``."""
+    """Stores of as many tasks as the changelog has partitions, below ``folder``.
+
+    ``count``, ``value_bytes``: of the records of each partition.
+    """
 
     servers: str
     folder: Path
     partitions: int
+    count: int = RECORDS
+    value_bytes: int = VALUE_BYTES
     plans: list[RestorePlan] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -73,7 +78,7 @@ class Stores:
         self._system = SystemConfig.of(self._config, "kafka")
 
     def fill_changelog(self) -> None:
-        """Each partition has RECORDS distinct keys of 16 bytes, with values of random bytes."""
+        """Each partition has ``count`` distinct keys of 16 bytes, with values of random bytes."""
         TopicAdmin(self._system).create(TOPIC, self.partitions, 1, {"cleanup.policy": "compact"})
         pool = os.urandom(_POOL_BYTES)
         rnd = random.Random(1)  # noqa: S311 - order of a benchmark's keys
@@ -85,12 +90,12 @@ class Stores:
                 "queue.buffering.max.messages": 200_000,
             }
         )
-        numbers = list(range(RECORDS))
+        numbers = list(range(self.count))
         for partition in range(self.partitions):
             rnd.shuffle(numbers)
             for count, number in enumerate(numbers):
-                start = rnd.randrange(_POOL_BYTES - VALUE_BYTES)
-                value, key = pool[start : start + VALUE_BYTES], b"%016d" % number
+                start = rnd.randrange(_POOL_BYTES - self.value_bytes)
+                value, key = pool[start : start + self.value_bytes], b"%016d" % number
                 while True:
                     try:
                         producer.produce(TOPIC, value, key, partition)
@@ -130,7 +135,7 @@ class Stores:
     def _check(self, storage: ContainerStorage, tasks: list[TaskModel]) -> None:
         for task in tasks:
             overlay = storage.overlay("s", task.task_name)
-            keys = [b"%016d" % number for number in range(0, RECORDS, 997)]
+            keys = [b"%016d" % number for number in range(0, self.count, 997)]
             if len(overlay.get_all(keys)) != len(keys):
                 raise BenchmarkError(f"the store of {task.task_name} lacks keys")
 

@@ -146,7 +146,7 @@ def _assert_it_is_explained(job: Job, moved: str, host: str, lost: str) -> None:
     assert f"running on {host} since" in stated
     assert f"Processor {moved} is permitted to start on {host}: epoch 2" in stated
     screen = job.operator("status").stdout.splitlines()
-    assert screen[1] == "3 of 3 containers are in order"
+    assert screen[1] == "All 3 containers are where they should be"
     (row,) = (line.split() for line in screen if line.startswith(f"{moved} "))
     assert row[1:4] == ["active", "running", host]
     nowhere = job.operator("what-if", "--host=nm99")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import time
@@ -171,6 +172,8 @@ def test_the_next_incarnation_is_run_by_the_process_that_rests(work: Make, tmp_p
     begun(own, lease)
     rested(own)
     lease.renew(boot_ms() + 1_200_000)  # no incarnation is under it any more
+    assert own._resting is not None
+    assert own._resting.memory.deadline_ms > boot_ms() + 10**9
     begun(own, long_lease(), 8)
     rested(own)
     assert [line.split(")")[0] for line in said(tmp_path, 7)] == [
@@ -197,6 +200,18 @@ def test_a_process_that_ends_at_its_stop_is_replaced(work: Make, tmp_path: Path)
     own = work("ends")
     begun(own, long_lease())
     rested(own)
+    begun(own, long_lease(), 8)
+    assert len(said(tmp_path, 7)) == len(said(tmp_path, 8)) == 1
+
+
+def test_a_process_that_has_died_while_it_rested_is_replaced(work: Make, tmp_path: Path) -> None:
+    """As for want of memory."""
+    own = work()
+    begun(own, long_lease())
+    rested(own)
+    assert own._resting is not None
+    own._resting.signal(signal.SIGKILL)
+    own._resting.wait()
     begun(own, long_lease(), 8)
     assert len(said(tmp_path, 7)) == len(said(tmp_path, 8)) == 1
 

@@ -103,7 +103,7 @@ def test_the_leader_answers_for_the_job_and_tools_find_it_in_zookeeper(
     assert shown.startswith("processor two (active): epoch 2")
     assert "running on here since" in shown
     assert "Generation 2 has started" in shown
-    assert "2 of 2 containers are in order" in answer(job, "status")
+    assert "All 2 containers are where they should be" in answer(job, "status")
     assert "version 2: 2 containers, 4 tasks" in answer(job, "job-model")
     assert answer(job, "locality") == "processor  host\none        here\ntwo        here\n"
     done = job.tool("config", "get", "task.transaction.ms")

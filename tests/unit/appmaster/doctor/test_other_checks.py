@@ -74,6 +74,7 @@ def host(name: str, *, is_live: bool = True) -> HostReport:
         ([host("a")], [Level.WARNING]),
         ([host("a"), host("b", is_live=False)], [Level.WARNING, Level.WARNING]),
         ([host("b", is_live=False)], [Level.ERROR]),
+        ([host("a"), host("c"), host("b", is_live=False)], [Level.WARNING]),
     ],
 )
 def test_nodes(hosts: list[HostReport], levels: list[Level]) -> None:
@@ -87,6 +88,13 @@ def test_a_scheduler_that_cannot_bring_containers_home_is_an_error() -> None:
     assert found[0].level is Level.ERROR
     assert found[0].remedy
     assert [f.level for f in found[1:]] == [Level.UNKNOWN, Level.UNKNOWN]
+
+
+def test_a_cluster_that_has_what_host_affinity_needs() -> None:
+    """One finding says so."""
+    config = Config(JOB | {"job.host-affinity.enabled": "false"})
+    found = list(check_fit(config, ClusterFacts(Scheduler(FIFO, ()))))
+    assert (found[0].check, found[0].level) == ("yarn.settings", Level.OK)
 
 
 def test_a_daemon_that_shows_its_settings_is_judged_by_them() -> None:

@@ -186,3 +186,16 @@ def test_a_record_of_others_that_cannot_be_removed_stays(caplog: pytest.LogCaptu
 
     play(story, NarrowStream())
     assert "stay in the coordinator stream" in caplog.text
+
+
+def test_each_key_of_the_configuration_has_its_newest_record() -> None:
+    """With what set it; other records are not among them."""
+
+    async def story(client: CoordinatorStreamClient, stream: InMemoryCoordinatorStream) -> None:
+        stream.write([wire.set_config("a.key", "1"), wire.set_config("a.key", "2")])
+        EpochManager(stream).write_processor_epoch(P0, ProcessorEpoch(3, 2))
+        await client.read()
+        (record,) = (await client.written()).values()
+        assert (record.key, record.value("value"), record.username) == ("a.key", "2", "user")
+
+    play(story)

@@ -9,6 +9,7 @@ from homeport.config.declarations.standalone_keys import LOCAL, YARN, ZOOKEEPER
 from homeport.config.errors import ConfigError
 from homeport.config.settings.standalone_section import (
     StandaloneConfig,
+    coordinator_of,
     location_id,
     refuse_mixed_roles,
     refuse_standbys,
@@ -100,6 +101,14 @@ def test_servers_are_names_or_addresses_with_or_without_a_port(servers: str) -> 
     """As ZooKeeper's clients take them."""
     made = StandaloneConfig.of(Config({"job.coordinator.zk.connect": servers}))
     assert (made.connect, made.root) == (servers, "/homeport")
+
+
+def test_a_coordinator_has_a_short_name() -> None:
+    """Also where Samza's class names it; None where the key is not set."""
+    java = "org.apache.samza.zk.ZkJobCoordinatorFactory"
+    assert coordinator_of(Config({"job.coordinator.factory": java})) == ZOOKEEPER
+    assert coordinator_of(Config({"job.coordinator.factory": "yarn"})) == YARN
+    assert coordinator_of(Config()) is None
 
 
 def test_each_command_takes_its_own_coordinator_and_none() -> None:

@@ -84,6 +84,19 @@ def test_a_process_rests_where_nothing_of_its_incarnation_is_at_work(
     assert _ran(monkeypatch, lambda _stop: True) == ((FINISHED, None, None), ended)
 
 
+def test_a_process_that_rests_is_not_ended_for_its_last_stop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The limit of that stop is over with the stop."""
+    ends, before = list[object](), threading.enumerate()
+    monkeypatch.setattr(container_runner, "_end", lambda *ended: ends.append(ended))
+    monkeypatch.setattr(_Container, "shutdown_ms", 50)
+    _ran(monkeypatch, _rests)
+    for thread in {*threading.enumerate()} - {*before}:
+        thread.join(60)
+    assert ends == []
+
+
 class _Child(NamedTuple):
     writer: int
     orders: Orders

@@ -144,11 +144,11 @@ def test_records_that_are_read_while_a_transaction_is_sent_are_not_of_it(stated:
 
 
 def test_the_time_of_each_stage_is_reported_with_the_numbers(stated: Stated) -> None:
-    """In milliseconds, as a sum since the container began."""
+    """In milliseconds, as a sum since the container began; and how often each has worked."""
     for stage, seconds in (("tasks", 0.5), ("fetch", 0.25), ("tasks", 1.0)):
         stated.work.spent(stage, seconds)
     stated.commit()
-    assert stated.reports[-1].stages == (StageTime("fetch", 250), StageTime("tasks", 1500))
+    assert stated.reports[-1].stages == (StageTime("fetch", 250, 1), StageTime("tasks", 1500, 2))
 
 
 def test_adjunct_stores_are_reported_about_once_a_second(stated: Stated) -> None:

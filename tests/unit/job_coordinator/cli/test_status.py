@@ -49,7 +49,7 @@ def test_a_job_in_order_is_one_line_and_a_table() -> None:
     standby = container("0-0", replica_of="0", role="standby", host="nm2", lag=12, report=None)
     assert screen(container("0"), standby) == [
         "flights-1: deployed, application_1_1, JobModel version 2",
-        "2 of 2 containers are in order",
+        "All 2 containers are where they should be",
         "",
         "PROCESSOR  ROLE          PHASE    HOST  FOR    EPOCH  LAG  PROCESSED  FAILURES",
         "0          active        running  nm1   1m12s  3        7       1200         0",
@@ -70,8 +70,11 @@ def test_what_is_late_comes_first_with_its_reason() -> None:
     )
     found = screen(container("0"), late, coordinator_stream="Kafka does not answer")
     assert found[1:6] == [
+        (
+            "1 of 2 containers is not where it should be: processor 1 is not placed yet since "
+            "1970-01-01 02:45 UTC; it waits for a container on nm2"
+        ),
         "  the coordinator stream: Kafka does not answer",
-        "1 of 2 containers are in order",
         "  1: requested, for 1d1h",
         "      waits for a container on nm2",
         "      last failure: exit code 1",
@@ -101,14 +104,14 @@ def test_a_restore_says_how_far_it_is() -> None:
 
 def test_a_job_that_has_just_begun_says_so() -> None:
     """The table has its head alone."""
-    assert screen()[1] == "none yet"
+    assert screen()[1] == "The job has no containers yet"
 
 
 def test_a_processor_without_tasks_is_in_order() -> None:
     """A standalone one; what the leader does not know of it is not shown."""
     waiting = container("two", phase="waiting", since_ms=0, host=None, report=None)
     found = screen(container("one"), waiting)
-    assert found[1] == "2 of 2 containers are in order"
+    assert found[1] == "All 2 containers are where they should be"
     assert found[-1].split() == ["two", "active", "waiting", "-", "-", "3", "-", "-", "0"]
 
 

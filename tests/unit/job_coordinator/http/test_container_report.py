@@ -21,7 +21,7 @@ from homeport.job_coordinator.model.ids import TaskName
 TASK = TaskName("Partition 0")
 PROGRESS = RestoreProgress("s", TASK, 5, 60, 7, 2.5, None)
 DROPPED = (DroppedValues("s", TASK, 2),)
-STAGES = (StageTime("tasks", 7),)
+STAGES = (StageTime("tasks", 7, 3),)
 ADJUNCTS = (
     AdjunctState("a", TASK, "kafka.a", "partitioned", 3, positions={"0": 4, "7": 1}),
     AdjunctState("b", TASK, "kafka.b", "broadcast", 3, 4096, {"0": 4}, 5, 6, 7.5, 8.5, 9, 1),

@@ -32,6 +32,9 @@ class Decisions:
             .encode()
         )
 
+    async def written(self) -> None:
+        """There is no coordinator stream."""
+
     async def what_if(self, hosts: Collection[Host]) -> Mapping[str, Any]:
         """The hosts."""
         if self.fault is not None:

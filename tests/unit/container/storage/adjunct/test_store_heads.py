@@ -129,6 +129,7 @@ def test_what_is_foretold_is_what_readers_see(
         elif waiting:
             layers, expected = waiting.popleft()
             write(layers, passed, passed)
+            storage.settle(passed, passed, waits=True)
             head.written()
             assert _seen(store) == expected
     assert changes > (2 if is_bounded else 20)

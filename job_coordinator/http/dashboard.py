@@ -1,0 +1,277 @@
+"""The dashboard below ``/ui/``: its files, and what they show, at once and again and again.
+
+SHELL. Reads alone, as the other reading routes do: every client that reaches the port gets it, with
+secrets masked and without log lines. All clients share one look at the job, so a hundred pages cost
+what one does, and without a page nothing is looked at but a point of the plots every 15 seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from importlib import resources
+from typing import Any, Final
+
+from aiohttp import web
+
+from homeport.config.errors import UnavailableError, WireError
+from homeport.job_coordinator.clocks import boot_ms, wall_ms
+from homeport.job_coordinator.http.documents import document_of
+from homeport.job_coordinator.http.responses import DocumentSender, takes_gzip
+from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.ui.plots import MAX_CONTAINERS, STEP_MS, Plots
+from homeport.job_coordinator.ui.snapshot import snapshot
+
+MAX_STREAMS: Final = 32
+"""Pages that get what is new by themselves; a further one asks for it every few seconds."""
+
+MAX_PLOTTED: Final = 60
+"""Containers whose plots one request gets."""
+
+_EVERY_S: Final = 1.0
+"""From one look at the job to the next while a page is open, of up to 500 containers; of more of
+them it is longer, as a look takes longer."""
+_CONTAINERS_A_SECOND: Final = 500
+_HEARTBEAT_S: Final = 10.0
+_STALL_S: Final = 30.0
+"""How long a page may take nothing of its stream."""
+
+_TYPES: Final = {
+    "css": "text/css",
+    "html": "text/html",
+    "js": "text/javascript",
+    "svg": "image/svg+xml",
+}
+_INDEX: Final = "index.html"
+_HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+
+_log = logging.getLogger(__name__)
+
+Look = Callable[[], Awaitable[Mapping[str, Any]]]
+"""The body of ``/v1/status`` now; UnavailableError where it is another server's to say."""
+
+
+class Dashboard:
+    """Served between ``start`` and ``stop``, on the server's event loop.
+
+    Args:
+        look: how the job is now.
+        sender: sends what is larger.
+        size: how many containers the job has; None where this server does not answer for the job.
+    """
+
+    def __init__(self, look: Look, sender: DocumentSender, size: Callable[[], int | None]) -> None:
+        self._look = look
+        self._sender = sender
+        self._size = size
+        self._plots = Plots()
+        self._files = _files()
+        self._seen = _Seen()
+        self._streams = 0
+        self._is_over = False
+        self._tasks: list[asyncio.Task[None]] = []
+        self._wanted = asyncio.Event()
+        self._looking = asyncio.Lock()
+
+    def routes(self, origins: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> list[Any]:
+        """What the server adds to its own; ``origins``: the configuration, and what set it."""
+        return [
+            web.get("/ui", self._get_slash),
+            web.get("/ui/", self._get_file),
+            web.get("/ui/state", self._get_state),
+            web.get("/ui/stream", self._get_stream, allow_head=False),
+            web.get("/ui/plots", self._get_plots),
+            web.get("/ui/configuration", origins),
+            web.get(r"/ui/{file:[a-z_]+\.[a-z]+}", self._get_file),
+        ]
+
+    def start(self) -> None:
+        """Points are taken from now on."""
+        self._tasks = [
+            asyncio.ensure_future(work()) for work in (self._take_points, self._keep_looking)
+        ]
+
+    async def stop(self) -> None:
+        """All streams have ended, and nothing is looked at any more."""
+        self._is_over = True
+        self._seen.end()
+        for task in self._tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        self._tasks = []
+
+    # --- files
+
+    async def _get_slash(self, _request: web.Request) -> web.StreamResponse:
+        # Relative: behind a proxy the path begins with what the proxy adds.
+        return web.Response(status=308, headers={**_HEADERS, "Location": "ui/"})
+
+    async def _get_file(self, request: web.Request) -> web.StreamResponse:
+        found = self._files.get(request.match_info.get("file", _INDEX))
+        if found is None:
+            raise web.HTTPNotFound
+        content_type, body = found
+        return web.Response(body=body, headers=_HEADERS, content_type=content_type, charset="utf-8")
+
+    # --- what they show
+
+    async def _get_state(self, request: web.Request) -> web.StreamResponse:
+        await self._see()
+        return await self._json(request, self._seen.body(wall_ms()))
+
+    async def _get_plots(self, request: web.Request) -> web.StreamResponse:
+        names = request.query.getall("processor", ())
+        if len(names) > MAX_PLOTTED:
+            raise WireError(
+                f"{len(names)} processors are named: a request takes {MAX_PLOTTED} at most"
+            )
+        return await self._json(request, compact_json(self._plots.to_json(names)))
+
+    async def _json(self, request: web.Request, body: bytes) -> web.StreamResponse:
+        document = await document_of(body, gzip=takes_gzip(request))
+        return await self._sender.answer(request, document, trusted=False)
+
+    async def _get_stream(self, request: web.Request) -> web.StreamResponse:
+        """Server-sent events: ``state`` when something is new, ``time`` after 10 s without."""
+        if self._is_over or self._streams >= MAX_STREAMS:
+            raise UnavailableError(f"{MAX_STREAMS} pages have a stream already: ask for /ui/state")
+        response = web.StreamResponse(
+            headers={**_HEADERS, "Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
+        )
+        self._streams += 1
+        self._wanted.set()
+        try:
+            await response.prepare(request)
+            await self._send(response)
+        except (ConnectionError, TimeoutError):
+            if request.transport is not None:
+                request.transport.abort()
+        finally:
+            self._streams -= 1
+        return response
+
+    async def _send(self, response: web.StreamResponse) -> None:
+        """Sends until the server ends, or this server no longer answers for the job.
+
+        A page that is slow gets the newest state when it has taken the one before: none waits.
+        """
+        number = 0
+        while self._serves():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_HEARTBEAT_S):
+                    await self._seen.after(number)
+            if not self._serves():
+                return
+            if self._seen.number > number:
+                number, body = self._seen.number, self._seen.body(wall_ms())
+                text = b"event: state\ndata: %s\n\n" % body
+            else:
+                # The comment is for proxies; pages see events alone.
+                text = b": alive\nevent: time\ndata: %d\n\n" % wall_ms()
+            async with asyncio.timeout(_STALL_S):
+                await response.write(text)
+
+    def _serves(self) -> bool:
+        return not self._is_over and self._size() is not None
+
+    # --- looking
+
+    async def _see(self) -> None:
+        """The state is at most as old as the time between two looks."""
+        async with self._looking:
+            if self._seen.age_ms(boot_ms()) < self._every_s() * 500:
+                return
+            status = await self._look()
+            self._seen.see(snapshot(status, self._plots, wall_ms()), boot_ms())
+
+    async def _keep_looking(self) -> None:
+        while True:
+            if not self._streams:
+                self._wanted.clear()
+                await self._wanted.wait()
+            try:
+                await self._see()
+            except UnavailableError:
+                pass  # another server answers for the job: its streams end
+            except Exception:  # noqa: BLE001 - one look's fault, which is logged, ends no page
+                _log.exception("the dashboard could not look at the job")
+            await asyncio.sleep(self._every_s())
+
+    async def _take_points(self) -> None:
+        while True:
+            size = self._size()
+            if size is not None and size <= MAX_CONTAINERS:
+                try:
+                    status = await self._look()
+                    self._plots.take(_containers(status), boot_ms())
+                except UnavailableError:
+                    pass  # this point is missing
+                except Exception:  # noqa: BLE001 - as above: the next point may be there
+                    _log.exception("the dashboard could not take a point")
+            await asyncio.sleep(STEP_MS / 1000)
+
+    def _every_s(self) -> float:
+        return _EVERY_S * max(1.0, (self._size() or 0) / _CONTAINERS_A_SECOND)
+
+
+class _Seen:
+    """The newest state, and those that wait for a newer one."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._state: dict[str, Any] = {}
+        self._body = b"{}"
+        self._at_ms: int | None = None
+        self._news = asyncio.Event()
+
+    def see(self, state: dict[str, Any], at_ms: int) -> None:
+        """The state is this; it is news where it is another one than before."""
+        self._at_ms = at_ms
+        if state != self._state:
+            self._state, self._body = state, compact_json(state)
+            self.number += 1
+            self.end()
+
+    def end(self) -> None:
+        """Those that wait go on."""
+        self._news.set()
+        self._news = asyncio.Event()
+
+    async def after(self, number: int) -> None:
+        """There is a state after the one of that number, or the server ends."""
+        if self.number <= number:
+            await self._news.wait()
+
+    def age_ms(self, now_ms: int) -> float:
+        """How long ago the state was seen; infinite before the first time."""
+        return float("inf") if self._at_ms is None else now_ms - self._at_ms
+
+    def body(self, now_ms: int) -> bytes:
+        """The state with the time, which is no news."""
+        return b'{"now_ms":%d,%s' % (now_ms, self._body[1:])
+
+
+def _containers(status: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    found: Sequence[Mapping[str, Any]] = status.get("containers", ())
+    return found
+
+
+def _files() -> dict[str, tuple[str, bytes]]:
+    """{name: type and content} of what is served as it is."""
+    folder = resources.files("homeport.job_coordinator.ui") / "pages"
+    return {
+        file.name: (_TYPES[file.name.rpartition(".")[2]], file.read_bytes())
+        for file in folder.iterdir()
+        if file.name.rpartition(".")[2] in _TYPES
+    }

@@ -1,0 +1,215 @@
+"""The first screen of a job: which containers are not where they should be, since when, why.
+
+PURE. The one place that decides what it says, out of the body of ``/v1/status``. ``homeport
+status`` prints it and the dashboard shows it, with the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from homeport.job_coordinator.ui.times import since, span
+from homeport.job_coordinator.ui.waits import waits
+
+SETTLED: Final = frozenset({"running", "finished", "waiting"})
+"""Phases of a container that is where it should be. A standalone processor without tasks waits."""
+
+_BEHIND_S: Final = 60
+"""A standby that is later than this is named; the alert rule HomeportStandbyFallsBehind has it."""
+_NAMED: Final = 5
+
+_DOES: Final = {
+    "queued": "is not placed yet",
+    "requested": "is not placed yet",
+    "allocated": "has a place",
+    "assigned": "is about to start",
+    "starting": "is starting",
+    "stopping": "is stopping",
+    "stopped": "has stopped",
+    "failing-over": "fails over",
+    "backing-off": "backs off",
+    "failed": "is given up",
+    "unknown": "does not answer the leader",
+}
+"""What a container does in each phase that is not settled."""
+
+_WITHOUT_PLACE: Final = frozenset({"queued", "requested", "backing-off", "failed", "unknown"})
+"""Phases of a container that is on no host; what it waits for names the host that it asks for."""
+
+_ENDED: Final = {
+    "failed": "it failed",
+    "killed": "it was killed",
+    "signalled": "a signal ended it",
+    "lease-lost": "it lost its lease",
+    "cut-off": "its host was cut off from Kafka",
+    "unavailable": "it could not reach Kafka",
+    "launcher-silent": "its launcher fell silent",
+    "taken-back": "YARN took its container back",
+    "resource-ended": "YARN called its container ended",
+    "model-change": "the JobModel has changed",
+    "ordered": "it was ordered to stop",
+}
+"""The causes of a recovery, as ``/v1/status`` names them."""
+
+
+@dataclass(frozen=True, slots=True)
+class LateContainer:
+    """A container that is not where it should be.
+
+    ``does``: the predicate of a sentence, with the host where there is one. ``since_ms``: since
+    1970; 0: not known. ``why``: what began it. ``waits``: what it waits for, each after "waits".
+    ``left_s``: until its stores are restored, at the rate of late; None: not known, or none is.
+    """
+
+    processor_id: str
+    phase: str
+    does: str
+    since_ms: int
+    why: tuple[str, ...]
+    waits: tuple[str, ...]
+    left_s: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """An item of ``late``."""
+        return {
+            "id": self.processor_id,
+            "phase": self.phase,
+            "does": self.does,
+            "since_ms": self.since_ms,
+            "why": list(self.why),
+            "waits": list(self.waits),
+            "left_s": self.left_s,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class FirstScreen:
+    """What is shown first. ``notices``: what else is wrong, a sentence each."""
+
+    headline: str
+    late: tuple[LateContainer, ...]
+    notices: tuple[str, ...]
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.late and not self.notices
+
+    def to_json(self) -> dict[str, Any]:
+        """The field ``screen`` of what the dashboard gets."""
+        return {
+            "headline": self.headline,
+            "is_calm": self.is_calm,
+            "late": [container.to_json() for container in self.late],
+            "notices": list(self.notices),
+        }
+
+
+def first_screen(status: Mapping[str, Any], now_ms: int) -> FirstScreen:
+    """Of the body of ``/v1/status``. ``now_ms``: since 1970, by the reader's clock.
+
+    Order: the late containers as the status has them.
+    """
+    containers: Sequence[Mapping[str, Any]] = status.get("containers", ())
+    late = tuple(_late(status, c) for c in containers if c["phase"] not in SETTLED)
+    headline = _headline(status, late, len(containers), now_ms)
+    return FirstScreen(headline, late, tuple(_notices(status)))
+
+
+def seconds_left(container: Mapping[str, Any]) -> float | None:
+    """Until the last of its stores is restored; None where none is, or one has no rate."""
+    restoring = (container.get("report") or {}).get("restoring") or ()
+    left = [store.get("seconds_left") for store in restoring]
+    known = [seconds for seconds in left if seconds is not None]
+    return max(known) if known and len(known) == len(left) else None
+
+
+def _late(status: Mapping[str, Any], container: Mapping[str, Any]) -> LateContainer:
+    phase = container["phase"]
+    place = container.get("host") or container.get("requested_host")
+    does = _DOES.get(phase, phase)
+    if place and phase not in _WITHOUT_PLACE:
+        does = f"{does} on {place}"
+    return LateContainer(
+        str(container["processor_id"]),
+        phase,
+        does,
+        container.get("since_ms") or 0,
+        tuple(_why(status, container)),
+        tuple(waits(status, container)),
+        seconds_left(container),
+    )
+
+
+def _why(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[str]:
+    """What ended its last incarnation."""
+    recovery: Mapping[str, Any] = container.get("recovery") or {}
+    came_from = recovery.get("from") or container.get("last_host")
+    hosts = status.get("hosts") or ()
+    if recovery and not recovery["is_over"]:
+        if came_from and hosts and came_from not in hosts:
+            yield f"{came_from} is lost"
+        else:
+            place = f" on {came_from}" if came_from else ""
+            yield f"{_ENDED.get(recovery['cause'], recovery['cause'])}{place}"
+    if container.get("last_failure"):
+        yield f"last failure: {container['last_failure']}"
+
+
+def _headline(
+    status: Mapping[str, Any], late: Sequence[LateContainer], count: int, now_ms: int
+) -> str:
+    """One sentence, which says the most important thing."""
+    state = (status.get("job") or {}).get("state")
+    if not count:
+        return "The job has no containers yet"
+    if state in {"ending", "ended"}:
+        return f"The job {'is ending' if state == 'ending' else 'has ended'}"
+    if not late:
+        return (
+            "The only container is where it should be"
+            if count == 1
+            else f"All {count} containers are where they should be"
+        )
+    verb = "is" if len(late) == 1 else "are"
+    where = "it" if len(late) == 1 else "they"
+    head = f"{len(late)} of {count} containers {verb} not where {where} should be"
+    first = min(late, key=lambda container: container.since_ms or now_ms)
+    if len(late) == 1:
+        return f"{head}: {_sentence(first, now_ms)}"
+    named = ", ".join(container.processor_id for container in late[:_NAMED])
+    more = f" and {len(late) - _NAMED} more" if len(late) > _NAMED else ""
+    return f"{head}: processors {named}{more}; {_sentence(first, now_ms)}"
+
+
+def _sentence(container: LateContainer, now_ms: int) -> str:
+    """Which processor does what since when, why, and what comes next."""
+    begun = f" since {since(container.since_ms, now_ms)}" if container.since_ms else ""
+    why = f", because {container.why[0]}" if _says_cause(container) else ""
+    if container.left_s is not None:
+        ends = f"; its state is restored in about {span(round(container.left_s * 1000))}"
+    else:
+        ends = f"; it waits {container.waits[0]}" if container.waits else ""
+    return f"processor {container.processor_id} {container.does}{begun}{why}{ends}"
+
+
+def _says_cause(container: LateContainer) -> bool:
+    return bool(container.why) and not container.why[0].startswith("last failure")
+
+
+def _notices(status: Mapping[str, Any]) -> Iterator[str]:
+    stream = status.get("coordinator_stream", "ok")
+    if stream != "ok":
+        yield f"the coordinator stream: {stream}"
+    for container in status.get("containers", ()):
+        behind_s = container.get("lag_seconds")
+        if behind_s is not None and behind_s >= _BEHIND_S:
+            late = span(round(behind_s * 1000))
+            yield f"standby {container['processor_id']} is {late} behind its changelogs"
+    excluded = status.get("excluded_hosts") or ()
+    if excluded:
+        yield f"not requested now, as their launchers fell silent: {', '.join(excluded)}"
+    if status.get("suspects_itself"):
+        yield "most hosts fell silent at once: the fault is taken to be the ApplicationMaster's own"

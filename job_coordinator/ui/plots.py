@@ -1,0 +1,165 @@
+"""What each container did over the last hour, in points of 15 seconds: lag, records, times.
+
+PURE. Kept in the memory of the process that serves the dashboard, and nowhere else: a new driver
+begins with nothing. Four numbers of 4 bytes for each of 240 points are 3,840 bytes of a container;
+of a job with more than 1,000 containers nothing is kept, so it is 3.84 MB at most.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isnan, nan
+from typing import Any, Final
+
+STEP_MS: Final = 15_000
+"""From one point to the next."""
+POINTS: Final = 240
+MAX_CONTAINERS: Final = 1_000
+NAMES: Final = ("lag", "records_per_s", "batch_ms", "commit_ms")
+"""The series of a container: offsets that it has not read; records per second; mean time of a batch
+and of a transaction's end, in ms."""
+
+_BATCH: Final = ("tasks", "pipeline")
+_DIGITS: Final = 3
+_BACK: Final = 4
+"""Points of a minute."""
+_MS_PER_S: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Counters:
+    """What an incarnation has counted so far."""
+
+    epoch: int
+    at_ms: int
+    processed: int
+    batch: tuple[int, int]
+    commit: tuple[int, int]
+
+
+@dataclass(slots=True)
+class _Series:
+    """The points of one container; slot ``n % POINTS`` has point ``n``."""
+
+    values: tuple[array[float], ...] = field(
+        default_factory=lambda: tuple(array("f", [nan]) * POINTS for _ in NAMES)
+    )
+    last: _Counters | None = None
+
+
+class Plots:
+    """The points of all containers. All are taken at once, so they share their times."""
+
+    def __init__(self) -> None:
+        self._series: dict[str, _Series] = {}
+        self._newest = 0
+
+    def __len__(self) -> int:
+        """How many containers have points."""
+        return len(self._series)
+
+    def take(self, containers: Sequence[Mapping[str, Any]], now_ms: int) -> None:
+        """A point of each container, out of ``/v1/status``; those that are gone are forgotten.
+
+        Of two looks within one point the later one holds. ``now_ms``: of a clock that never goes
+        back.
+        """
+        if len(containers) > MAX_CONTAINERS:
+            self._series.clear()
+            return
+        known, self._series = self._series, {}
+        point = now_ms // STEP_MS
+        for container in containers:
+            name = str(container["processor_id"])
+            series = self._series[name] = known.get(name) or _Series()
+            for missed in range(max(self._newest, point - POINTS) + 1, point):
+                _put(series, missed, (nan,) * len(NAMES))
+            _put(series, point, _numbers(series, container, now_ms))
+        self._newest = point
+
+    def newest(self, name: str) -> dict[str, float | None]:
+        """The newest point of one container, by series; None where nothing is known."""
+        series = self._series.get(name)
+        if series is None:
+            return dict.fromkeys(NAMES)
+        slot = self._newest % POINTS
+        return {n: _shown(v[slot]) for n, v in zip(NAMES, series.values, strict=True)}
+
+    def caught_up_in_s(self, name: str) -> float | None:
+        """Until the lag is nothing, as fast as it fell over the last minute; None: it did not."""
+        series = self._series.get(name)
+        if series is None:
+            return None
+        lags = series.values[0]
+        now, before = (lags[(self._newest - back) % POINTS] for back in (0, _BACK))
+        if isnan(now) or isnan(before) or not 0 < now < before:
+            return None
+        return round(now / (before - now) * _BACK * STEP_MS / _MS_PER_S, 1)
+
+    def to_json(self, names: Sequence[str]) -> dict[str, Any]:
+        """The body of ``GET /ui/plots``: of each container that is known its four series.
+
+        Order: the oldest point first. Shapes: ``step_ms``, from one point to the next; 240 values
+        of each series, null where nothing is known.
+        """
+        first = self._newest + 1
+        slots = [n % POINTS for n in range(first, first + POINTS)]
+        return {
+            "step_ms": STEP_MS,
+            "series": {
+                name: {
+                    series_name: [_shown(values[slot]) for slot in slots]
+                    for series_name, values in zip(NAMES, series.values, strict=True)
+                }
+                for name in names
+                if (series := self._series.get(name)) is not None
+            },
+        }
+
+
+def _put(series: _Series, point: int, numbers: Sequence[float]) -> None:
+    for values, number in zip(series.values, numbers, strict=True):
+        values[point % POINTS] = number
+
+
+def _numbers(series: _Series, container: Mapping[str, Any], now_ms: int) -> tuple[float, ...]:
+    """In the order of ``NAMES``; NaN where nothing is known, as of what has just begun."""
+    report: Mapping[str, Any] = container.get("report") or {}
+    lag = container.get("lag") if container.get("replica_of") else report.get("input_lag")
+    before, series.last = series.last, _counters(container, report, now_ms)
+    found = nan if lag is None else float(lag)
+    last = series.last
+    if before is None or last is None or last.epoch != before.epoch or last.at_ms <= before.at_ms:
+        return (found, nan, nan, nan)
+    rate = (last.processed - before.processed) * _MS_PER_S / (last.at_ms - before.at_ms)
+    return (found, rate, _mean(before.batch, last.batch), _mean(before.commit, last.commit))
+
+
+def _counters(
+    container: Mapping[str, Any], report: Mapping[str, Any], now_ms: int
+) -> _Counters | None:
+    if report.get("processed") is None:
+        return None
+    stages = {stage["stage"]: stage for stage in report.get("stages") or ()}
+    batch = [stages[name] for name in _BATCH if name in stages]
+    sending = stages.get("sending", {})
+    return _Counters(
+        container.get("epoch") or 0,
+        now_ms,
+        report["processed"],
+        # All stages of a batch work once in it.
+        (sum(stage["ms"] for stage in batch), (batch[0].get("times") if batch else 0) or 0),
+        (sending.get("ms", 0), sending.get("times") or 0),
+    )
+
+
+def _mean(before: tuple[int, int], after: tuple[int, int]) -> float:
+    """In ms, of what came in between; NaN where nothing did."""
+    times = after[1] - before[1]
+    return (after[0] - before[0]) / times if times > 0 else nan
+
+
+def _shown(value: float) -> float | None:
+    return None if isnan(value) else round(value, _DIGITS)

@@ -1,0 +1,1 @@
+"""``scripts/bench adjunct``: one module for each section, and the stores that they fill."""

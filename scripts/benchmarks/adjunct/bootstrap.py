@@ -1,0 +1,126 @@
+"""Section bootstrap: an adjunct store from a broker, beside the restore of the same records."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.adjunct.stores import RECORDS, VALUE_BYTES
+from benchmarks.report import BenchmarkError, Row, at_most, figure
+from benchmarks.restore.stores import TOPIC, Stores
+from homeport.config.config import Config
+from homeport.config.system_stream import SystemStream
+from homeport.container.container_job import ContainerJob
+from homeport.container.host.beside import SideThread
+from homeport.container.host.stop_flag import StopFlag
+from homeport.container.incarnation.adjunct_start import adjunct_feed, adjunct_storage
+from homeport.container.incarnation.stream_container import loop_settings, spare_collections
+from homeport.container.kafka.input_consumer import InputConsumer
+from homeport.container.kafka.log_reader import LogReader, input_ranges, topic_ids
+from homeport.container.processing.records import BadRecords
+from homeport.container.processing.task_instance import Outputs
+from homeport.container.progress.input_position import InputPosition
+from homeport.container.restore.restore_workers import MALLOC_SETTINGS
+from homeport.container.storage.directory_lock import NO_WAIT
+from homeport.container.storage.storage_engines import StorageEngines
+from homeport.container.storage.task_store import passed
+from homeport.job_coordinator.clocks import wall_ms
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.model.ids import ProcessorId
+from local_cluster.cluster import LocalCluster, remove_abandoned
+
+TITLE = (
+    f"bootstrap of an adjunct store of {RECORDS:,} x 200 B, distinct keys in random order, against "
+    "a full restore of the same topic (3 rounds in turns, the least of each)"
+)
+_PREFIX = "bench-"
+_ROUNDS = 3
+_MEMORY_BYTES = 128 << 20
+_PATIENCE_S = 1.0
+
+
+def rows(records: int = RECORDS, rounds: int = _ROUNDS) -> Iterator[Row]:
+    """Seconds and rates of both, and how they compare."""
+    remove_abandoned(_PREFIX)
+    os.environ.update(MALLOC_SETTINGS)
+    folder = Path(tempfile.mkdtemp(prefix="homeport-bench-"))
+    try:
+        with LocalCluster(f"{_PREFIX}{os.getpid()}", nodes=0) as broker:
+            servers = broker.bootstrap_servers
+            stores = Stores(servers, folder / "stores", 1, records, VALUE_BYTES)
+            _say("the topic is filled")
+            stores.fill_changelog()
+            restored, filled = [], []
+            for number in range(1, rounds + 1):
+                _say(f"round {number} of {rounds}")
+                restored.append(stores.restore(1).seconds)
+                filled.append(_bootstrap(servers, folder / "adjunct", records))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    yield figure("full restore, from locks to OFFSET", records / min(restored), "records/s")
+    yield figure("bootstrap, from locks to the flush", records / min(filled), "records/s")
+    yield at_most("bootstrap against restore", min(filled) / min(restored), 1, "x")
+
+
+def _bootstrap(servers: str, folder: Path, records: int) -> float:
+    """Seconds in which a store that is not there is filled and flushed, as a container does it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    job = _job(servers)
+    began = time.perf_counter()
+    roots = folder / "logged", folder / "scratch"
+    beside = SideThread("adjunct stores")
+    storage = adjunct_storage(job, ProcessorId("0"), roots, wall_ms, beside)
+    if storage is None:
+        raise BenchmarkError("the job has no adjunct store")
+    storage.open(StorageEngines(_MEMORY_BYTES, 1), NO_WAIT, None)
+    readers = {"kafka": LogReader(job.systems["kafka"], StopFlag().pause)}
+    ranges = input_ranges(readers, storage.plan.stores[0].partitions)
+    ids = topic_ids(readers, job.adjunct_streams)
+    starts = storage.recover(ids, ranges, lambda _, ssp: InputPosition(ranges[ssp].oldest))
+    bad = BadRecords(Outputs((), (), None), None, drop=False)
+    feed = adjunct_feed(job, storage, bad, {})
+    offsets = {task: {p: at.offset for p, at in own.items()} for task, own in starts.items()}
+    source = InputConsumer(job.systems, offsets, max_bytes=job.task.batch_max_bytes)
+    spare_collections()
+    read, most = 0, loop_settings(job, is_stream_task=False).max_rows
+    while read < records:
+        batch = source.poll(most, _PATIENCE_S)
+        if batch is not None and feed is not None:
+            read += batch.table.num_rows
+            feed.show(feed.split(batch)[1], passed, passed)
+    storage.flush(passed, passed)
+    seconds = time.perf_counter() - began
+    source.close()
+    storage.close()
+    readers["kafka"].close()
+    return seconds
+
+
+def _job(servers: str) -> ContainerJob:
+    config = Config(
+        {
+            "job.name": "bench",
+            "job.default.system": "kafka",
+            "task.class": "benchmarks.commit.tasks:Sums",
+            "task.inputs": f"kafka.in, kafka.{TOPIC}",
+            "systems.kafka.samza.factory": "kafka",
+            "systems.kafka.consumer.bootstrap.servers": servers,
+            f"systems.kafka.streams.{TOPIC}.samza.bootstrap": "true",
+            "stores.planes.factory": "rocksdb",
+            "stores.planes.key.serde": "bytes",
+            "stores.planes.msg.serde": "bytes",
+            "stores.planes.adstore.input": f"kafka.{TOPIC}",
+        }
+    )
+    inputs = {SystemStream("kafka", "in"): 1, SystemStream("kafka", TOPIC): 1}
+    return ContainerJob.of(calculate_job_model(config, inputs, NOTHING), ProcessorId("0"))
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

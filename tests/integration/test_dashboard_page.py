@@ -1,0 +1,245 @@
+"""The dashboard in a real Chromium, before a real server: what a reader sees, and how fast."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import Any
+
+import aiohttp
+import dashboard_jobs as jobs
+import pytest
+from aiohttp import web
+from browser import Page, find_chromium, page_in_chromium
+from coordinator_server import TOKEN, Loop, Served
+
+from homeport.job_coordinator.http.server import JobCoordinatorServer
+
+pytestmark = pytest.mark.skipif(
+    find_chromium() is None, reason="no Chromium: scripts/setup.sh --with browser installs it"
+)
+
+LOST = "nm02.example.com"
+UPDATE_MS, TASK_MS = 100, 500
+"""Longest script of one update, and longest task with its layout and painting, which a processor
+does here that has other work too. A page that stands still for longer is seen to."""
+
+
+@pytest.fixture(scope="module")
+def loop() -> Iterator[Loop]:
+    """One running event loop for all servers here."""
+    running = Loop()
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """One browser for all tests here; each opens the page of its own server."""
+    with page_in_chromium(tmp_path_factory.mktemp("chromium")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def served(loop: Loop, page: Page) -> Iterator[Served]:
+    """The server of a job of three pairs on three hosts; no page is open at the end."""
+    job = jobs.JobOnPage(jobs.settled_job(3, 3))
+    server = JobCoordinatorServer(job, TOKEN, "127.0.0.1", 0, job)
+    _, port = loop.run(server.start())
+    page.problems.clear()
+    page.look()
+    yield Served(job, server, port)
+    page.open("about:blank")
+    loop.run(server.stop())
+
+
+def job_of(served: Served) -> jobs.JobOnPage:
+    """Its job."""
+    assert isinstance(served.backend, jobs.JobOnPage)
+    return served.backend
+
+
+def show(page: Page, served: Served, path: str = "ui") -> None:
+    """The page is open, and has drawn the job."""
+    page.open(served.url + path)
+    page.until("document.body.dataset.drawn")
+
+
+def test_a_reader_sees_what_is_not_where_it_should_be(page: Page, served: Served) -> None:
+    """Live: since when, why, what comes next; then the hosts with their containers."""
+    show(page, served)
+    assert page.text("h1") == "All 6 containers are where they should be."
+    page.until("document.querySelector('#link').innerText.includes('Live')")
+    assert page.run("[...document.querySelectorAll('.host-name')].map((h) => h.innerText)") == [
+        f"nm0{n}.example.com" for n in (1, 2, 3)
+    ]
+    assert page.text('[data-id="0-0"].card .pair') == "standby of 0 on nm01"
+    changed = jobs.settled_job(3, 3)
+    jobs.lose_host(changed, LOST)
+    job_of(served).current = changed
+    page.until("document.querySelector('h1').dataset.mood === 'moves'")
+    assert "because nm02.example.com is lost" in page.text("h1")
+    assert "its state is restored in about 40s" in page.text("h1")
+    assert "62 %, about 40s left" in page.text("#late")
+    assert "lost" in page.text(".host[data-state=lost] h3")
+    job_of(served).current = jobs.settled_job(3, 3)
+    page.until("document.querySelector('h1').dataset.mood === 'good'")
+    assert page.text("#late") == ""
+    assert page.problems == []
+
+
+def test_decisions_configuration_and_job_model_have_filters_and_keys(
+    page: Page, served: Served
+) -> None:
+    """All by the keyboard; what the keys show has no secret."""
+    job = job_of(served)
+    job.decide("HostsObserved", "1", "Processor 1 asks for nm03.example.com, the best other host")
+    job.decide("TimerFired", "2", "Processor 2 got no container on nm01.example.com in time")
+    show(page, served)
+    page.press("2")
+    page.until("document.querySelectorAll('#decisions > li').length === 2")
+    assert "Processor 2 got no container" in page.text("#decisions > li")
+    job.decide("TimerFired", "1", "Processor 1 has backed off and is placed again")
+    page.until("document.querySelectorAll('#decisions > li').length === 3")
+    page.press("/")
+    for letter in "processor 2":
+        page.press(letter)
+    shown = "[...document.querySelectorAll('#decisions > li')].filter((li) => !li.hidden).length"
+    page.until(f"({shown}) === 1")
+    page.run("document.activeElement.blur()")
+    page.press("3")
+    page.until("document.querySelectorAll('#configuration tr').length === 4")
+    text = page.text("#configuration")
+    assert "config set, or coordinator-stream-writer by ada on gateway" in text
+    assert "********" in text
+    page.run("document.querySelector('#only-changed').click()")
+    assert page.text("#configuration").startswith("task.commit.ms")
+    page.press("4")
+    page.until("document.querySelectorAll('#model tr').length === 6")
+    assert "JobModel version 4: 6 containers, 6 tasks" in page.text("#model-title")
+    page.press("ArrowRight")
+    assert page.run("document.activeElement.id") == "tab-containers"
+    assert jobs.SECRET not in page.run("document.documentElement.outerHTML")
+    assert page.problems == []
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (390, False)])
+def test_axe_finds_nothing(page: Page, served: Served, width: int, *, dark: bool) -> None:
+    """WCAG A and AA and best practice, in each view; a phone has no sideways scroll."""
+    jobs.lose_host(job_of(served).current, LOST)
+    job_of(served).decide("TimerFired", "2", "Processor 2 got no container in time")
+    page.look(width=width, dark=dark)
+    show(page, served)
+    rows = {"1": "#work", "2": "#decisions", "3": "#configuration", "4": "#model"}
+    for key, rows_of in rows.items():
+        page.press(key)
+        page.until(f"document.querySelector({rows_of!r}).children.length > 0")
+        assert page.accessibility() == []
+        assert page.run("document.documentElement.scrollWidth <= innerWidth")
+    assert page.problems == []
+
+
+def test_two_hundred_containers_do_not_hold_the_page_up(page: Page, served: Served) -> None:
+    """The longest drawing of one update, and the longest task of the page, while all change."""
+    job = job_of(served)
+    job.current = jobs.settled_job(100, 10)
+    show(page, served)
+    page.until("document.querySelectorAll('#work tr').length === 200")
+    page.run(
+        "window.tasks = []; window.updates = [];"
+        "new PerformanceObserver((l) => tasks.push(...l.getEntries().map((e) => e.duration)))"
+        ".observe({type: 'longtask'});"
+        "new PerformanceObserver((l) => updates.push(...l.getEntries().map((e) => e.duration)))"
+        ".observe({type: 'measure'})"
+    )
+    for _ in range(5):
+        before = int(page.run("document.body.dataset.drawn"))
+        changed = jobs.settled_job(100, 10)
+        for one in changed["containers"]:
+            one["lag"] = one["since_ms"] = int(time.time() * 1000)
+        jobs.lose_host(changed, LOST)
+        job.current = changed
+        page.until(f"Number(document.body.dataset.drawn) > {before}")
+    longest: dict[str, Any] = page.run(
+        "({task: Math.max(0, ...tasks), update: Math.max(0, ...updates)})"
+    )
+    assert 0 < longest["update"] < UPDATE_MS, longest
+    assert longest["task"] < TASK_MS, longest
+    assert page.problems == []
+
+
+def test_behind_a_proxy_that_holds_events_back_the_page_asks_itself(
+    page: Page, served: Served, loop: Loop
+) -> None:
+    """Below a path of the proxy's, as YARN's has it: so each address of the page is relative."""
+    proxy = _HoldingProxy(served.url)
+    port = loop.run(proxy.start())
+    try:
+        page.open(f"http://127.0.0.1:{port}/proxy/application_1/pages/homeport/ui/")
+        page.until("document.querySelector('#link').innerText.includes('Every 2 s')")
+        assert page.text("h1") == "All 6 containers are where they should be."
+        jobs.lose_host(job_of(served).current, LOST)
+        page.until("document.querySelector('h1').dataset.mood === 'moves'")
+        page.press("3")
+        page.until("document.querySelectorAll('#configuration tr').length === 4")
+        assert page.problems == []
+        page.open("about:blank")
+    finally:
+        loop.run(proxy.stop())
+
+
+def test_a_job_that_does_not_answer_is_said_to_be_silent(
+    page: Page, served: Served, loop: Loop
+) -> None:
+    """With the time of what is still shown; it is live again when the job is back."""
+    show(page, served)
+    loop.run(served.server.stop())
+    page.until("!document.querySelector('#stale').hidden")
+    assert "has not answered since" in page.text("#stale")
+    assert page.text("#link") == "No answer"
+    again = JobCoordinatorServer(job_of(served), TOKEN, "127.0.0.1", served.port, job_of(served))
+    loop.run(again.start())
+    page.until("document.querySelector('#stale').hidden")
+    page.open("about:blank")
+    loop.run(again.stop())
+
+
+class _HoldingProxy:
+    """A proxy below a path, which passes an answer on once it has all of it, as some do."""
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self._runner: web.AppRunner | None = None
+        self._over = asyncio.Event()
+
+    async def start(self) -> int:
+        """Its port."""
+        app = web.Application()
+        app.router.add_get("/proxy/application_1/pages/homeport/{path:.*}", self._pass)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        port: int = self._runner.addresses[0][1]
+        return port
+
+    async def stop(self) -> None:
+        """It has gone."""
+        assert self._runner is not None
+        self._over.set()
+        await self._runner.cleanup()
+
+    async def _pass(self, request: web.Request) -> web.StreamResponse:
+        url = f"{self._target}{request.match_info['path']}?{request.query_string}"
+        async with aiohttp.ClientSession() as session, session.get(url) as answer:
+            kept = ("Content-Type", "Content-Security-Policy")
+            headers = {n: answer.headers[n] for n in kept if n in answer.headers}
+            if headers["Content-Type"] == "text/event-stream":
+                response = web.StreamResponse(headers=headers)
+                await response.prepare(request)
+                await self._over.wait()  # holds what comes until the test is over
+                return response
+            body = await answer.read()
+        return web.Response(status=HTTPStatus(answer.status), body=body, headers=headers)

@@ -1,0 +1,230 @@
+"""Jobs for tests of the dashboard: the body of ``/v1/status`` of any size, with work in it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from coordinator_server import Backend
+from prometheus_client.core import Metric
+
+from homeport.config.config import Config
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
+from homeport.job_coordinator.http.query_params import EventsAsked
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import (
+    ContainerModel,
+    JobModel,
+    SystemStreamPartition,
+    TaskModel,
+)
+from homeport.job_coordinator.model.json_values import compact_json
+
+SECRET = "hunter2"  # noqa: S105 - of no real program
+
+
+def container(number: int, host: str, now_ms: int, **changes: object) -> dict[str, Any]:
+    """A container that runs, with work behind it."""
+    return {
+        "processor_id": str(number),
+        "role": "active",
+        "replica_of": None,
+        "lag": None,
+        "lag_seconds": None,
+        "host": host,
+        "last_host": host,
+        "requested_host": None,
+        "phase": "running",
+        "since_ms": now_ms - 7_380_000 - number * 1000,
+        "epoch": 3,
+        "model_version": 4,
+        "resource": f"container_e05_1700000000000_0001_01_{number + 2:06}",
+        "failures": 0,
+        "last_failure": None,
+        "recovery": None,
+        "report": {
+            "restoring": [],
+            "lags": [],
+            "processed": 120_000 + 977 * number,
+            "input_lag": 11 * number % 97,
+            "stages": [
+                {"stage": "tasks", "ms": 61_000, "times": 1500},
+                {"stage": "sending", "ms": 9_100, "times": 700},
+            ],
+        },
+        **changes,
+    }
+
+
+def standby(number: int, host: str, now_ms: int, **changes: object) -> dict[str, Any]:
+    """The standby of the container of that number."""
+    return container(
+        number,
+        host,
+        now_ms,
+        **{
+            "processor_id": f"{number}-0",
+            "role": "standby",
+            "replica_of": str(number),
+            "lag": 7 * number % 40,
+            "lag_seconds": 0.4,
+            "report": {"restoring": [], "lags": []},
+            **changes,
+        },
+    )
+
+
+def status_of(containers: list[dict[str, Any]], hosts: Iterable[str]) -> dict[str, Any]:
+    """The body of ``/v1/status`` with these."""
+    return {
+        "job": {
+            "name": "flights",
+            "id": "1",
+            "application": "application_1700000000000_0001",
+            "attempt": 1,
+            "state": "running",
+            "health": "deployed",
+            "model_version": 4,
+        },
+        "application_url": "http://127.0.0.1:8088/proxy/application_1700000000000_0001/",
+        "containers": containers,
+        "hosts": sorted(hosts),
+        "excluded_hosts": [],
+        "suspects_itself": False,
+        "coordinator_stream": "ok",
+        "failures": [{"processor_id": "2", "cause": "killed", "last_lines": [SECRET]}],
+    }
+
+
+def settled_job(pairs: int, hosts: int) -> dict[str, Any]:
+    """Active containers with a standby each, on hosts that are all well."""
+    now_ms = int(time.time() * 1000)
+    names = [f"nm{number + 1:02}.example.com" for number in range(hosts)]
+    made = [container(n, names[n % hosts], now_ms) for n in range(pairs)]
+    made += [standby(n, names[(n + 1) % hosts], now_ms) for n in range(pairs)]
+    return status_of(made, names)
+
+
+def written(key: str, value: str, source: str) -> CoordinatorStreamMessage:
+    """The record of a key as that program has written it."""
+    return wire.set_config(key, value).stamped(
+        source=source, host="gateway", username="ada", timestamp_ms=1_764_000_000_000
+    )
+
+
+class JobOnPage(Backend):
+    """``JobCoordinatorBackend`` and ``DecisionSource`` of a job whose status a test sets."""
+
+    def __init__(self, status: dict[str, Any]) -> None:
+        super().__init__()
+        self.current = status
+        self.decided: list[dict[str, Any]] = []
+        ids = [c["processor_id"] for c in status["containers"]]
+        config = Config(
+            {
+                "job.name": "flights",
+                "task.commit.ms": "5000",
+                "job.container.count": str(len(ids)),
+                "my.own.password": SECRET,
+            }
+        )
+        self.models = {None: JobModel(config, {ProcessorId(i): _model(i) for i in ids})}
+
+    def status(self) -> Mapping[str, Any]:
+        """As the test has set it."""
+        return self.current
+
+    def events(self, asked: EventsAsked) -> bytes:
+        """Those that the test has decided."""
+        found = [e for e in self.decided if asked.since is None or e["number"] > asked.since]
+        return compact_json(
+            {
+                "version": 1,
+                "since_ms": 1_764_000_000_000,
+                "first": 1 if self.decided else 0,
+                "last": len(self.decided),
+                "more": False,
+                "events": found[-asked.limit :],
+            }
+        )
+
+    def decide(self, cause: str, processor_id: str, *sentences: str) -> None:
+        """One more event."""
+        reasons = [
+            {"kind": "k", "processor_id": processor_id, "host": None, "other": None, "sentence": s}
+            for s in sentences
+        ]
+        self.decided.append(
+            {
+                "number": len(self.decided) + 1,
+                "at_ms": int(time.time() * 1000),
+                "cause": cause,
+                "reasons": reasons,
+                "records": ["WriteEpoch epoch=4"],
+                "instructions": ["RequestResource nm03.example.com"],
+                "left_out": 0,
+            }
+        )
+
+    async def what_if(self, hosts: Collection[Host]) -> Mapping[str, Any]:
+        """Nothing would come of it."""
+        del hosts
+        return {}
+
+    async def written(self) -> Mapping[str, CoordinatorStreamMessage] | None:
+        """One key was changed after the deployment."""
+        keys = {"job.name": "flights", "job.container.count": "6", "my.own.password": SECRET}
+        found = {k: written(k, v, "job-runner") for k, v in keys.items()}
+        changed = written("task.commit.ms", "5000", "coordinator-stream-writer")
+        return {**found, "task.commit.ms": changed}
+
+    def metrics(self) -> Iterable[Metric]:
+        """None."""
+        return ()
+
+
+def _model(processor_id: str) -> ContainerModel:
+    number = int(processor_id.partition("-")[0])
+    name = TaskName(f"Partition {number}")
+    inputs = (SystemStreamPartition("kafka", "flights", number),)
+    return ContainerModel(ProcessorId(processor_id), {name: TaskModel(name, inputs, number)})
+
+
+def lose_host(status: dict[str, Any], host: str) -> None:
+    """The host is lost; its actives restore on the hosts of their standbys, its standbys wait."""
+    now_ms = int(time.time() * 1000)
+    status["hosts"] = [h for h in status["hosts"] if h != host]
+    status["job"]["health"] = "recovering"
+    by_id = {c["processor_id"]: c for c in status["containers"]}
+    for one in status["containers"]:
+        if one["host"] != host:
+            continue
+        recovery = {"cause": "resource-ended", "from": host, "to": None, "is_over": False}
+        one.update(since_ms=now_ms - 21_000, epoch=4, last_host=host, recovery=recovery)
+        if one["replica_of"] is not None:
+            one.update(phase="requested", host=None, requested_host=None, report=None, lag=None)
+            one.update(last_host=host)
+            continue
+        replica = by_id.get(f"{one['processor_id']}-0")
+        place = replica["host"] if replica else None
+        restore = {
+            "store": "planes",
+            "task": f"Partition {one['processor_id']}",
+            "records": 61_000,
+            "bytes": 9_000_000,
+            "remaining": 38_000,
+            "records_per_s": 950.0,
+            "seconds_left": 40.0,
+            "merging": 0,
+        }
+        one.update(
+            phase="starting",
+            host=place,
+            report={"restoring": [restore], "lags": []},
+        )
+        if replica:
+            replica.update(phase="requested", host=None, report=None, since_ms=now_ms - 20_000)

@@ -1,0 +1,160 @@
+"""The first screen: its one sentence, what is late and why, and what else is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from homeport.job_coordinator.ui.first_screen import FirstScreen, first_screen, seconds_left
+
+NOW_MS = 1_764_036_900_000
+"""2025-11-25 02:15:00 UTC."""
+
+
+def container(processor_id: str, **changes: object) -> dict[str, Any]:
+    """One that runs on host-a since 53 seconds."""
+    return {
+        "processor_id": processor_id,
+        "phase": "running",
+        "host": "host-a",
+        "last_host": "host-a",
+        "since_ms": NOW_MS - 53_000,
+        **changes,
+    }
+
+
+def screen(*containers: dict[str, Any], **changes: object) -> FirstScreen:
+    """Of a job with these, on host-b and host-c."""
+    hosts = ["host-b", "host-c"]
+    body = {"job": {"state": "running"}, "containers": list(containers), "hosts": hosts}
+    return first_screen({**body, **changes}, NOW_MS)
+
+
+def lost(**changes: object) -> dict[str, Any]:
+    """A container whose host is lost, and that restores elsewhere."""
+    return container(
+        "2",
+        **{
+            "phase": "starting",
+            "host": "host-b",
+            "recovery": {"cause": "resource-ended", "from": "host-a", "is_over": False},
+            "report": {"restoring": [{"seconds_left": 40.2}, {"seconds_left": 3.0}]},
+            **changes,
+        },
+    )
+
+
+def test_a_calm_job_is_one_sentence() -> None:
+    """A processor that has finished, or has no task, is where it should be."""
+    ended, idle = container("1", phase="finished"), container("2", phase="waiting")
+    found = screen(container("0"), ended, idle)
+    assert found.headline == "All 3 containers are where they should be"
+    assert found.is_calm
+    assert found.to_json() == {
+        "headline": "All 3 containers are where they should be",
+        "is_calm": True,
+        "late": [],
+        "notices": [],
+    }
+    assert screen(container("0")).headline == "The only container is where it should be"
+
+
+def test_one_late_container_is_named_with_since_when_why_and_what_comes_next() -> None:
+    """The longest of its restores is what is left."""
+    found = screen(container("0"), container("1"), container("3"), lost())
+    assert found.headline == (
+        "1 of 4 containers is not where it should be: processor 2 is starting on host-b since "
+        "02:14:07 UTC, because host-a is lost; its state is restored in about 40s"
+    )
+    assert not found.is_calm
+    assert found.to_json()["late"] == [
+        {
+            "id": "2",
+            "phase": "starting",
+            "does": "is starting on host-b",
+            "since_ms": NOW_MS - 53_000,
+            "why": ["host-a is lost"],
+            "waits": ["for its report that its stores are restored"],
+            "left_s": 40.2,
+        }
+    ]
+
+
+def test_what_it_waits_for_stands_where_the_time_left_is_not_known() -> None:
+    """With the cause of its end where its host lives."""
+    recovery = {"cause": "killed", "from": "host-b", "is_over": False}
+    asks = {"phase": "requested", "host": None, "requested_host": "host-b"}
+    late = lost(**asks, recovery=recovery, report=None)
+    assert screen(late, container("0")).headline == (
+        "1 of 2 containers is not where it should be: processor 2 is not placed yet since "
+        "02:14:07 UTC, because it was killed on host-b; it waits for a container on host-b"
+    )
+
+
+def test_of_many_the_one_that_is_late_for_longest_is_named() -> None:
+    """Five are named; what is not known is left out."""
+    late = [container(str(n), phase="starting", since_ms=NOW_MS - n * 1000) for n in range(1, 8)]
+    assert screen(container("0"), *late).headline == (
+        "7 of 8 containers are not where they should be: processors 1, 2, 3, 4, 5 and 2 more; "
+        "processor 7 is starting on host-a since 02:14:53 UTC; it waits for its report that its "
+        "stores are restored"
+    )
+    unknown = container("0", phase="failed", since_ms=0, last_failure="exit code 1")
+    found = screen(unknown, container("1", phase="failed", since_ms=0))
+    assert found.headline == (
+        "2 of 2 containers are not where they should be: processors 0, 1; processor 0 is given up"
+    )
+    assert found.late[0].why == ("last failure: exit code 1",)
+    later = container("0", phase="odd", host=None, since_ms=NOW_MS - 90_000_000)
+    assert "processor 0 odd since 2025-11-24 01:15 UTC" in screen(later).headline
+
+
+def test_a_cause_without_a_word_of_its_own_is_shown_as_it_is() -> None:
+    """Also where no host is known; one that is over says nothing."""
+    recovery = {"cause": "other", "from": None, "is_over": False}
+    assert screen(lost(recovery=recovery, last_host=None)).late[0].why == ("other",)
+    over = {"cause": "killed", "from": "host-a", "is_over": True}
+    assert screen(lost(recovery=over)).late[0].why == ()
+
+
+@pytest.mark.parametrize(
+    ("state", "containers", "said"),
+    [
+        ("starting", [], "The job has no containers yet"),
+        ("ending", [container("0", phase="stopping")], "The job is ending"),
+        ("ended", [container("0", phase="stopped")], "The job has ended"),
+    ],
+)
+def test_a_job_at_its_beginning_or_end(
+    state: str, containers: list[dict[str, Any]], said: str
+) -> None:
+    """One sentence without processors."""
+    assert first_screen({"job": {"state": state}, "containers": containers}, 0).headline == said
+
+
+def test_what_else_is_wrong_is_noticed() -> None:
+    """A standby from a minute on, as the alert rule has it."""
+    found = screen(
+        container("0"),
+        container("0-0", lag_seconds=59.9),
+        container("1-0", lag_seconds=75.0),
+        coordinator_stream="Kafka does not answer",
+        excluded_hosts=["host-c"],
+        suspects_itself=True,
+    )
+    assert found.notices == (
+        "the coordinator stream: Kafka does not answer",
+        "standby 1-0 is 1m15s behind its changelogs",
+        "not requested now, as their launchers fell silent: host-c",
+        "most hosts fell silent at once: the fault is taken to be the ApplicationMaster's own",
+    )
+    assert not found.is_calm
+    assert found.headline == "All 3 containers are where they should be"
+
+
+def test_time_left_is_known_where_each_restore_has_a_rate() -> None:
+    """None where one has none, or nothing is restored."""
+    assert seconds_left({"report": {"restoring": [{"seconds_left": 2.0}]}}) == 2.0
+    assert seconds_left({"report": {"restoring": [{"seconds_left": 2.0}, {}]}}) is None
+    assert seconds_left({"report": None}) is None
