@@ -116,6 +116,7 @@ def piped(kafka: str, tmp_path: Path) -> Iterator[Job]:
     """The same with a pipeline in SQL, which joins both stores before the tasks."""
     keys = {"task.pipeline.sql": _SQL, "cluster-manager.container.memory.mb": "1536"}
     made = make_job(kafka, tmp_path, _PIPED, _KEYS | keys, {"airlines": 1, "codes": 2}, "delete")
+    made.environment[PLAN_VARIABLE] = str(tmp_path / "plan")
     yield made
     made.close()
 
