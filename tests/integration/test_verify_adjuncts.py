@@ -46,7 +46,7 @@ _KEYS = {
     "task.commit.ms": "100",
     "stores.codes.adstore.version.marker.header": "version",
     **{
-        key.replace("<s>", store): value
+        key.replace("<s>", store): value.replace("<s>", store)
         for store in ("planes", "codes")
         for key, value in {
             "stores.<s>.factory": "rocksdb",
