@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from homeport.config.system_stream import SystemStream
+from homeport.container.adjunct.frames import NO_FRAMES, StoreFrames
 from homeport.container.api import BATCH_SCHEMA, BatchTask, MessageCollector
 from homeport.container.spark.inputs import Rows, SplitRows
 from homeport.container.spark.micro_batch import SparkPipeline
@@ -75,10 +76,10 @@ GIVEN: list[Rows] = []
 def _given(monkeypatch: pytest.MonkeyPatch) -> None:
     run = SparkPipeline.run
 
-    def seen(pipeline: SparkPipeline, given: Rows) -> pa.Table:
+    def seen(pipeline: SparkPipeline, given: Rows, stores: StoreFrames = NO_FRAMES) -> pa.Table:
         if given.num_rows:
             GIVEN.append(given)
-        return run(pipeline, given)
+        return run(pipeline, given, stores)
 
     GIVEN.clear()
     monkeypatch.setattr(SparkPipeline, "run", seen)

@@ -187,7 +187,7 @@ def test_a_job_runs_so_and_its_password_is_seen_nowhere(job: StandaloneJob) -> N
         done = job.tool(*command)
         assert done.returncode == 0, done.stderr
         seen[f"homeport {command}"] = (done.stdout + done.stderr).encode()
-    assert b"1 of 1 containers are in order" in seen["homeport ('status',)"]
+    assert b"The only container is where it should be" in seen["homeport ('status',)"]
     topic = f"__samza_coordinator_{job.name}_1"
     records = [(r.key() or b"") + (r.value() or b"") for r in committed(job.servers, topic, 1)]
     seen[topic] = b"\n".join(records)
