@@ -172,6 +172,7 @@ class JobPlanner:
         system = SystemConfig.of(self._config, job.coordinator_system)
         TopicAdmin(system).ensure(coordinator_topic_spec(job))
         with CoordinatorStreamStore.of(self._config, source=_SOURCE) as stream:
+            stream.connect()  # beside what is read: a first record would wait for half a second
             stream.bootstrap()
             _require_own(stream, self._config, base)
             before = previous_assignment(stream, plan, model, readings)
