@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from homeport.job_coordinator.standalone.plan import (
     Registration,
+    are_back,
     fits,
     next_plan,
     same_work,
@@ -42,8 +43,13 @@ def compute(draft: Draft) -> None:
     state = draft.state
     if state.is_leader and _due(state) and state.computing < 0 and not state.publishing:
         draft.because(ReasonKind.COMPUTES, version=state.version)
-        draft.set(computing=state.version)
-        draft.instructions.append(ComputeModel(state.version))
+        _compute(draft)
+
+
+def _compute(draft: Draft) -> None:
+    version = draft.state.version
+    draft.set(computing=version)
+    draft.instructions.append(ComputeModel(version))
 
 
 def take_computed(draft: Draft, event: Computed) -> None:
@@ -123,7 +129,14 @@ def _debounce(draft: Draft) -> None:
     cause = _due(state)
     if not cause:
         draft.cancel(TimerKind.DEBOUNCE)
-    elif state.computing < 0 and not state.publishing and not draft.runs(TimerKind.DEBOUNCE):
+    elif state.computing >= 0 or state.publishing:
+        return
+    elif are_back(state.plan, state.registrations):
+        # Nothing is gained by a wait, and the tasks of those that were away wait too.
+        draft.cancel(TimerKind.DEBOUNCE)
+        draft.because(ReasonKind.ALL_ARE_BACK, version=state.version)
+        _compute(draft)
+    elif not draft.runs(TimerKind.DEBOUNCE):
         draft.because(ReasonKind.REBALANCE_DUE, cause=cause)
         draft.set_timer(TimerKind.DEBOUNCE)
 

@@ -92,6 +92,14 @@ def fits(plan: Plan | None, registrations: Sequence[Registration]) -> bool:
     return there == {(m.processor_id, m.sequence) for m in plan.members}
 
 
+def are_back(plan: Plan | None, registrations: Sequence[Registration]) -> bool:
+    """Whether the plan's members are the processors that are present, some in another session."""
+    if plan is None or fits(plan, registrations):
+        return False
+    there = {r.processor_id for r in registrations}
+    return there == {m.processor_id for m in plan.members}
+
+
 def next_plan(
     before: Plan | None,
     registrations: Sequence[Registration],

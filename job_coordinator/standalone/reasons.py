@@ -21,6 +21,7 @@ class ReasonKind(Enum):
     TWIN_STAYS = "twin-stays"
     REBALANCE_DUE = "rebalance-due"
     COMPUTES = "computes"
+    ALL_ARE_BACK = "all-are-back"
     STALE_COMPUTATION = "stale-computation"
     NOTHING_CHANGES = "nothing-changes"
     PUBLISHES = "publishes"
@@ -63,6 +64,7 @@ _SENTENCES: Mapping[ReasonKind, str] = MappingProxyType(
         _K.TWIN_STAYS: "Registration {twin} still has the processor id: this processor ends",
         _K.REBALANCE_DUE: "{cause}: a new version is due when it has been calm for a while",
         _K.COMPUTES: "It was calm: the version after {version} is computed",
+        _K.ALL_ARE_BACK: "All members of version {version} are back: the next one is computed",
         _K.STALE_COMPUTATION: "Processors or versions changed meanwhile: the answer is not used",
         _K.NOTHING_CHANGES: "Members and tasks are those of version {version}: it stays",
         _K.PUBLISHES: "Version {version} is published: {changes} of {members} processors change",

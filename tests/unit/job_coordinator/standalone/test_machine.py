@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
@@ -75,6 +77,24 @@ def test_an_older_version_does_not_answer_a_publication() -> None:
     decision = step(state, computed)
     assert [type(record) for record in decision.records] == [wire.Publish]
     assert step(decision.state, wire.PlanSeen(PLAN)).state.publishing == 3
+
+
+def test_a_restarted_processor_is_not_waited_for_once_it_is_back() -> None:
+    """While it is away the debounce time runs; its tasks wait for that no longer than for itself."""
+    other = ProcessorId("q")
+    both = (*HERE, Registration(2, other, Host("b")))
+    plan = Plan(2, (*PLAN.members, Member(other, 2, 2, (TaskName("u"),))))
+    barrier = wire.BarrierSeen(2, wire.BarrierPhase.DONE, ((P, 1), (other, 2)))
+    state = replace(running(), registrations=both, plan=plan, barrier=barrier)
+    away = step(state, wire.ProcessorsSeen(HERE))
+    assert away.instructions == (wire.SetTimer(Timer(TimerKind.DEBOUNCE)),)
+    again = (*HERE, Registration(3, other, Host("b")))
+    back = step(away.state, wire.ProcessorsSeen(again))
+    assert wire.ComputeModel(2) in back.instructions
+    assert not back.state.timers
+    third = (*HERE, Registration(3, ProcessorId("r"), Host("b")))
+    stranger = step(away.state, wire.ProcessorsSeen(third))
+    assert wire.ComputeModel(2) not in stranger.instructions
 
 
 def test_after_its_end_a_processor_does_nothing() -> None:

@@ -11,6 +11,7 @@ from homeport.job_coordinator.standalone.plan import (
     Plan,
     Registration,
     Standby,
+    are_back,
     fits,
     next_plan,
     present,
@@ -140,3 +141,13 @@ def test_a_location_has_a_task_once() -> None:
         next_plan(None, near, {P: (T,)}, {}, standbys={Q: kept(T)})
     with pytest.raises(InvariantViolation, match="processor 'r' has standbys and is not present"):
         next_plan(None, near, {P: (T,)}, {}, standbys={R: kept(T)})
+
+
+def test_members_are_back_when_all_have_registered_again() -> None:
+    """In another session; not where one is missing, or another one came, or none was away."""
+    assert are_back(FIRST, there((1, P), (3, Q)))
+    assert not are_back(FIRST, there((1, P), (2, Q)))
+    assert not are_back(FIRST, there((1, P)))
+    assert not are_back(FIRST, there((1, P), (3, R)))
+    assert not are_back(FIRST, there((1, P), (3, Q), (4, R)))
+    assert not are_back(None, there((1, P)))
