@@ -80,7 +80,7 @@ def test_an_older_version_does_not_answer_a_publication() -> None:
 
 
 def test_a_restarted_processor_is_not_waited_for_once_it_is_back() -> None:
-    """While it is away the debounce time runs; its tasks wait for that no longer than for itself."""
+    """While it is away the debounce time runs, which its tasks no longer wait for then."""
     other = ProcessorId("q")
     both = (*HERE, Registration(2, other, Host("b")))
     plan = Plan(2, (*PLAN.members, Member(other, 2, 2, (TaskName("u"),))))
