@@ -1,0 +1,124 @@
+"""Each cell of ADJUNCT's two tables of recovery, in a real container before a real broker.
+
+Of ten planes the first run stores all. The second one begins with the store as the cell says, and
+an eleventh plane comes. What tasks find of the first ten says where the stream was read from.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from stream_containers import Job, Running, make_job
+from suites import long
+
+from homeport.container.adjunct.meta_text import META_FILE
+
+_PLANES = 10
+_LOOK = """
+from homeport.container.api import BatchTask
+
+class Counter(BatchTask):
+    def init(self, context):
+        self.planes = context.store("planes")
+
+    def process_batch(self, table, collector):
+        for tail in table["key"].to_pylist():
+            found = self.planes.get(tail.decode()) or "nothing"
+            collector.send("out", found.encode(), tail)
+"""
+_MEMORY = "org.apache.samza.storage.kv.inmemory.InMemoryKeyValueStorageEngineFactory"
+_KEYS = {
+    "task.inputs": "kafka.<job>-in, kafka.<job>-planes",
+    "task.commit.ms": "100",
+    "stores.planes.key.serde": "string",
+    "stores.planes.msg.serde": "string",
+    "stores.planes.adstore.input": "kafka.<job>-planes",
+}
+_DAYS_S = 2 * 86_400
+
+
+@pytest.fixture
+def made(request: pytest.FixtureRequest, kafka: str, tmp_path: Path) -> Iterator[Job]:
+    """A job whose store is so: whether its stream is marked for bootstrap, and its factory."""
+    is_marked, factory = request.param
+    keys = {
+        **_KEYS,
+        "stores.planes.factory": factory,
+        "systems.kafka.streams.<job>-planes.samza.bootstrap": str(is_marked).lower(),
+    }
+    job = make_job(kafka, tmp_path, _LOOK, keys, {"planes": 2})
+    yield job
+    job.close()
+
+
+def _plane(job: Job, number: int) -> None:
+    job.produce([(number % 2, b"N%d" % number, b"model %d" % number)], "planes")
+
+
+def _found(job: Job, container: Running, number: int) -> str:
+    """What a task finds of that plane now."""
+    before = len(job.read(job.topic("out")))
+    job.produce([(number % 2, b"N%d" % number, b"")])
+    job.until(lambda: len(job.read(job.topic("out"))) > before, container)
+    return [(v or b"").decode() for k, v in job.read(job.topic("out")) if k == b"N%d" % number][-1]
+
+
+def _until_found(job: Job, container: Running, number: int) -> None:
+    job.until(lambda: _found(job, container, number) == f"model {number}", container)
+
+
+def _root(job: Job) -> Path:
+    return job.folder / "stores" / f"{job.config['job.name']}-1" / "planes"
+
+
+def _grow_old(job: Job) -> None:
+    """Its files were last written two days ago; they may be so for one."""
+    then = time.time() - _DAYS_S
+    changed = [path for path in _root(job).rglob("*") if path.is_file()]
+    assert any(path.name == META_FILE for path in changed)
+    for path in changed:
+        os.utime(path, (then, then))
+
+
+MARKED, NOT_MARKED = (True, "rocksdb"), (False, "rocksdb")
+CELLS = [
+    long(MARKED, "absent", "found", "is new: its stream"),
+    (MARKED, "not valid", "found", "is filled again: "),
+    long(MARKED, "valid", "found", "is kept: its stream"),
+    long(NOT_MARKED, "absent", "not found", "is new: its stream"),
+    (NOT_MARKED, "not valid", "not found", "is filled again: "),
+    long(NOT_MARKED, "valid", "found", "is kept: its stream"),
+    long((True, _MEMORY), "absent", "found", "is new: its stream"),
+    long((False, _MEMORY), "absent", "not found", "is new: its stream"),
+]
+
+
+@pytest.mark.parametrize(("made", "store", "old", "said"), CELLS, indirect=["made"])
+def test_a_cell_of_the_tables(made: Job, store: str, old: str, said: str) -> None:
+    """Marked: all of the stream, or the rest of it; else from the last offset, or the store's."""
+    for number in range(_PLANES):
+        _plane(made, number)
+    first = made.start(1)
+    for number in (_PLANES - 2, _PLANES - 1):
+        _until_found(made, first, number)
+    assert first.stop() == 143
+    if store == "absent":
+        shutil.rmtree(_root(made), ignore_errors=True)
+    elif store == "not valid":
+        _grow_old(made)
+
+    for number in (_PLANES, _PLANES + 1):
+        _plane(made, number)
+    second = made.start(2, fence=[1])
+    for number in (_PLANES, _PLANES + 1):
+        _until_found(made, second, number)
+    expected = ["model 0", "model 1"] if old == "found" else ["nothing", "nothing"]
+    assert [_found(made, second, number) for number in (0, 1)] == expected
+    text = second.log.read_text(encoding="utf-8")
+    assert text.count(said) == 2  # one for each task's part
+    assert second.stop() == 143
