@@ -84,13 +84,15 @@ class StandaloneDemo:
             create_topics(self._servers, None)
         rate = round(FLIGHTS / (SECONDS if self._chaos is None else lasts_s(self._chaos)))
         screen.say(f"producing {rate:,} records per second")
-        new = f"--new-airlines-after={NEW_AIRLINES_AFTER}"
-        self._producer = run_producer(self._servers, None, new, rate=rate)
+        new = f"--new-airlines-after={NEW_AIRLINES_AFTER}", "--hold"
+        self._producer = producer = run_producer(self._servers, None, *new, rate=rate)
         processors = self._processors = self._new_processors()
         with screen.phase(f"{len(NAMES)} processors start and share {PARTITIONS} tasks"):
             for name in NAMES:
                 processors.start(name)
             processors.until_settled(NAMES)
+        # All have committed outputs with old names by now.
+        producer.send_signal(signal.SIGUSR2)
         if self._chaos is None:
             self._suffer_in_turn(processors)
         else:
