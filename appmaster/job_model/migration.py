@@ -225,14 +225,14 @@ class Migration:
     def _recorded(self) -> str | None:
         return keys.JOB_COORDINATOR_FACTORY.read(ConfigManager(self._stream).read())
 
-    def _named(self, name: str, who: str) -> Step:
+    def _named(self, name: str, starter: str) -> Step:
         key = keys.JOB_COORDINATOR_FACTORY.name
 
         def do() -> None:
             ConfigManager(self._stream).set(key, name, _SOURCE)
             self._stream.catch_up()
 
-        return Step(f"write {key}={name} into the coordinator stream: {who} starts the job", do)
+        return Step(f"write {key}={name} into the coordinator stream: {starter} starts the job", do)
 
 
 _OPENED = {ZOOKEEPER: "homeport run-processor alone", YARN: "run-job alone"}

@@ -206,7 +206,7 @@ class Dashboard:
                 pass  # another server answers for the job: its streams end
             except Exception:  # noqa: BLE001 - one look's fault, which is logged, ends no page
                 _log.exception("the dashboard could not look at the job")
-            await asyncio.sleep(self._every_s())
+            await asyncio.sleep(self._every_s())  # the job says nothing by itself
 
     async def _take_points(self) -> None:
         while True:
@@ -219,7 +219,7 @@ class Dashboard:
                     pass  # this point is missing
                 except Exception:  # noqa: BLE001 - as above: the next point may be there
                     _log.exception("the dashboard could not take a point")
-            await asyncio.sleep(STEP_MS / 1000)
+            await asyncio.sleep(STEP_MS / 1000)  # until the next point is due
 
     def _every_s(self) -> float:
         return _EVERY_S * max(1.0, (self._size() or 0) / _CONTAINERS_A_SECOND)

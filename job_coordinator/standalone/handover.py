@@ -15,13 +15,13 @@ from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.standalone.nodes import active_tasks, standbys_of
 from homeport.job_coordinator.standalone.plan import Member, Plan, Registration, next_plan
 
-NOBODY = 9_999_999_999
+NO_SESSION = 9_999_999_999
 """The registration of every member of such a plan: ZooKeeper counts to 2,147,483,647."""
 
 
 def is_handed_over(plan: Plan | None) -> bool:
     """Whether no processor has published a version since such a plan."""
-    return plan is not None and all(member.sequence == NOBODY for member in plan.members)
+    return plan is not None and all(member.sequence == NO_SESSION for member in plan.members)
 
 
 def first_plan(version: int, model: JobModel) -> Plan:
@@ -34,7 +34,7 @@ def first_plan(version: int, model: JobModel) -> Plan:
     members = tuple(
         Member(
             processor_id,
-            NOBODY,
+            NO_SESSION,
             version,
             active_tasks(model.containers[processor_id]),
             standbys=standbys_of(model.containers[processor_id]),
@@ -52,7 +52,7 @@ def last_plan(before: Plan, fenced: Mapping[ProcessorId, int]) -> Plan:
     members = before.members
     return next_plan(
         before,
-        [Registration(NOBODY, m.processor_id, Host("")) for m in members],
+        [Registration(NO_SESSION, m.processor_id, Host("")) for m in members],
         {m.processor_id: m.tasks for m in members},
         fenced,
         standbys={},

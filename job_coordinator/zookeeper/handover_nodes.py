@@ -12,27 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NoAuthError, NodeExistsError, NoNodeError
-from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.exceptions import NodeExistsError, NoNodeError
 
 from homeport.config.config import Config
-from homeport.config.errors import UnavailableError
 from homeport.config.settings.standalone_section import StandaloneConfig
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.standalone import nodes
-from homeport.job_coordinator.standalone.handover import NOBODY
+from homeport.job_coordinator.standalone.handover import NO_SESSION
 from homeport.job_coordinator.standalone.plan import Plan
 from homeport.job_coordinator.standalone.protocol import BarrierPhase
-from homeport.job_coordinator.zookeeper.client import (
-    REFUSALS,
-    Faults,
-    credentials_of,
-    new_client,
-    no_right,
-    refused_user,
-)
-from homeport.job_coordinator.zookeeper.leader_address import RefusedError, job_root
+from homeport.job_coordinator.zookeeper.leader_address import connected, job_root
 from homeport.job_coordinator.zookeeper.own_nodes import make_nodes
 from homeport.job_coordinator.zookeeper.transactions import is_done, put_value
 
@@ -92,12 +82,12 @@ class HandoverNodes:
         client = self._client
         if kept.written < 0:
             make_nodes(client, self._root, is_owned=self._settings.access.is_owned)
-        stored = nodes.encode_plan(plan, model, NOBODY)
+        stored = nodes.encode_plan(plan, model, NO_SESSION)
         path = self._path(nodes.JOB_MODELS, str(plan.version))
         if stored.segments:
             client.ensure_path(path)
         for index, segment in enumerate(stored.segments):
-            name = f"{path}/{nodes.segment_name(NOBODY, index)}"
+            name = f"{path}/{nodes.segment_name(NO_SESSION, index)}"
             try:
                 client.create(name, segment)
             except NodeExistsError:
@@ -156,19 +146,7 @@ def handover_nodes(config: Config, timeout_s: float) -> Iterator[HandoverNodes]:
         RefusedError: ZooKeeper refuses the user, or gives it no right.
         UnavailableError: ZooKeeper does not answer.
     """
-    settings, faults = StandaloneConfig.of(config), Faults(is_quiet=True)
+    settings = StandaloneConfig.of(config)
     root = job_root(config, settings)
-    client = new_client(settings, credentials_of(settings.access), faults, timeout=timeout_s)
-    try:
-        client.start(timeout_s)
+    with connected(settings, root, timeout_s) as client:
         yield HandoverNodes(client, settings, root)
-    except NoAuthError:
-        raise RefusedError(no_right(settings, root)) from None
-    except (KazooException, KazooTimeoutError) as error:
-        if faults.is_refused or isinstance(error, REFUSALS):
-            raise RefusedError(refused_user(settings)) from None
-        what = faults.last or str(error) or type(error).__name__
-        raise UnavailableError(f"ZooKeeper at {settings.connect} does not answer: {what}") from None
-    finally:
-        client.stop()
-        client.close()

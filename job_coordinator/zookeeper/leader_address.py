@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kazoo.client import KazooClient
@@ -46,6 +48,34 @@ def job_root(config: Config, settings: StandaloneConfig) -> str:
     return nodes.root_of(settings.root, app=names, job=names, stage=STAGE)
 
 
+@contextlib.contextmanager
+def connected(
+    settings: StandaloneConfig, root: str, timeout_s: float, *, read_only: bool = False
+) -> Iterator[KazooClient]:
+    """A client of a tool, with a session of its own, for a block about the nodes below ``root``.
+
+    Raises:
+        RefusedError: ZooKeeper refuses the user, or gives it no right.
+        UnavailableError: ZooKeeper does not answer.
+    """
+    faults = Faults(is_quiet=True)
+    credentials = credentials_of(settings.access)
+    client = new_client(settings, credentials, faults, timeout=timeout_s, read_only=read_only)
+    try:
+        client.start(timeout_s)
+        yield client
+    except NoAuthError:
+        raise RefusedError(no_right(settings, root)) from None
+    except (KazooException, KazooTimeoutError) as error:
+        if faults.is_refused or isinstance(error, REFUSALS):
+            raise RefusedError(refused_user(settings)) from None
+        what = faults.last or str(error) or type(error).__name__
+        raise UnavailableError(f"ZooKeeper at {settings.connect} does not answer: {what}") from None
+    finally:
+        client.stop()
+        client.close()
+
+
 def registered_processors(config: Config, timeout_s: float) -> list[RegisteredProcessor]:
     """The processors of the job, the leader first; nothing is written.
 
@@ -56,13 +86,10 @@ def registered_processors(config: Config, timeout_s: float) -> list[RegisteredPr
         WireError: a node holds what Homeport does not write.
     """
     settings = StandaloneConfig.of(config)
-    path = f"{job_root(config, settings)}/{nodes.PROCESSORS}"
-    faults = Faults(is_quiet=True)
-    credentials = credentials_of(settings.access)
-    client = new_client(settings, credentials, faults, timeout=timeout_s, read_only=True)
+    root = job_root(config, settings)
+    path = f"{root}/{nodes.PROCESSORS}"
     found = []
-    try:
-        client.start(timeout_s)
+    with connected(settings, root, timeout_s, read_only=True) as client:
         for name in _children(client, path):
             try:
                 data, _ = client.get(f"{path}/{name}")
@@ -70,16 +97,6 @@ def registered_processors(config: Config, timeout_s: float) -> list[RegisteredPr
                 continue  # it has left
             url = nodes.decode_url(name, data)
             found.append(RegisteredProcessor(nodes.decode_registration(name, data), url))
-    except NoAuthError:
-        raise RefusedError(no_right(settings, job_root(config, settings))) from None
-    except (KazooException, KazooTimeoutError) as error:
-        if faults.is_refused or isinstance(error, REFUSALS):
-            raise RefusedError(refused_user(settings)) from None
-        what = faults.last or str(error) or type(error).__name__
-        raise UnavailableError(f"ZooKeeper at {settings.connect} does not answer: {what}") from None
-    finally:
-        client.stop()
-        client.close()
     return sorted(found, key=lambda processor: processor.registration.sequence)
 
 

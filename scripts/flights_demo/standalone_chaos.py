@@ -107,7 +107,7 @@ class StandaloneChaos:
         for number, fault in enumerate(self._faults, start=1):
             if fault.waits:
                 self._processors.until_settled(self._processors.names)
-            time.sleep(fault.gap_s)
+            time.sleep(fault.gap_s)  # the schedule says so
             at = f"{time.monotonic() - began:5.1f} s"
             what = self._commit(fault)
             self._screen.say(f"fault {number:>2} at {at}: {fault.kind}: {what}")
@@ -123,14 +123,14 @@ class StandaloneChaos:
         if fault.kind.startswith("zookeeper"):
             self._zookeeper.kill()
             try:
-                time.sleep(fault.length_s)
+                time.sleep(fault.length_s)  # so long the fault lasts
             finally:
                 self._zookeeper.start()
             return f"ZooKeeper's server was away for {length}"
         if fault.kind.startswith("pause"):
             processors.pause(name)
             try:
-                time.sleep(fault.length_s)
+                time.sleep(fault.length_s)  # so long the fault lasts
             finally:
                 processors.resume()
             return f"{name} and its container stood still for {length}"
@@ -140,7 +140,7 @@ class StandaloneChaos:
             processors.kill(name)
         else:
             processors.leave(name)
-        time.sleep(fault.length_s)
+        time.sleep(fault.length_s)  # so long the fault lasts
         processors.start(name)
         how = "SIGKILL" if fault.kind == "kill" else "SIGTERM"
         return f"{how} of {name}, a new start after {length}"

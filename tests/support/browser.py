@@ -118,7 +118,7 @@ class Page:
             assert time.monotonic() < ends_s, (
                 f"{script} stays {found!r}; {self.problems}; {self.text('body')[:2000]}"
             )
-            time.sleep(_LOOK_S)
+            time.sleep(_LOOK_S)  # neither page nor log announces it
 
     def text(self, selector: str) -> str:
         """What a reader sees of the first element of that selector; empty where there is none."""
@@ -197,7 +197,7 @@ def _port(browser: subprocess.Popen[bytes], profile: Path, log: Path) -> int:
         said = log.read_text(errors="replace")
         assert browser.poll() is None, said
         assert time.monotonic() < ends_s, said
-        time.sleep(_LOOK_S)
+        time.sleep(_LOOK_S)  # neither page nor log announces it
     return int(file.read_text().splitlines()[0])
 
 

@@ -161,7 +161,7 @@ public final class Plans {
 
     /**
      * The plan has what its standing frames are loaded with now. It is the same plan: nothing of
-     * it is decided anew.
+     * it is decided again.
      */
     public void renew(long id) {
         Plan plan = (Plan) plans.get(Long.valueOf(id));
@@ -229,7 +229,7 @@ public final class Plans {
         }
     }
 
-    /** Nobody has asked for rows of that source so far. */
+    /** No rows of that source were requested so far. */
     public void untouch(long source) {
         Batches.untouch(source);
     }

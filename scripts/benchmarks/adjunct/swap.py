@@ -60,7 +60,7 @@ def rows(records: int = RECORDS, versions: int = _VERSIONS) -> Iterator[Row]:
 def _until_served(store: Built, version: int) -> Iterator[float]:
     while store.served != version:
         yield store.settle()
-        time.sleep(_PAUSE_S)
+        time.sleep(_PAUSE_S)  # as a loop without input looks again
 
 
 def _say(text: str) -> None:

@@ -107,7 +107,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.replace(" ", "-"))
-def test_who_is_refused_hears_why_in_one_line(secured: Secured, case: str) -> None:
+def test_a_refused_client_gets_the_reason_in_one_line(secured: Secured, case: str) -> None:
     """The processor at its start, and a tool; neither line has a password."""
     certificate, shown, why = REFUSED[case]
     keys = secured.tls(certificate) | shown

@@ -32,7 +32,7 @@ def test_nothing_is_shown_where_nothing_is_said() -> None:
     assert secret_variables(Config({})) == []
 
 
-def test_who_shows_a_user_or_a_certificate_owns_the_nodes() -> None:
+def test_a_client_with_a_user_or_a_certificate_owns_the_nodes() -> None:
     """Unless the configuration says otherwise."""
     assert ZooKeeperAccess.of(config(USER)) == ZooKeeperAccess(
         "DIGEST-MD5", "alice", "env:ZK", is_owned=True

@@ -70,7 +70,7 @@ def test_a_stop_may_be_one_of_this_incarnation_alone() -> None:
     assert all(flag.wait(0) for flag in (rests, both, ends))
 
 
-def test_a_flag_that_nobody_has_keeps_no_file_open() -> None:
+def test_a_flag_without_references_keeps_no_file_open() -> None:
     """A process has one for each of its incarnations."""
     folder = Path("/proc/self/fd")
     StopFlag()

@@ -215,7 +215,7 @@ def test_a_page_that_takes_nothing_is_cut_off_and_holds_one_state(
             most = max(most, panel._streams)
             if most and not panel._streams:
                 return most
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.005)  # the server works in this loop
         return 0
 
     assert loop.run(changes()) == 1

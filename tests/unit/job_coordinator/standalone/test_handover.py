@@ -7,7 +7,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskModel
 from homeport.job_coordinator.standalone.handover import (
-    NOBODY,
+    NO_SESSION,
     first_plan,
     is_handed_over,
     last_plan,
@@ -34,10 +34,10 @@ def test_what_ran_on_yarn_becomes_a_version_above_every_epoch() -> None:
     model = JobModel(Config({}), containers)
     plan = first_plan(8, model)
     assert [(m.processor_id, m.sequence, m.generation, m.tasks) for m in plan.members] == [
-        ("0", NOBODY, 8, (A,)),
-        ("1", NOBODY, 8, (B,)),
+        ("0", NO_SESSION, 8, (A,)),
+        ("1", NO_SESSION, 8, (B,)),
     ]
-    stored = encode_plan(plan, model, NOBODY)
+    stored = encode_plan(plan, model, NO_SESSION)
     assert decode_plan(8, stored.value, stored.segments)[0] == plan
     registered = (Registration(0, ProcessorId("0"), Host("h")),)
     assert is_handed_over(plan)

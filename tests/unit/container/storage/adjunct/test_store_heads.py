@@ -101,7 +101,7 @@ def _cases() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("is_bounded", "partitions", "seed"), [*_cases()])
-def test_what_is_foretold_is_what_readers_see(
+def test_predicted_rows_are_what_readers_see(
     tmp_path: Path, *, is_bounded: bool, partitions: int, seed: int
 ) -> None:
     """However many layers are on their way: versions, updates, and what is not served."""
@@ -109,7 +109,7 @@ def test_what_is_foretold_is_what_readers_see(
     (store,) = storage.of_name("planes")
     head, choose = head_of(store), random.Random(seed)  # noqa: S311 - a test
     streams = [_Stream(p, seed + n, has_numbers=partitions > 1) for n, p in enumerate(_SSPS)]
-    foretold = dict(head.pairs())
+    predicted = dict(head.pairs())
     waiting: deque[tuple[Any, dict[bytes, bytes]]] = deque()
     changes = 0
     for _ in range(120):
@@ -121,11 +121,11 @@ def test_what_is_foretold_is_what_readers_see(
             change = head.taken(layer)
             changes += change is not None
             if isinstance(change, Replacement):
-                foretold = dict(change.pairs)
+                predicted = dict(change.pairs)
             elif isinstance(change, Update):
-                merged = {**foretold, **change.entries}
-                foretold = {key: value for key, value in merged.items() if value is not None}
-            waiting.append((layers, foretold))
+                merged = {**predicted, **change.entries}
+                predicted = {key: value for key, value in merged.items() if value is not None}
+            waiting.append((layers, predicted))
         elif waiting:
             layers, expected = waiting.popleft()
             write(layers, passed, passed)
