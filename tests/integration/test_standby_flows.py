@@ -267,7 +267,7 @@ def test_an_attempt_that_dies_in_a_failover_is_followed_by_one_that_goes_on(
     job.wait_until_running()
     job.settled()
     becomes_calm(job, tmp_path)
-    before, am_host = job.containers(), job.am_host()
+    before, am_host, attempt = job.containers(), job.am_host(), job.attempt
     moved = next(p for p, c in before.items() if c["role"] == "active" and c["host"] != am_host)
     standby = f"{moved}-0"
     (jvm,) = [p for p, line in pids_of(job.application_id).items() if is_am(line)]
@@ -280,7 +280,7 @@ def test_an_attempt_that_dies_in_a_failover_is_followed_by_one_that_goes_on(
             wait_for(lambda: not alive(before[standby]["pid"]), job)
         job.url = f"{job.cluster.rm_url}/proxy/{job.application_id}/pages/homeport/"
         # One that does not begin in time, by YARN's clock, is followed by a third.
-        wait_for(lambda: job.get("v1/status")["job"]["attempt"] > 1, job)
+        wait_for(lambda: job.attempt > attempt, job)
         wait_for(lambda: job.get("v1/status")["job"]["held_back"] is not None, job)
         after = job.wait_until_running()
         job.settled()

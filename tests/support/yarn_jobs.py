@@ -195,6 +195,16 @@ class Job:
         self.application_id, self.url = words["application"], words["JobModel"]
         assert set(words) == {"application", "JobModel", "status", "YARN"}
 
+    @property
+    def attempt(self) -> int:
+        """The AM attempt that answers now.
+
+        The first one to answer need not be attempt 1: where the FairScheduler schedules
+        continuously, the ResourceManager can lose the first grant of an AM's container; it ends
+        that attempt, which nothing ran in, when the grant expires.
+        """
+        return int(self.get("v1/status")["job"]["attempt"])
+
     def kill(self) -> str:
         """The job has ended; what the command printed."""
         done = self.call("kill")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import socket
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +17,7 @@ import pytest
 from yarn_jobs import Job, alive, pids_of, wait_for
 
 APPLICATION_MASTER = "com.anaconda.skein.ApplicationMaster"
+FAILS_AT_STARTS = "the driver fails at every start"
 
 
 def programs(job: Job, *names: str) -> list[int]:
@@ -29,7 +32,7 @@ def job_of_attempt(job: Job, attempt: int) -> dict[str, Any]:
     It answers elsewhere than the last one; YARN's page of the application leads there.
     """
     job.url = f"{job.cluster.rm_url}/proxy/{job.application_id}/pages/homeport/"
-    wait_for(lambda: job.get("v1/status")["job"]["attempt"] == attempt, job)
+    wait_for(lambda: job.attempt == attempt, job)
     wait_for(lambda: job.get("v1/status")["job"]["held_back"] is not None, job)
     return dict(job.get("v1/status")["job"])
 
@@ -43,13 +46,14 @@ def test_without_its_am_nothing_of_a_job_lives_on(make_job: Callable[[str], Job]
     job.produce(60)
     job.run()
     hosts = {p: c["host"] for p, c in job.wait_until_running().items()}
+    first = job.attempt
     others = programs(job, ".launcher", ".container_runner")
     assert 6 <= len(others) <= 9  # a launcher and a container each, and perhaps a spare
     for pid in programs(job, APPLICATION_MASTER):
         os.kill(pid, signal.SIGKILL)
     job.produce(60, first=60)
     wait_for(lambda: not any(alive(p) for p in others), job)
-    held_back = job_of_attempt(job, 2)["held_back"]
+    held_back = job_of_attempt(job, first + 1)["held_back"]
     assert held_back["unheard"] == []
     containers = job.wait_until_running()
     assert {c["epoch"] for c in containers.values()} == {2}
@@ -69,7 +73,7 @@ def test_an_attempt_that_is_cut_off_ends_by_itself(make_job: Callable[[str], Job
     job.produce(60)
     job.run()
     before = job.wait_until_running()
-    node = job.am_host()
+    node, first = job.am_host(), job.attempt
     (jvm,) = [p for p, line in pids_of(job.application_id).items() if is_jvm(line)]
     old = programs(job, ".supervisor", ".lease_keeper", ".application_master")
     assert len(old) == 3
@@ -77,7 +81,7 @@ def test_an_attempt_that_is_cut_off_ends_by_itself(make_job: Callable[[str], Job
     os.kill(jvm, signal.SIGSTOP)
     try:
         job.produce(60, first=60)
-        job_of_attempt(job, 2)
+        job_of_attempt(job, first + 1)
         wait_for(lambda: not any(alive(p) for p in old), job)
         assert alive(jvm)
         containers = job.wait_until_running()
@@ -86,7 +90,7 @@ def test_an_attempt_that_is_cut_off_ends_by_itself(make_job: Callable[[str], Job
         with contextlib.suppress(ProcessLookupError):
             os.kill(jvm, signal.SIGCONT)
         wait_for(lambda: not alive(jvm), job)
-        assert job.get("v1/status")["job"]["attempt"] == 2
+        assert job.attempt == first + 1
         assert job.kill() == f"stopped {job.application_id} in order"
         job.judge_history()
     finally:
@@ -136,26 +140,30 @@ def test_a_driver_that_fails_at_every_start_gives_the_next_attempt_its_chance(
             wait_for(lambda: bool(job.rest.applications("taken_1")), job)
             (application,) = job.rest.applications("taken_1")
             job.application_id = application.application_id
-            wait_for(lambda: bool(attempt(job, 2)), job)
+            wait_for(lambda: any(FAILS_AT_STARTS in text for text in attempts(job)[:-1]), job)
             holder.close()
             running.result()
-    story = attempt(job, 1)
-    assert "the driver fails at every start" in story
+    (story,) = (text for text in attempts(job) if FAILS_AT_STARTS in text)
     assert "cannot listen on" in story
     assert f":{port}: " in story
     job.wait_until_running()
-    assert job.get("v1/status")["job"]["attempt"] == 2
+    assert job.attempt == len(attempts(job))
     job.expects(60)
     job.kill()
 
 
-def attempt(job: Job, number: int) -> str:
-    """What YARN says of that attempt of the application; an HTTPError while there is none.
+def attempts(job: Job) -> list[str]:
+    """What YARN says of each attempt of the application, in their order.
 
     As XML: asked for JSON, the ResourceManager answers 503.
     """
     name = job.application_id.replace("application", "appattempt")
-    path = f"{job.application_id}/appattempts/{name}_{number:06}"
-    url = f"{job.cluster.rm_url}/ws/v1/cluster/apps/{path}"
-    with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - ours
-        return bytes(answer.read()).decode()
+    base = f"{job.cluster.rm_url}/ws/v1/cluster/apps/{job.application_id}/appattempts/{name}"
+    found: list[str] = []
+    for number in itertools.count(1):
+        try:
+            with urllib.request.urlopen(f"{base}_{number:06}", timeout=10) as answer:  # noqa: S310 - ours
+                found.append(bytes(answer.read()).decode())
+        except urllib.error.HTTPError:
+            break  # there is no attempt of that number yet
+    return found
