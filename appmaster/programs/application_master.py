@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import importlib.metadata
 import logging
 import os
 import sys
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,6 +39,7 @@ from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.driver.driver_settings import DriverSettings, allocator_settings
 from homeport.appmaster.driver.http_backend import DriverBackend
 from homeport.appmaster.driver.placement_requests import messages_of_a_new_run
+from homeport.appmaster.driver.snapshot_sender import SnapshotSender
 from homeport.appmaster.job_model import publication, takeover
 from homeport.appmaster.job_model.input_acceptance import InputAcceptance
 from homeport.appmaster.job_model.input_watch import look
@@ -54,21 +56,25 @@ from homeport.appmaster.lease.fencing import fence_incarnation
 from homeport.appmaster.lease.keeper_link import KeeperLink
 from homeport.appmaster.programs.am_container import AmContainer, await_kafka
 from homeport.appmaster.report.job_status import JobIdentity
+from homeport.appmaster.report.metrics_snapshots import Origin, snapshots
 from homeport.appmaster.yarn.request_ledger import RequestLedger
 from homeport.appmaster.yarn.resource_manager_rest import ApplicationHosts, ResourceManagerRest
 from homeport.appmaster.yarn.skein_resource_manager import SkeinResourceManager, connect
 from homeport.config.config import Config
 from homeport.config.errors import CannotListenError, ConfigError, HomeportError, UnavailableError
 from homeport.config.settings.log_section import LogConfig
+from homeport.config.settings.reporters_section import snapshot_reporters
 from homeport.config.settings.sections import (
     ClusterManagerConfig,
     JobConfig,
+    SystemConfig,
     YarnConfig,
 )
 from homeport.job_coordinator import logs
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.history.writer import HistoryWriter, history_directory
+from homeport.job_coordinator.http.metrics import JobCoordinatorMetrics
 from homeport.job_coordinator.http.pinned_tls import scheme
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
@@ -137,6 +143,43 @@ def settings_of(
     )
 
 
+def new_driver(
+    container: AmContainer,
+    stream: CoordinatorStreamStore,
+    resources: ClusterResourceManager,
+    job_models: JobModelStore,
+    published: JobModelPublished,
+    application_url: str,
+    heartbeat: Heartbeat,
+    found: Inheritance,
+) -> Driver:
+    """The driver of this attempt, before its first event."""
+    config = job_models.model.config
+    job = JobConfig.of(config)
+    history = history_of(container, job)
+    log_reset(stream, history)
+    adopt = () if heartbeat.starts == 1 else permitted(published, found)
+    inherited = still_waited_for(found, adopt)
+    settings = replace(settings_of(container, stream, config), inherited=inherited, adopt=adopt)
+    attempts = YarnConfig.of(config).am_max_attempts
+    return Driver(
+        settings=settings,
+        allocator=allocator_settings(config, container.submission.services),
+        identity=JobIdentity(job.name, job.id, container.rank, attempts, application_url),
+        published=published,
+        resources=resources,
+        stream=stream,
+        history=history,
+        keeper=KeeperLink(Path(), container.token),
+        fence=lambda incarnation: fence_incarnation(job_models.model.config, incarnation),
+        live=job_coordinator(container, stream, job_models, history),
+        publish=lambda model, restart_all: publication.publish(
+            model, stream, container.known_host, restart_all=restart_all
+        ),
+        started=StartedLedger(container.folder),
+    )
+
+
 async def serve(
     container: AmContainer,
     stream: CoordinatorStreamStore,
@@ -153,28 +196,8 @@ async def serve(
         HomeportError: this attempt cannot go on.
     """
     config = job_models.model.config
-    job, manager = JobConfig.of(config), ClusterManagerConfig.of(config)
-    history = history_of(container, job)
-    log_reset(stream, history)
-    adopt = () if heartbeat.starts == 1 else permitted(published, found)
-    inherited = still_waited_for(found, adopt)
-    settings = replace(settings_of(container, stream, config), inherited=inherited, adopt=adopt)
-    attempts = YarnConfig.of(config).am_max_attempts
-    driver = Driver(
-        settings=settings,
-        allocator=allocator_settings(config, container.submission.services),
-        identity=JobIdentity(job.name, job.id, container.rank, attempts, application_url),
-        published=published,
-        resources=resources,
-        stream=stream,
-        history=history,
-        keeper=KeeperLink(Path(), container.token),
-        fence=lambda incarnation: fence_incarnation(job_models.model.config, incarnation),
-        live=job_coordinator(container, stream, job_models, history),
-        publish=lambda model, restart_all: publication.publish(
-            model, stream, container.known_host, restart_all=restart_all
-        ),
-        started=StartedLedger(container.folder),
+    driver = new_driver(
+        container, stream, resources, job_models, published, application_url, heartbeat, found
     )
     backend = DriverBackend(
         driver=driver,
@@ -182,10 +205,11 @@ async def serve(
         resources=resources,
         job_models=job_models,
     )
+    manager, decisions = ClusterManagerConfig.of(config), DriverDecisions(driver)
     host = manager.url_host or container.names.address(container.host)
     wanted_port = heartbeat.port or manager.url_port
     server = JobCoordinatorServer(
-        backend, container.token, host, wanted_port, DriverDecisions(driver), container.tls
+        backend, container.token, host, wanted_port, decisions, container.tls
     )
     address, port = await server.start()
     heartbeat.send_port(port)
@@ -193,10 +217,37 @@ async def serve(
     try:
         log.info("the job coordinator answers at %s", url)
         await asyncio.to_thread(announce, url, container.certificate, stream, resources)
-        end = await driver.run(url)
+        async with sending_snapshots(container, config, backend, decisions):
+            end = await driver.run(url)
     finally:
         await server.stop()
     return end.result
+
+
+@asynccontextmanager
+async def sending_snapshots(
+    container: AmContainer, config: Config, backend: DriverBackend, decisions: DriverDecisions
+) -> AsyncIterator[None]:
+    """Within the block each snapshot reporter of the configuration sends."""
+    job = JobConfig.of(config)
+    resource = container.environment["CONTAINER_ID"]
+    version = importlib.metadata.version("homeport")
+    origin = Origin(job.name, job.id, resource, container.host, version, wall_ms())
+    metrics = JobCoordinatorMetrics(backend.status, decisions.metrics)
+
+    def look() -> list[bytes]:
+        return snapshots(origin, metrics.collect(), backend.status()["containers"], wall_ms())
+
+    senders = [
+        SnapshotSender(found, SystemConfig.of(config, found.stream.system), look, container.host)
+        for found in snapshot_reporters(config)
+    ]
+    tasks = [asyncio.create_task(sender.run()) for sender in senders]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 def job_coordinator(
