@@ -17,7 +17,7 @@ Decisions.
   to come back to the place that its active takes. It waits for another host, as after a failover.
 * *What happens meanwhile happens as always*: an active that dies goes home, or fails over, to this
   very standby perhaps, which ends the wait. A standby that ends by itself ends the action.
-* *A standby is not moved warm*: nobody waits for what it does. An active that does not run is not
+* *A standby is not moved warm*: no input waits for it. An active that does not run is not
   either: it takes the reserved launcher at once.
 * *The next driver* begins the action again, from what is on the disk of the destination.
 """
@@ -43,7 +43,7 @@ _READY = frozenset({ContainerPhase.RUNNING, ContainerPhase.FAILED})
 
 
 def is_warm(placement: Placement, container: ContainerState) -> bool:
-    """Whether the state is to be read first: it is asked for, and of an active that runs."""
+    """Whether the state is to be read first: the request says so, and its active runs."""
     is_active = container.replica_of is None
     return placement.request.is_warm and is_active and container.phase is ContainerPhase.RUNNING
 

@@ -305,7 +305,7 @@ def test_the_end_of_the_action_leaves_the_standby_where_it_was(pair: Machine) ->
 
 
 def test_a_standby_is_moved_cold(pair: Machine) -> None:
-    """Nobody waits for it."""
+    """No input waits for it."""
     pair.feed(wants_warm("0-0", "c"), allocated(3), check_in("r2", "c", request=3))
     assert step(pair) is PlacementStep.MOVING
     assert pair.phase("0-0") is P.STOPPING
