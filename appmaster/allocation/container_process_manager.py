@@ -108,7 +108,7 @@ from homeport.appmaster.allocation.retries import (
     story_of_end,
 )
 from homeport.config.errors import InvariantViolation
-from homeport.job_coordinator.model.ids import ResourceId
+from homeport.job_coordinator.model.ids import Host, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 
@@ -319,7 +319,9 @@ def _launcher_gone(
         return
     if ended is not None and ended.is_taken_back:
         holder = standbys.taken_back(draft, holder, launcher.host)
-    if holder.phase is ContainerPhase.ASSIGNED and not is_own_fault:
+    if holder.is_temporary and holder.phase is not ContainerPhase.STOPPING:
+        model_change.temporary_over(draft, holder, None, StopCause.LEASE_LOST)
+    elif holder.phase is ContainerPhase.ASSIGNED and not is_own_fault:
         draft.move(holder, Trigger.RESOURCE_LOST, ContainerPhase.QUEUED, resource_id=None)
         draft.because(
             ReasonKind.LAUNCHER_LOST,
@@ -369,7 +371,7 @@ def _on_container_started(draft: Draft, event: ContainerStarted) -> None:
         container,
         Trigger.STARTED,
         ContainerPhase.RUNNING if is_starting else container.phase,
-        home=draft.host_of(container) if draft.settings.host_affinity_enabled else None,
+        home=_home_of(draft, container),
         fence=container.fence,
         unfenced=tuple(p for p in container.unfenced if p.incarnation not in container.fence),
     )
@@ -380,6 +382,11 @@ def _on_container_started(draft: Draft, event: ContainerStarted) -> None:
             host=draft.host_of(container),
             detail=f"epoch {container.epoch}",
         )
+
+
+def _home_of(draft: Draft, container: ContainerState) -> Host | None:
+    is_known = draft.settings.host_affinity_enabled and not container.is_temporary
+    return draft.host_of(container) if is_known else None
 
 
 def _on_container_stopped(draft: Draft, event: ContainerStopped) -> None:
@@ -399,6 +406,8 @@ def _on_container_stopped(draft: Draft, event: ContainerStopped) -> None:
         draft.count_stale()
     elif container.phase is ContainerPhase.STOPPING:
         model_change.stopped(draft, container, Trigger.STOPPED, launcher)
+    elif container.is_temporary:
+        model_change.temporary_over(draft, container, launcher, event.cause)
     elif launcher is None:
         raise InvariantViolation(f"{named(event.incarnation)} runs without a resource")
     elif launcher.ended is not None and launcher.ended.is_own_fault:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from homeport.appmaster.allocation import host_search, separation
 from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.job_state.placements import Placement, PlacementStep
 from homeport.appmaster.allocation.job_state.state import (
     ContainerPhase,
     ContainerState,
-    Placement,
-    PlacementStep,
 )
 from homeport.job_coordinator.model.ids import Host, ProcessorId, host_of
 from homeport.job_coordinator.model.placement import (
@@ -43,6 +42,8 @@ def fault(draft: Draft, placement: Placement, container: ContainerState | None) 
         if len(draft.containers) <= _TOLD:
             known = ", ".join(draft.containers)
         return f"the job has no processor {request.processor_id!r}: it has {known}"
+    if container.is_temporary:
+        return f"{container.processor_id} is a temporary standby of {container.replica_of}"
     if container.phase is ContainerPhase.FINISHED:
         return f"processor {container.processor_id} has finished"
     host = named_host(draft, request)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
+from homeport.appmaster.allocation.job_state.placements import PlacementStep
 from homeport.appmaster.allocation.job_state.state import (
     LIVE,
     AllocatorState,
@@ -57,6 +58,10 @@ def choose(
 
 def is_replaced(state: AllocatorState, processor_id: ProcessorId) -> bool:
     """Whether it is a standby that runs, or did, where its active container is to start next."""
+    if any(
+        p.standby == processor_id and p.step is PlacementStep.GIVING_WAY for p in state.placements
+    ):
+        return True
     standby = state.container(processor_id)
     active = state.container(standby.group) if standby is not None else None
     failover = active.failover if active is not None else None

@@ -22,6 +22,7 @@ from homeport.appmaster.allocation.group_invariants import (
 from homeport.appmaster.allocation.job_end import is_at_its_end
 from homeport.appmaster.allocation.job_state.draft import Changes
 from homeport.appmaster.allocation.job_state.occupancy import counted, occupancy_of
+from homeport.appmaster.allocation.job_state.placements import PlacementStep
 from homeport.appmaster.allocation.job_state.ranking import ranked
 from homeport.appmaster.allocation.job_state.state import (
     ASKING,
@@ -36,7 +37,6 @@ from homeport.appmaster.allocation.job_state.state import (
     EarlyRequest,
     EarlyRequests,
     JobPhase,
-    PlacementStep,
     ResourceState,
     check_in_timer,
     exclusion_timer,
@@ -411,7 +411,7 @@ def _of_succession(
         if old is None:
             continue
         if new is None:
-            if not is_changed and not old.is_retired:
+            if not is_changed and not old.is_retired and not old.is_temporary:
                 yield f"processor {old.processor_id} does not vanish"
             continue
         if new.epoch not in {old.epoch, old.next_epoch}:

@@ -21,6 +21,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from immutables import Map
+
 from homeport.appmaster.allocation import container_allocator as allocator
 from homeport.appmaster.allocation import separation
 from homeport.appmaster.allocation import standby_container_manager as standbys
@@ -67,6 +69,7 @@ def published(draft: Draft, event: JobModelPublished) -> None:
     draft.is_everybody_due = True
     if is_first:
         draft.retired = frozenset(Incarnation(p, epoch) for p, epoch in event.retired.items())
+        draft.former = Map(event.former)
     for container in draft.each():
         draft.cancel_timer(retry_window_timer(container.processor_id))
         if container.failures:
@@ -199,6 +202,8 @@ def _retire(draft: Draft, container: ContainerState) -> None:
 def _remove(draft: Draft, container: ContainerState, cause: StopCause) -> None:
     """The container is gone; as no permit follows its last one, a record says that it stopped."""
     del draft.containers[container.processor_id]
+    if container.is_temporary:
+        draft.former = draft.former.set(container.processor_id, container.epoch)
     if container.epoch:
         draft.records.append(WriteStop(container.incarnation, cause.value, draft.cause))
 
@@ -241,7 +246,7 @@ def stopped(
     if launcher is not None and not is_kept:
         del draft.resources[launcher.resource_id]
     active = standbys.awaiting(draft, container)
-    if container.is_retired:
+    if container.is_retired or container.is_temporary:
         _remove(draft, container, StopCause.ORDERED if is_kept else StopCause.LEASE_LOST)
     elif draft.phase is not JobPhase.ACTIVE:
         draft.move(container, how, ContainerPhase.STOPPED, resource_id=None)
@@ -256,6 +261,25 @@ def stopped(
         standbys.way_is_clear(draft, active, launcher if is_kept else None)
 
 
+def temporary_over(
+    draft: Draft, standby: ContainerState, launcher: ResourceState | None, cause: StopCause
+) -> None:
+    """A temporary standby has ended without an order: it is gone, and not charged."""
+    host = draft.host_of(standby) if launcher is not None else None
+    draft.because(
+        ReasonKind.WARM_UP_ENDED,
+        standby.processor_id,
+        host=host,
+        other=standby.replica_of,
+        detail=cause.value,
+    )
+    if launcher is not None and launcher.ended is not None:
+        del draft.resources[launcher.resource_id]
+    _remove(draft, standby, cause)
+
+
 def _may_stay(draft: Draft, container: ContainerState) -> bool:
-    host = draft.host_of(container)
-    return host is not None and separation.may_have(draft, container, host)
+    launcher = draft.resources.get(container.resource_id)
+    if launcher is None or launcher.reserved_for is not None:
+        return False
+    return separation.may_have(draft, container, launcher.host)

@@ -21,6 +21,7 @@ started
 * *Destinations* are hosts that could be asked for the container anyway: live, not excluded, and
   with no other of its group on it, which is looked at again before the launch. Without host
   affinity every move is one to any host (Samza), the best other one.
+* *A warm move* reads the state at the destination first: see ``commands.warm_moves``.
 * *The next driver* knows each action by its last answer. A container that has had a
   permit since and runs where it was to go has arrived; else the reservation is recreated, and
   takes the launcher that was reserved before, if that comes.
@@ -34,8 +35,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from homeport.appmaster.allocation import destinations
-from homeport.appmaster.allocation.job_end import order_stop
+from homeport.appmaster.allocation.commands import answers, warm_moves
 from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.job_state.placements import Placement, PlacementStep
 from homeport.appmaster.allocation.job_state.state import (
     ASKING,
     ContainerPhase,
@@ -43,8 +45,6 @@ from homeport.appmaster.allocation.job_state.state import (
     EarlyPhase,
     EarlyRequest,
     JobPhase,
-    Placement,
-    PlacementStep,
     ResourceState,
     expiry_timer,
 )
@@ -57,25 +57,15 @@ from homeport.appmaster.allocation.protocol.events import (
 from homeport.appmaster.allocation.protocol.instructions import (
     DeletePlacementRequest,
     RequestResource,
-    WritePlacementResponse,
 )
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
-from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId
+from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.placement import (
     ANY_HOST,
     FORCE_RESTART_LAST_SEEN,
     LAST_SEEN,
-    PlacementSource,
     PlacementStatus,
 )
-
-_REASONS = {
-    PlacementStatus.ACCEPTED: ReasonKind.COMMAND_WAITS,
-    PlacementStatus.IN_PROGRESS: ReasonKind.COMMAND_GOES_ON,
-    PlacementStatus.SUCCEEDED: ReasonKind.COMMAND_DONE,
-    PlacementStatus.BAD_REQUEST: ReasonKind.COMMAND_REFUSED,
-    PlacementStatus.FAILED: ReasonKind.COMMAND_FAILED,
-}
 
 _RUNS = frozenset({ContainerPhase.STARTING, ContainerPhase.RUNNING})
 _TAKES = ASKING | {ContainerPhase.QUEUED, ContainerPhase.ASSIGNED, ContainerPhase.FAILED}
@@ -94,7 +84,7 @@ def requested(draft: Draft, event: PlacementRequested) -> None:
         return
     if event.refusal:
         status = PlacementStatus.FAILED if event.is_resumed else PlacementStatus.BAD_REQUEST
-        _answer(draft, Placement(request), status, event.refusal)
+        answers.answer(draft, Placement(request), status, event.refusal)
         return
     status = PlacementStatus.CREATED
     if event.is_resumed:
@@ -108,7 +98,7 @@ def settle(draft: Draft) -> None:
     busy: set[ProcessorId] = set()
     for placement in sorted(draft.placements.values(), key=_turn):
         if draft.phase is not JobPhase.ACTIVE:
-            _end(draft, placement, PlacementStatus.FAILED, "the job ends")
+            answers.fail(draft, placement, "the job ends")
             continue
         group = destinations.group_id(draft, placement.request.processor_id)
         before, now = None, draft.placements.get(placement.request.uuid)
@@ -129,11 +119,15 @@ def _advance(draft: Draft, placement: Placement, *, is_busy: bool) -> None:
     container = draft.containers.get(placement.request.processor_id)
     fault = destinations.fault(draft, placement, container)
     if container is None or fault is not None:
-        _refuse(draft, placement, fault or "")
+        answers.refuse(draft, placement, fault or "")
     elif placement.step is PlacementStep.WAITING:
         _wait(draft, placement, container, is_busy=is_busy)
     elif placement.step is PlacementStep.RESERVING:
         _reserve(draft, placement, container)
+    elif placement.step is PlacementStep.WARMING:
+        warm_moves.warm(draft, placement, container)
+    elif placement.step is PlacementStep.GIVING_WAY:
+        warm_moves.give_way(draft, placement, container)
     elif placement.step is PlacementStep.MOVING:
         _move(draft, placement, container)
     else:
@@ -146,9 +140,9 @@ def _advance(draft: Draft, placement: Placement, *, is_busy: bool) -> None:
 def _wait(draft: Draft, placement: Placement, container: ContainerState, *, is_busy: bool) -> None:
     reason = _reason_to_wait(draft, placement, container, is_busy=is_busy)
     if reason is not None:
-        _accept(draft, placement, reason)
+        answers.accept(draft, placement, reason)
     elif _has_arrived(draft, placement, container):
-        _succeed(draft, placement, container)
+        answers.succeed(draft, placement, container)
     elif placement.request.destination == FORCE_RESTART_LAST_SEEN:
         _begin_restart(draft, placement, container)
     else:
@@ -184,33 +178,40 @@ def _has_arrived(draft: Draft, placement: Placement, container: ContainerState) 
 
 
 def _begin_restart(draft: Draft, placement: Placement, container: ContainerState) -> None:
-    begun = _begin(draft, placement, container, PlacementStep.RESTARTING, draft.host_of(container))
+    begun = answers.begin(
+        draft, placement, container, PlacementStep.RESTARTING, draft.host_of(container)
+    )
     if container.phase is ContainerPhase.RUNNING:
-        _stop(draft, container)
+        answers.stop(draft, container)
         text = f"{named(container.incarnation)} gets the order to stop"
     else:
         text = f"processor {container.processor_id} is placed"
         if container.phase is ContainerPhase.FAILED:
             _forgive(draft, container, ContainerPhase.QUEUED)
-    _give_reason(draft, begun, text)
+    answers.give_reason(draft, begun, text)
 
 
 def _begin_move(draft: Draft, placement: Placement, container: ContainerState) -> None:
     host = destinations.destination(draft, placement, container)
     if host is None:
-        _refuse(draft, placement, "no host can be asked for it")
+        answers.refuse(draft, placement, "no host can be asked for it")
         return
+    is_warm = warm_moves.is_warm(placement, container)
     fault = destinations.host_fault(draft, host)
+    wait = warm_moves.reason_to_wait(draft, container, host) if is_warm and not fault else None
     if fault is None and (draft.is_asked(host) or container.processor_id in draft.early):
-        _accept(draft, placement, f"it waits until no other request for {host} stands")
+        wait = wait or f"it waits until no other request for {host} stands"
+    if wait is not None:
+        answers.accept(draft, placement, wait)
         return
-    fault = fault or destinations.group_fault(draft, container, host)
+    group_fault = warm_moves.fault if is_warm else destinations.group_fault
+    fault = fault or group_fault(draft, container, host)
     if fault is not None:
-        _refuse(draft, placement, fault)
-        return
-    begun = _begin(draft, placement, container, PlacementStep.RESERVING, host)
-    _ask(draft, begun, container, host)
-    _give_reason(draft, begun, f"a launcher on {host} is being reserved")
+        answers.refuse(draft, placement, fault)
+    elif not (is_warm and warm_moves.begin_behind(draft, placement, container, host)):
+        begun = answers.begin(draft, placement, container, PlacementStep.RESERVING, host)
+        _ask(draft, begun, container, host)
+        answers.give_reason(draft, begun, f"a launcher on {host} is being reserved")
 
 
 def _ask(draft: Draft, placement: Placement, container: ContainerState, host: Host) -> None:
@@ -245,21 +246,15 @@ def claim(draft: Draft, event: LauncherCheckedIn) -> ResourceState | None:
 
 def _keep(draft: Draft, placement: Placement, launcher: ResourceState) -> ResourceState:
     processor_id = placement.request.processor_id
-    _withdraw(draft, processor_id, served=launcher.request_id)
-    draft.placements[placement.request.uuid] = replace(
-        placement, step=PlacementStep.MOVING, resource_id=launcher.resource_id
-    )
-    kept = draft.resources[launcher.resource_id] = replace(launcher, reserved_for=processor_id)
+    answers.withdraw(draft, processor_id, served=launcher.request_id)
+    kept = replace(launcher, reserved_for=processor_id)
+    draft.resources[launcher.resource_id] = kept
+    moving = replace(placement, step=PlacementStep.MOVING, resource_id=launcher.resource_id)
+    draft.placements[placement.request.uuid] = moving
+    container = draft.containers.get(processor_id)
+    if container is not None:
+        warm_moves.warm_up(draft, moving, container, kept)
     return kept
-
-
-def _withdraw(draft: Draft, processor_id: ProcessorId, *, served: RequestId | None = None) -> None:
-    """The container's reservation, if any, is requested no more; cancelled unless just served."""
-    early = draft.early.get(processor_id)
-    if early is not None and early.is_reservation:
-        del draft.early[processor_id]
-        if early.phase is not EarlyPhase.OVER:
-            draft.forget_request(early.request_id, is_served=early.request_id == served)
 
 
 def _reserve(draft: Draft, placement: Placement, container: ContainerState) -> None:
@@ -269,26 +264,26 @@ def _reserve(draft: Draft, placement: Placement, container: ContainerState) -> N
     if idle is not None:
         _keep(draft, placement, idle)
     elif fault is not None:
-        _end(draft, placement, PlacementStatus.FAILED, fault)
+        answers.fail(draft, placement, fault)
     elif early is None or early.phase is EarlyPhase.OVER:
         story = "" if early is None else early.story
-        _end(draft, placement, PlacementStatus.FAILED, f"no launcher came on {host}: {story}")
+        answers.fail(draft, placement, f"no launcher came on {host}: {story}")
 
 
 def _move(draft: Draft, placement: Placement, container: ContainerState) -> None:
     launcher = draft.resources.get(placement.resource_id) if placement.resource_id else None
     if launcher is None or launcher.ended is not None:
-        _end(draft, placement, PlacementStatus.FAILED, f"its launcher on {placement.host} was lost")
+        answers.fail(draft, placement, f"its launcher on {placement.host} was lost")
     elif container.resource_id == launcher.resource_id:
         if container.phase is ContainerPhase.RUNNING:
-            _succeed(draft, placement, container)
+            answers.succeed(draft, placement, container)
     elif placement.is_launched:
         story = f"its start on {placement.host} failed: {container.last_failure}"
-        _end(draft, placement, PlacementStatus.FAILED, story)
+        answers.fail(draft, placement, story)
     elif container.phase in _RUNS and container.failover is None:
-        _stop(draft, container)
+        answers.stop(draft, container)
         text = f"a launcher on {placement.host} is reserved; {named(container.incarnation)} stops"
-        _give_reason(draft, placement, text)
+        answers.give_reason(draft, placement, text)
     elif container.phase in _TAKES:
         _launch(draft, placement, container, launcher)
 
@@ -298,7 +293,7 @@ def _launch(
 ) -> None:
     fault = destinations.group_fault(draft, container, launcher.host)
     if fault is not None:
-        _end(draft, placement, PlacementStatus.FAILED, fault)
+        answers.fail(draft, placement, fault)
         return
     draft.end_request(container)
     container = draft.change(container, request_id=None, requested_host=None, tried=())
@@ -309,15 +304,17 @@ def _launch(
     else:
         container = draft.move(container, Trigger.COMMANDED, ContainerPhase.ASSIGNED)
     draft.change(container, resource_id=launcher.resource_id)
-    _give_reason(draft, launched, f"processor {container.processor_id} starts on {launcher.host}")
+    answers.give_reason(
+        draft, launched, f"processor {container.processor_id} starts on {launcher.host}"
+    )
 
 
 def _restart(draft: Draft, placement: Placement, container: ContainerState) -> None:
     is_anew = placement.source is not None and container.epoch > placement.source.epoch
     if container.phase is ContainerPhase.RUNNING and is_anew:
-        _succeed(draft, placement, container)
+        answers.succeed(draft, placement, container)
     elif container.phase is ContainerPhase.FAILED:
-        _end(draft, placement, PlacementStatus.FAILED, str(container.last_failure))
+        answers.fail(draft, placement, str(container.last_failure))
 
 
 def is_launching(draft: Draft, container: ContainerState) -> bool:
@@ -331,11 +328,6 @@ def is_launching(draft: Draft, container: ContainerState) -> bool:
 # --- what all steps do
 
 
-def _stop(draft: Draft, container: ContainerState) -> None:
-    stopping = draft.move(container, Trigger.COMMANDED, ContainerPhase.STOPPING)
-    order_stop(draft, stopping)
-
-
 def _forgive(draft: Draft, container: ContainerState, phase: ContainerPhase) -> ContainerState:
     """One that was given up is on its way again, and nothing is charged to it."""
     return draft.move(
@@ -347,62 +339,3 @@ def _forgive(draft: Draft, container: ContainerState, phase: ContainerPhase) -> 
         last_failure=None,
         tried=(),
     )
-
-
-def _begin(
-    draft: Draft,
-    placement: Placement,
-    container: ContainerState,
-    step: PlacementStep,
-    host: Host | None,
-) -> Placement:
-    source = placement.source or PlacementSource(
-        container.epoch, draft.host_of(container) or container.home
-    )
-    begun = replace(placement, step=step, host=host, source=source)
-    draft.placements[placement.request.uuid] = begun
-    return begun
-
-
-def _accept(draft: Draft, placement: Placement, reason: str) -> None:
-    """The request waits; that is answered once."""
-    if placement.status is PlacementStatus.CREATED:
-        accepted = replace(placement, status=PlacementStatus.ACCEPTED)
-        draft.placements[placement.request.uuid] = accepted
-        _answer(draft, accepted, PlacementStatus.ACCEPTED, reason)
-
-
-def _give_reason(draft: Draft, placement: Placement, text: str) -> None:
-    """How far the action has come."""
-    said = replace(placement, status=PlacementStatus.IN_PROGRESS)
-    draft.placements[placement.request.uuid] = said
-    _answer(draft, said, PlacementStatus.IN_PROGRESS, text)
-
-
-def _succeed(draft: Draft, placement: Placement, container: ContainerState) -> None:
-    text = f"{named(container.incarnation)} runs on {draft.host_of(container)}"
-    _end(draft, placement, PlacementStatus.SUCCEEDED, text)
-
-
-def _refuse(draft: Draft, placement: Placement, fault: str) -> None:
-    is_begun = placement.status is PlacementStatus.IN_PROGRESS
-    status = PlacementStatus.FAILED if is_begun else PlacementStatus.BAD_REQUEST
-    _end(draft, placement, status, fault)
-
-
-def _end(draft: Draft, placement: Placement, status: PlacementStatus, text: str) -> None:
-    """The final answer; nothing is reserved any more."""
-    del draft.placements[placement.request.uuid]
-    _withdraw(draft, placement.request.processor_id)
-    launcher = draft.resources.get(placement.resource_id) if placement.resource_id else None
-    if launcher is not None and draft.holder(launcher.resource_id) is None:
-        draft.release(launcher)
-    _answer(draft, placement, status, text)
-
-
-def _answer(draft: Draft, placement: Placement, status: PlacementStatus, text: str) -> None:
-    source = None if status.is_final else placement.source
-    request = placement.request
-    kind, processor_id = _REASONS[status], request.processor_id
-    draft.because(kind, processor_id, host=placement.host, detail=f"{request.destination}: {text}")
-    draft.records.append(WritePlacementResponse(request, status, text, source, draft.cause))

@@ -4,7 +4,7 @@ PURE. Theory. A queued container names a host, and waits until no request for th
 outstanding. Then the first in its queue is placed again: actives before standbys, then by id. A
 container is also placed again when
 
-- it, or a container of its group, has changed;
+- it, or a container of its group, has changed, or a launcher is reserved for one no more;
 - its host was excluded, or its home is open again; without a host: any exclusion changed;
 - a launcher that it may have has become idle;
 - a less loaded host is free, and no container waits for that one.
@@ -70,10 +70,18 @@ def _group_of(draft: Draft, processor_id: ProcessorId) -> list[ContainerState]:
 
 
 def _touched(draft: Draft) -> Iterator[ProcessorId]:
-    for processor_id in draft.containers.changed:
+    for processor_id in (*draft.containers.changed, *_unreserved(draft)):
         for container in _group_of(draft, processor_id):
             if container.phase is ContainerPhase.QUEUED:
                 yield container.processor_id
+
+
+def _unreserved(draft: Draft) -> Iterator[ProcessorId]:
+    for resource_id in draft.resources.changed:
+        before, now = draft.before.resources.get(resource_id), draft.resources.get(resource_id)
+        reserved_for = None if before is None else before.reserved_for
+        if reserved_for is not None and (now is None or now.reserved_for is None):
+            yield reserved_for
 
 
 def _of_exclusions(draft: Draft) -> Iterator[ProcessorId]:

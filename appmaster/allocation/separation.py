@@ -3,8 +3,9 @@
 PURE. Invariant-1 (STANDBY, part 2: "An active and its corresponding standby task/container should
 not be on the same host"), kept for every pair of a group, since two replicas of one active would
 share a directory too. It counts what a container holds and what it asks for, whatever its phase: a
-launcher that is set aside, an incarnation that stops. Racks: with fault domains apart (hard) a rack
-counts as a host does; with fault domains known (soft) a host in another rack is preferred.
+launcher that is set aside, or reserved by a command, an incarnation that stops. Racks: with fault
+domains apart (hard) a rack counts as a host does; with fault domains known (soft) a host in another
+rack is preferred.
 
 An active comes first: while it waits, the host with its state is kept free of its standbys, and
 what its standbys merely ask for does not stand in its way when nothing else is left to it.
@@ -21,6 +22,7 @@ from homeport.appmaster.allocation.job_state.state import (
     ContainerPhase,
     Containers,
     ContainerState,
+    ResourceState,
 )
 from homeport.job_coordinator.model.ids import Host
 
@@ -66,9 +68,19 @@ def in_the_way(draft: Draft, container: ContainerState, host: Host) -> Iterator[
 
 def _taken_hosts(draft: Draft, container: ContainerState) -> Iterator[tuple[ContainerState, Host]]:
     for other in others(draft, container):
-        taken = _kept_host(draft, other)
-        if taken is not None:
-            yield other, taken
+        for taken in (_kept_host(draft, other), _reserved_host(draft, other)):
+            if taken is not None:
+                yield other, taken
+
+
+def _reserved_host(draft: Draft, container: ContainerState) -> Host | None:
+    """Where a launcher is reserved for it by an operator's command."""
+    for placement in draft.placements.values():
+        if placement.request.processor_id == container.processor_id and placement.resource_id:
+            launcher: ResourceState | None = draft.resources.get(placement.resource_id)
+            if launcher is not None and launcher.reserved_for == container.processor_id:
+                return launcher.host
+    return None
 
 
 def taken_hosts(draft: Draft, container: ContainerState) -> list[Host]:

@@ -305,7 +305,9 @@ def make_room(draft: Draft, active: ContainerState, hosts: frozenset[Host]) -> H
 
 def step_aside(draft: Draft, standby: ContainerState) -> None:
     """What the standby asks for, or what was set aside for it, is its own no more."""
-    if standby.phase in ASKING:
+    if standby.is_temporary:
+        del draft.containers[standby.processor_id]  # it is nowhere without its launcher
+    elif standby.phase in ASKING:
         draft.end_request(standby)
         draft.move(
             standby, Trigger.GIVEN_AWAY, ContainerPhase.QUEUED, request_id=None, requested_host=None

@@ -320,10 +320,10 @@ class Driver:
                 case CancelTimer(timer=timer):
                     self._timers.cancel(timer)
                 case PermitContainer():
-                    container = self._state.container(instruction.incarnation.processor_id)
-                    self.decisions.permitted(
-                        instruction, container.replica_of if container else None
-                    )
+                    processor_id = instruction.incarnation.processor_id
+                    self.decisions.permitted(instruction, self._state.container(processor_id))
+                    # A temporary standby is in no JobModel.
+                    self.live.job_models.remember([processor_id])
                 case StopContainer():
                     self.decisions.stop_ordered(instruction)
                 case ReleaseResource():

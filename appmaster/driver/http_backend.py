@@ -32,6 +32,7 @@ from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.lease.launcher_table import LauncherEntry
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.clocks import boot_ms
+from homeport.job_coordinator.grouper.standby_models import temporary_standby
 from homeport.job_coordinator.http.messages import (
     CheckIn,
     Order,
@@ -42,7 +43,7 @@ from homeport.job_coordinator.http.messages import (
 )
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
 from homeport.job_coordinator.model.json_values import shown
 
 
@@ -67,6 +68,16 @@ class DriverBackend:
     def job_model(self, version: int | None) -> JobModel | None:
         """The JobModel in force, or one of this attempt's; None for any other version."""
         return self._job_models.get(version)
+
+    def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
+        """{processor_id: what it is} of the standbys of warm moves, which no JobModel has."""
+        if not self._view.state.placements:
+            return {}
+        model = self._job_models.model
+        actives = [c.replica_of for c in self._view.state.containers if c.is_temporary]
+        found = (model.containers.get(active) for active in actives if active is not None)
+        standbys = (temporary_standby(active) for active in found if active is not None)
+        return {standby.processor_id: standby for standby in standbys}
 
     def locality(self) -> Mapping[ProcessorId, Host]:
         """{processor_id: host} as the coordinator stream has it."""
@@ -124,7 +135,11 @@ class DriverBackend:
         """Whether the launcher is soon to get an order, as far as can be seen."""
         state = self._view.state
         if message.running is None:
-            return state.holder(message.resource_id) is not None
+            resource = state.resource(message.resource_id)
+            is_reserved = resource is not None and resource.reserved_for is not None
+            return is_reserved or state.holder(message.resource_id) is not None
+        if any(p.standby == message.running.processor_id for p in state.placements):
+            return True
         standby = state.container(message.running.processor_id)
         if standby is None or standby.replica_of is None:
             return False

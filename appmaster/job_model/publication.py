@@ -147,6 +147,7 @@ def announcement(
             if p not in processors and Incarnation(p, epoch) not in stopped
         },
         gainers=gainers,
+        former={p: epoch for p, epoch in permitted.items() if p not in processors},
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 
-from homeport.appmaster.allocation.job_state.state import ContainerRole
+from homeport.appmaster.allocation.job_state.state import ContainerRole, ContainerState
 from homeport.appmaster.allocation.protocol.events import describe
 from homeport.appmaster.allocation.protocol.instructions import (
     EndFailover,
@@ -27,7 +27,6 @@ from homeport.appmaster.report.step import Step
 from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.messages import Started, Stopped
-from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 log = logging.getLogger("driver")
@@ -102,6 +101,7 @@ class DecisionLog:
             uuid=request.uuid,
             status=answer.status.value,
             message=answer.message,
+            standby=answer.standby,
         )
 
     def _failover_decided(self, record: WriteFailover) -> None:
@@ -124,8 +124,8 @@ class DecisionLog:
             return instruction.incarnation in self._stopped
         return isinstance(instruction, ReleaseResource)
 
-    def permitted(self, permit: PermitContainer, replica_of: ProcessorId | None) -> None:
-        """A permit is on its way; ``replica_of``: of a standby, its active one."""
+    def permitted(self, permit: PermitContainer, container: ContainerState | None) -> None:
+        """A permit is on its way to this container; None: it is not known any more."""
         incarnation = permit.incarnation
         if incarnation not in self._permitted:
             self._permitted.add(incarnation)
@@ -136,7 +136,7 @@ class DecisionLog:
                 resource=permit.resource_id,
                 on_host=launcher.host if launcher else None,
                 model_version=permit.model_version,
-                **({} if replica_of is None else _role_of_standby(replica_of)),
+                **_role_of(container),
             )
 
     def stop_ordered(self, order: StopContainer) -> None:
@@ -170,6 +170,12 @@ def _concerned(step: Step) -> list[dict[str, object]]:
     return found
 
 
-def _role_of_standby(active: ProcessorId) -> dict[str, str]:
-    """By these the history is judged: whose standby it is, is in no id."""
-    return {"processor_role": ContainerRole.STANDBY.value, "active_processor_id": active}
+def _role_of(container: ContainerState | None) -> dict[str, object]:
+    """By these the history is judged: whose standby it is, and for how long, is in no id."""
+    if container is None or container.replica_of is None:
+        return {}
+    role: dict[str, object] = {
+        "processor_role": ContainerRole.STANDBY.value,
+        "active_processor_id": container.replica_of,
+    }
+    return {**role, "temporary": True} if container.is_temporary else role

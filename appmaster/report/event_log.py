@@ -147,9 +147,7 @@ def _reason(reason: Reason) -> Mapping[str, Any]:
 
 
 def _record(record: Record) -> str:
-    said = (
-        f"{f.name}={_value(getattr(record, f.name))}" for f in fields(record) if f.name != "cause"
-    )
+    said = (f"{f.name}={_value(getattr(record, f.name))}" for f in fields(record) if f.compare)
     return f"{type(record).__name__} {' '.join(said)}"
 
 

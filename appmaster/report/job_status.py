@@ -11,6 +11,7 @@ from typing import Any
 from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.exclusion import suspects_itself
 from homeport.appmaster.allocation.job_state.failure import Failure
+from homeport.appmaster.allocation.job_state.placements import Placement
 from homeport.appmaster.allocation.job_state.state import (
     LIVE,
     WAITING,
@@ -18,7 +19,6 @@ from homeport.appmaster.allocation.job_state.state import (
     ContainerPhase,
     ContainerState,
     JobPhase,
-    Placement,
 )
 from homeport.appmaster.allocation.protocol.events import HostReport, named
 from homeport.appmaster.allocation.protocol.instructions import EndJob, JobResult
@@ -268,6 +268,7 @@ class JobStatus:
             "processor_id": container.processor_id,
             "role": container.role.value,
             "replica_of": container.replica_of,
+            "is_temporary": container.is_temporary,
             "lag": container.lag,
             "lag_seconds": said and said.lag_seconds,
             "report": said and said.to_json(),
@@ -333,6 +334,8 @@ def placement_under_way(placement: Placement) -> Mapping[str, Any]:
         "destination": request.destination,
         "step": placement.step.value,
         "host": placement.host,
+        "is_warm": request.is_warm,
+        "standby": placement.standby,
     }
 
 
@@ -373,7 +376,7 @@ def _job_state(state: AllocatorState) -> str:
     """new, starting, running (every container runs), ending, ended."""
     if state.phase is not JobPhase.ACTIVE:
         return str(state.phase.value)
-    phases = {c.phase for c in state.containers}
+    phases = {c.phase for c in state.containers if not c.is_temporary}
     return "running" if phases <= {ContainerPhase.RUNNING, ContainerPhase.FINISHED} else "starting"
 
 
@@ -395,10 +398,11 @@ class JobHealth(Enum):
 
 def health(state: AllocatorState) -> JobHealth:
     """The health of the job in this state."""
-    phases = {c.phase for c in state.containers if not c.is_retired}
+    own = [c for c in state.containers if not c.is_temporary]
+    phases = {c.phase for c in own if not c.is_retired}
     if ContainerPhase.FAILED in phases:
         return JobHealth.DEGRADED
     if state.phase is not JobPhase.NEW and phases <= _FULFILLED:
         return JobHealth.DEPLOYED
-    has_run = all(c.epoch > 0 for c in state.containers)
+    has_run = all(c.epoch > 0 for c in own)
     return JobHealth.RECOVERING if has_run and phases else JobHealth.DEPLOYING

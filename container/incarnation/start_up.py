@@ -56,6 +56,7 @@ from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
 from homeport.job_coordinator.metadata.input_partitions import InputPartitionManager
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentManager
 from homeport.job_coordinator.model.ids import Host, TaskName
 from homeport.job_coordinator.model.incarnation import incarnations_to_json
 from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition
@@ -448,8 +449,13 @@ def write_locality(
 ) -> None:
     """The coordinator stream and the history say that the container's tasks are on this host.
 
+    Not of a standby that the assignment does not have: a temporary one has no place of its own.
+
     Source: HA-YARN, "every time they start-up successfully".
     """
     own, tasks = permit.incarnation, [task.task_name for task in job.tasks]
+    assigned = set(TaskAssignmentManager(stream).read().values())
+    if job.is_standby and assigned and own.processor_id not in assigned:
+        return
     LocalityManager(stream).write(own.processor_id, tasks, host, own.epoch)
     history("locality-written", tasks=tasks, locality=host)

@@ -26,7 +26,7 @@ from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped, Unfit
 from homeport.job_coordinator.http.query_params import EventsAsked
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
-from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
 from homeport.job_coordinator.model.json_values import compact_json
 from homeport.job_coordinator.standalone.plan import Registration
 from homeport.job_coordinator.standalone.protocol import BarrierPhase, Event
@@ -98,6 +98,10 @@ class ProcessorPage:
                 self._events.append(_shown(self._number, self._served, event, decision))
 
     # --- the job
+
+    def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
+        """There are none."""
+        return {}
 
     def job_model(self, version: int | None) -> JobModel | None:
         """One of the versions that were seen lately, or the newest; None where there is none."""

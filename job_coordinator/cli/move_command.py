@@ -18,6 +18,7 @@ _EPILOG = """\
 Examples:
   homeport move 0 nm2 --config-path=my.properties
   homeport move 0 any --expiry-ms=60000 --config-path=my.properties
+  homeport move 0 nm2 --warm --config-path=my.properties
 """
 
 
@@ -39,13 +40,22 @@ def move(
             "cluster-manager.container.request.timeout.ms.",
         ),
     ] = None,
+    warm: Annotated[
+        bool,
+        typer.Option(
+            "--warm", help="Read the state at the destination first, while the container runs on."
+        ),
+    ] = False,
     no_wait: NoWait = False,
 ) -> None:
     """Moves a container: a place is reserved first, then it is stopped, then started there.
 
     Until the place is sure it runs on as it is. Its state follows by the changelog, or lies there
-    already. The answer is printed when it is there, or why it is not; exit code 1. Without host
-    affinity it goes to any other host. Others of its replicas are never on the same host.
+    already. With --warm a standby on the destination reads the state first, and follows it; the
+    container stops when that is near enough, so that the pause does not depend on the size of the
+    state. The job's own standby, if it is there, gives way. The answer is printed when it is there,
+    or why it is not; exit code 1. Without host affinity it goes to any other host. Others of its
+    replicas are never on the same host.
     """
     placement_request.ask(
         loaded(config_path, config),
@@ -53,4 +63,5 @@ def move(
         destination_of(host),
         expiry_ms=expiry_ms,
         no_wait=no_wait,
+        is_warm=warm,
     )

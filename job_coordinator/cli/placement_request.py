@@ -52,7 +52,13 @@ _TOLD = 20
 
 
 def ask(
-    config: Config, processor: str, destination: str, *, expiry_ms: int | None, no_wait: bool
+    config: Config,
+    processor: str,
+    destination: str,
+    *,
+    expiry_ms: int | None,
+    no_wait: bool,
+    is_warm: bool = False,
 ) -> None:
     """The request is written, its progress shown, and the answer printed.
 
@@ -79,6 +85,7 @@ def ask(
             destination,
             expiry_ms,
             int(time.time() * 1000),
+            is_warm,
         )
         job.stream.write([PlacementManager.request_message(request)])
         note(f"asked of {job.running}")

@@ -50,7 +50,25 @@ def _standby(active: ContainerModel, replica: int) -> ContainerModel:
     )
 
 
-def standby_task(active: TaskModel, replica: int) -> TaskModel:
+_TEMPORARY = "warm"
+
+
+def temporary_id(active: ProcessorId) -> ProcessorId:
+    """The id of the standby that such a container has for one warm move."""
+    return ProcessorId(f"{active}-{_TEMPORARY}")
+
+
+def temporary_standby(active: ContainerModel) -> ContainerModel:
+    """That standby, which is in no JobModel: its tasks keep the state of the active ones."""
+    tasks = (standby_task(task, _TEMPORARY) for task in active.tasks.values())
+    return ContainerModel(
+        temporary_id(active.processor_id),
+        {task.task_name: task for task in sorted(tasks, key=lambda task: task.task_name)},
+        active.processor_id,
+    )
+
+
+def standby_task(active: TaskModel, replica: int | str) -> TaskModel:
     """The replica of the task with this number, from 0."""
     return TaskModel(
         TaskName(f"Standby-{active.task_name}-{replica}"),

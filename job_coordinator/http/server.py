@@ -18,6 +18,7 @@ import re
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
@@ -47,7 +48,7 @@ from homeport.job_coordinator.http.responses import (
     takes_gzip,
 )
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
-from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
 from homeport.job_coordinator.model.json_values import compact_json, parse_object, shown
 from homeport.job_coordinator.model.locality_model import (
     LocalityModel,
@@ -90,6 +91,9 @@ class JobCoordinatorBackend(Protocol):
 
     def job_model(self, version: int | None) -> JobModel | None:
         """The JobModel of that version, or the present one; None where there is none."""
+
+    def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
+        """{processor_id: what it is} of the standbys of warm moves, which no JobModel has."""
 
     def locality(self) -> Mapping[ProcessorId, Host]:
         """{processor_id: host} of the last successful start of each."""
@@ -311,10 +315,11 @@ class JobCoordinatorServer:
         processor_id = ProcessorId(request.match_info["processor_id"])
         model = self._model(_version(request))
         if processor_id not in model.containers:
-            raise _NotFoundError(f"the JobModel has no processor {shown(processor_id)}")
-        return await self._document(
-            request, self._documents.part(model, processor_id, self._form(request))
-        )
+            if processor_id not in (added := self._backend.temporary_standbys()):
+                raise _NotFoundError(f"the JobModel has no processor {shown(processor_id)}")
+            model = replace(model, containers={**model.containers, **added})
+        part = self._documents.part(model, processor_id, self._form(request))
+        return await self._document(request, part)
 
     async def _get_config(self, request: web.Request) -> web.StreamResponse:
         model = self._model(None)

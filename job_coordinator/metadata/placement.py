@@ -46,20 +46,26 @@ _OWN = "homeport"
 
 
 def encode_request(request: PlacementRequest) -> bytes:
-    """The request as Samza's ContainerPlacementMetadataStore writes it, byte for byte."""
-    return compact_json(_fields(request, _REQUEST, PlacementStatus.CREATED, request.timestamp_ms))
+    """The request as Samza's ContainerPlacementMetadataStore writes it, byte for byte.
+
+    That of a warm move has our field at its end: an object with ``warm``.
+    """
+    fields = _fields(request, _REQUEST, PlacementStatus.CREATED, request.timestamp_ms)
+    return compact_json({**fields, _OWN: {"warm": True}} if request.is_warm else fields)
 
 
 def encode_response(response: PlacementResponse) -> bytes:
     """The answer as Samza writes it, byte for byte if it is final; else with our field at its end.
 
-    That field is an object: ``requested`` when the request was written, and ``epoch`` and ``host``
-    of the source where that is known.
+    That field is an object: ``requested`` when the request was written, ``warm`` of a warm move,
+    and ``epoch`` and ``host`` of the source where that is known.
     """
     request = response.request
     fields = _fields(request, _RESPONSE, response.status, response.timestamp_ms, response.message)
     if not response.status.is_final:
         own: dict[str, Any] = {"requested": request.timestamp_ms}
+        if request.is_warm:
+            own["warm"] = True
         if response.source is not None:
             own |= {"epoch": response.source.epoch, "host": response.source.host}
         fields[_OWN] = own
@@ -137,6 +143,7 @@ def _request_of(body: Mapping[str, Any], timestamp_ms: int) -> PlacementRequest:
         required_field(body, "destinationHost", str),
         optional_field(body, "requestExpiry", int),
         timestamp_ms,
+        optional_field(as_object(body.get(_OWN, {}), _OWN), "warm", bool) or False,
     )
 
 

@@ -57,8 +57,9 @@ class PlacementRequest:
 
     ``deployment_id``: which run of the job it is meant for. ``destination``: a host's name or one
     of the three words above. ``expiry_ms``: how long a launcher may be waited for; None: as long as
-    for any request. ``timestamp_ms``: ms since 1970, by which requests queue. What a foreign tool
-    wrote may be of any size: see ``fault``.
+    for any request. ``timestamp_ms``: ms since 1970, by which requests queue. ``is_warm``: the
+    state is read at the destination before the container stops. What a foreign tool wrote may be of
+    any size: see ``fault``.
     """
 
     uuid: str
@@ -67,6 +68,7 @@ class PlacementRequest:
     destination: str
     expiry_ms: int | None
     timestamp_ms: int
+    is_warm: bool = False
 
     @property
     def fault(self) -> str:

@@ -52,13 +52,15 @@ def changes_stop_whom_they_change(run: Run) -> Iterator[str]:
     """Only a change of its tasks, inputs or changelog partitions has a container stopped.
 
     But for the job's end, a key that every container reads when it starts, an operator's command,
-    and a standby whose place its active takes.
+    a standby whose place its active takes, and a temporary one.
     """
     for incarnation in filter(run.is_whole, run.incarnations):
         granted = incarnation.one("driver", "permit-granted")
         ordered = incarnation.one("driver", "stop-ordered")
         if granted is None or ordered is None or _is_overtaken(run, incarnation, ordered):
             continue
+        if granted.fields.get("temporary"):
+            continue  # a temporary standby is there for a command
         later = [e for e in run.job.events if granted.at <= e.at <= ordered.at]
         if not any(_concerns(event, incarnation.key[0]) for event in later):
             yield (
@@ -84,7 +86,7 @@ def _concerns(event: Event, processor_id: str) -> bool:
     if event.name == "failover-decided":
         return event.fields.get("standby") == processor_id
     if event.name == "placement-answered":
-        return event.fields.get("commanded") == processor_id
+        return processor_id in {event.fields.get("commanded"), event.fields.get("standby")}
     if event.name != "model-change":
         return False
     return bool(event.fields.get("restarts_all")) or processor_id in _changed(event)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from homeport.appmaster.allocation.job_state.state import ContainerPhase, JobPhase
 from homeport.appmaster.allocation.protocol.events import TimerKind
+from homeport.job_coordinator.model.ids import ProcessorId
 from tests.exhaustive.job import Job
 from tests.exhaustive.judges import require
 from tests.exhaustive.things import (
@@ -154,6 +155,19 @@ class ByItself(Job):
         yield f"{launcher} polls", self._poll(world, launcher.request)
         if child is not None and child.done < len(self.start_order):
             yield f"{launcher} goes on", self._goes_on(world, launcher)
+        elif child is not None and self._is_lag_awaited(world, child.owner):
+            yield f"{launcher} reports its lag", self.fed(world, ("lag", child.owner))
+
+    def _is_lag_awaited(self, world: World, owner: Owner) -> bool:
+        """Whether it is a standby whose place an action is to take, and whose lag is not known."""
+        state = self.memory.states[world.machine]
+        standby = state.container(ProcessorId(owner[0]))
+        return (
+            standby is not None
+            and standby.epoch == owner[1]
+            and standby.lag is None
+            and any(p.standby == standby.processor_id for p in state.placements)
+        )
 
     def _poll(self, world: World, request: int) -> World:
         """The launcher of this request checks in and obeys, if it is still there."""
@@ -177,9 +191,10 @@ class ByItself(Job):
         child = launcher_of(world, launcher.request).child
         if child is None or child.done < len(self.start_order):
             return world
-        homes = {**dict(world.stream.homes), child.owner[0]: launcher.host}
-        stream = world.stream._replace(homes=tuple(sorted(homes.items())))
-        return self.fed(world._replace(stream=stream), ("started", child.owner))
+        if child.owner[0] in self.models[child.version - 1].tasks:
+            homes = {**dict(world.stream.homes), child.owner[0]: launcher.host}
+            world = world._replace(stream=world.stream._replace(homes=tuple(sorted(homes.items()))))
+        return self.fed(world, ("started", child.owner))
 
     def _given_up(self, world: World, launcher: Launcher) -> World:
         """Its own deadline has passed: its child has ended."""

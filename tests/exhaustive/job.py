@@ -22,12 +22,13 @@ from homeport.appmaster.allocation.protocol.instructions import (
 )
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.job_model.publication import Change, Owners, announcement
+from homeport.job_coordinator.grouper.standby_models import temporary_id
 from homeport.job_coordinator.metadata.epochs import ProcessorEpoch
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from tests.exhaustive.judges import require
 from tests.exhaustive.memory import Memory, Order, incarnation_of, owner_of
 from tests.exhaustive.numbering import Numbering
-from tests.exhaustive.people import NO_PEOPLE, Assignment, Model, People
+from tests.exhaustive.people import NO_PEOPLE, WARM, Assignment, Model, People
 from tests.exhaustive.stream_records import written
 from tests.exhaustive.things import (
     Child,
@@ -87,11 +88,16 @@ class Job:
         self.groups = groups
         self.hosts = hosts
         self.settings = settings
-        self.group_of = {p: a for a, replicas in groups.items() for p in (a, *replicas)}
+        self.group_of = {
+            p: a
+            for a, replicas in groups.items()
+            for p in (a, *replicas, temporary_id(ProcessorId(a)))
+        }
         self.homes = homes or {}
         self.people = people
         self.models: list[Model] = []
-        for assignment in ({p: p for p in self.group_of}, *people.plan):
+        everybody = [p for a, replicas in groups.items() for p in (a, *replicas)]
+        for assignment in ({p: p for p in everybody}, *people.plan):
             self.plan(assignment)
         self.is_fine = is_fine
         self.is_in_time = is_in_time
@@ -105,6 +111,7 @@ class Job:
         model = Model.of(assignment, self.groups)
         for processor in model.tasks:
             self.group_of.setdefault(processor, processor)
+            self.group_of.setdefault(temporary_id(ProcessorId(processor)), processor)
         self.models.append(model)
 
     def tasks_of(self, child: Child) -> tuple[str, ...]:
@@ -188,10 +195,16 @@ class Job:
             cancelled=(),
             adopting=tuple(sorted(permitted - {*world.stream.stopped})) if self.awaits_all else (),
         )
-        world = self._announced(world, self._initial(before.next_request_id))
+        world = self._announced(self._in_force(world), self._initial(before.next_request_id))
         for command in world.stream.commands:
             world = self.fed(world, ("resumed", command))
         return world
+
+    def _in_force(self, world: World) -> World:
+        """Without failovers to a standby that the model does not have, as a temporary one."""
+        known = self.models[world.version - 1].tasks
+        kept = tuple(f for f in world.stream.failovers if not f.standby or f.standby in known)
+        return world._replace(stream=world.stream._replace(failovers=kept))
 
     # --- people
 
@@ -218,7 +231,8 @@ class Job:
     def commanded(self, world: World, processor: str, destination: str) -> World:
         """An operator commands this, after all that was commanded before."""
         number = max((c.number for c in world.stream.commands), default=0) + 1
-        command = Command(number, processor, destination)
+        is_warm, to = destination.startswith(WARM), destination.removeprefix(WARM)
+        command = Command(number, processor, to, is_warm=is_warm)
         stream = world.stream._replace(commands=(*world.stream.commands, command))
         return self.fed(world._replace(stream=stream), ("placement", command))
 

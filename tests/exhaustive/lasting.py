@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from homeport.appmaster.allocation.container_process_manager import Decision
-from homeport.appmaster.allocation.job_state.state import AllocatorState, Failover
+from homeport.appmaster.allocation.job_state.state import AllocatorState, ContainerPhase, Failover
 from homeport.appmaster.allocation.protocol.events import (
     ContainerStarted,
     Event,
@@ -26,6 +26,7 @@ from homeport.appmaster.allocation.protocol.instructions import (
     WriteProcessorEpoch,
     WriteStop,
 )
+from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.placement import PlacementStatus
 from tests.exhaustive.judges import require
 
@@ -56,9 +57,16 @@ def judge_records(before: AllocatorState, event: Event, decision: Decision) -> N
         for c in decision.state.containers
         if before.container(c.processor_id) is None
     }
+    found |= _without_permit(before) | _without_permit(decision.state)
     for key in sorted(said.keys() | due.keys()):
         if key[0] in kinds and key[1] not in found:
             require(said.get(key) == due.get(key), f"the stream does not know the {key[0]}")
+
+
+def _without_permit(state: AllocatorState) -> set[ProcessorId]:
+    """Temporary standbys of which nothing is written yet."""
+    assigned = (c for c in state.containers if c.phase is ContainerPhase.ASSIGNED)
+    return {c.processor_id for c in assigned if c.is_temporary}
 
 
 def _facts(state: AllocatorState) -> Facts:

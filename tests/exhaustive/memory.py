@@ -18,6 +18,7 @@ from homeport.appmaster.allocation.protocol.events import (
     Event,
     FencesReported,
     HostsObserved,
+    LagsReported,
     LauncherCheckedIn,
     LauncherSilent,
     PlacementRequested,
@@ -91,9 +92,9 @@ def _fences(owner: Owner, fenced: tuple[Owner, ...]) -> Event:
 
 def placement_of(command: Command, *, is_resumed: bool = False) -> PlacementRequested:
     """What the driver reads of the command in the stream."""
-    number, processor, destination, source = command
+    number, processor, destination, source, is_warm = command
     request = PlacementRequest(
-        f"u{number}", "run", ProcessorId(processor), destination, None, number
+        f"u{number}", "run", ProcessorId(processor), destination, None, number, is_warm
     )
     where = PlacementSource(source[0], Host(source[1])) if source else None
     return PlacementRequested(request, is_resumed=is_resumed, source=where)
@@ -112,6 +113,7 @@ _EVENTS: Mapping[str, Callable[..., Event]] = {
     "started": lambda owner: ContainerStarted(incarnation_of(owner)),
     "stopped": lambda owner, cause: ContainerStopped(incarnation_of(owner), StopCause(cause), 1),
     "fences": _fences,
+    "lag": lambda owner: LagsReported({ProcessorId(owner[0]): 0}),
     "allocated": ResourceAllocated,
     "ended": lambda request, taken: ResourceEnded(RequestId(request), is_taken_back=taken),
     "retired": lambda owner: RetiredStopped(incarnation_of(owner), "lease-lost"),

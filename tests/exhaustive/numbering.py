@@ -17,7 +17,12 @@ from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
-from homeport.appmaster.allocation.job_state.state import AllocatorState, Placement
+from immutables import Map
+
+from homeport.appmaster.allocation.job_state.placements import Placement
+from homeport.appmaster.allocation.job_state.state import (
+    AllocatorState,
+)
 from homeport.appmaster.allocation.job_state.table import PersistentSet, Table
 from homeport.job_coordinator.model.ids import RequestId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -69,7 +74,10 @@ class _Reader:
                 requests |= named
                 listed |= who
                 is_plain &= plain
-        epochs = {str(c.processor_id): frozenset({c.epoch, c.floor}) for c in state.containers}
+        epochs = {str(p): frozenset({epoch}) for p, epoch in state.former.items()}
+        for c in state.containers:
+            own = epochs.get(str(c.processor_id), frozenset())
+            epochs[str(c.processor_id)] = own | {c.epoch, c.floor}
         return _Mentions(
             frozenset(requests), frozenset(listed), epochs, state.next_request_id, is_plain
         )
@@ -266,6 +274,7 @@ class _Renamer:
             renamed,
             next_request_id=RequestId(len(self._requests) + 1),
             cancelled=PersistentSet(RequestId(self._requests[r]) for r in state.cancelled),
+            former=Map({p: self._epochs[p, epoch] for p, epoch in state.former.items()}),
             occupancy=None,
         )
 

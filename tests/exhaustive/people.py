@@ -11,6 +11,8 @@ from homeport.job_coordinator.model.job_model import TaskModel
 
 Assignment = Mapping[str, str]
 """{task: its processor}"""
+WARM = "warm "
+"""Before the destination of a move whose state is read there first."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,8 @@ class People:
 
     ``plan``: the assignments that they publish, in order, after the one in which each processor has
     the task of its name. ``commands``: (processor, destination) of what one operator commands at a
-    time; ``may_shut_down``: they end the job. Commands and a shutdown count as faults.
+    time; a destination that begins with ``WARM`` is that of a warm move. ``may_shut_down``: they
+    end the job. Commands and a shutdown count as faults.
     """
 
     plan: tuple[Assignment, ...] = ()

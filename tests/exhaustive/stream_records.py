@@ -84,5 +84,6 @@ def _answered(stream: Stream, answer: WritePlacementResponse) -> Stream:
         return stream._replace(commands=left)
     source = (answer.source.epoch, answer.source.host or "") if answer.source else None
     to = answer.request.destination
-    command = Command(number, answer.request.processor_id, to, source)
+    is_warm = answer.request.is_warm
+    command = Command(number, answer.request.processor_id, to, source, is_warm)
     return stream._replace(commands=tuple(sorted((*left, command))))

@@ -11,19 +11,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from immutables import Map
 
 from homeport.appmaster.allocation import (
     check_in,
     container_allocator,
     container_process_manager,
+    destinations,
     failover,
     job_end,
     retries,
     separation,
     standby_container_manager,
 )
+from homeport.appmaster.allocation.commands import warm_moves
 from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.job_state.placements import Placement
 from homeport.appmaster.allocation.job_state.state import (
     AllocatorState,
     ContainerPhase,
@@ -53,7 +57,7 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.exhaustive.job import SETTINGS
 from tests.exhaustive.mutants import Announce, Mutant, Patch
-from tests.exhaustive.people import NO_PEOPLE, People
+from tests.exhaustive.people import NO_PEOPLE, WARM, People
 from tests.exhaustive.search import Search
 from tests.exhaustive.small_world import SmallWorld
 
@@ -63,7 +67,7 @@ class AllocatorMutant(Mutant):
     """A rule of the allocator, and the job in which its absence is found."""
 
     groups: dict[str, tuple[str, ...]]
-    fault_count: int = 2
+    fault_count: int
     retry_count: int = -1
     is_settled: bool = False
     is_fine: bool = False
@@ -78,7 +82,7 @@ class AllocatorMutant(Mutant):
         settings = replace(SETTINGS, retry_count=self.retry_count)
         hosts = ("a", "b", "c")
         rules = SmallWorld(self.groups, hosts, settings, people=self.people, is_fine=self.is_fine)
-        search = Search(rules, self.fault_count if self.people is NO_PEOPLE else 1)
+        search = Search(rules, self.fault_count)
         search.visit(rules.settled() if self.is_settled else rules.deployed())
 
 
@@ -92,18 +96,20 @@ def mutant(
     is_settled: bool = False,
     is_fine: bool = False,
     people: People = NO_PEOPLE,
+    faults: int | None = None,
     **groups: tuple[str, ...],
 ) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
     """Enter the function as a mutant; groups as ``p0=("0-0",)``, one active by default.
 
     ``is_settled``: the search begins when all run. ``is_fine``: its grain. ``people``: what people
-    do; with them the search is within one fault.
+    do; with them the search is within one fault, or ``faults``.
     """
 
     def enter(patch: Callable[[Patch], None]) -> Callable[[Patch], None]:
         named = {p.removeprefix("p"): replicas for p, replicas in groups.items()} or {"0": ()}
+        count = faults or (2 if people is NO_PEOPLE else 1)
         MUTANTS.append(
-            AllocatorMutant(patch, verdict, named, 2, retry_count, is_settled, is_fine, people)
+            AllocatorMutant(patch, verdict, named, count, retry_count, is_settled, is_fine, people)
         )
         return patch
 
@@ -386,6 +392,38 @@ def answer_no_command(patch: Patch) -> None:
         return replace(decision, records=tuple(kept))
 
     _decisions(patch, silent)
+
+
+_WARM = People(commands=(("0", f"{WARM}b"),))
+
+
+@mutant(
+    "one child per incarnation|0-warm stays or is the next one",
+    people=_WARM,
+    is_settled=True,
+    faults=2,
+)
+def forget_the_epochs_of_temporary_standbys(patch: Patch) -> None:
+    """Safety I1: the standby of the next warm move begins with the first epoch again."""
+
+    def forgetful(_: Event, decision: Decision) -> Decision:
+        return replace(decision, state=replace(decision.state, former=Map()))
+
+    _decisions(patch, forgetful)
+
+
+@mutant("no two containers are on one resource", people=_WARM, is_settled=True)
+def take_the_place_of_a_standby_that_stops(patch: Patch) -> None:
+    """Invariant-2: an order to stop the temporary standby counts as its stop."""
+    give_way = warm_moves.give_way
+
+    def at_once(draft: Draft, placement: Placement, container: ContainerState) -> None:
+        with patch.context() as blind:
+            blind.setattr(Draft, "holder", lambda *_: None)
+            give_way(draft, placement, container)
+
+    patch.setattr(destinations, "group_fault", lambda *_: None)
+    patch.setattr(warm_moves, "give_way", at_once)
 
 
 def _is_final(record: Record) -> bool:

@@ -17,7 +17,7 @@ from suites import long
 
 from homeport.job_coordinator.model.placement import FORCE_RESTART_LAST_SEEN
 from tests.exhaustive.job import SETTINGS
-from tests.exhaustive.people import Assignment, People
+from tests.exhaustive.people import WARM, Assignment, People
 from tests.exhaustive.search import Search
 from tests.exhaustive.small_world import SmallWorld
 
@@ -176,6 +176,29 @@ def test_a_command_may_come_at_any_time_with_a_fault_at_any_time(announce: Annou
     """A move and a restart: each has one final answer, also after the death of the driver."""
     people = People(commands=(("0", "b"), ("0", FORCE_RESTART_LAST_SEEN)))
     assert searched(SmallWorld(ONE, AB, people=people), 2, announce) > 3_000
+
+
+@pytest.mark.parametrize(("count", "faults"), [(2, 2), long(2, 3), long(3, 2)], ids=str)
+def test_a_warm_move_is_safe_and_heals(
+    hosts: tuple[str, ...], announce: Announce, count: int, faults: int
+) -> None:
+    """An active without a standby; the command is one of the faults, another comes at any time.
+
+    ``count``: of the hosts.
+    """
+    people = People(commands=(("0", f"{WARM}b"),))
+    rules = SmallWorld(ONE, hosts[:count], people=people)
+    assert searched(rules, faults, announce, is_settled=True) > 1_000
+
+
+@pytest.mark.parametrize(("count", "faults"), [(2, 2), long(3, 2)], ids=str)
+def test_a_warm_move_of_a_pair_is_safe_and_heals(
+    hosts: tuple[str, ...], announce: Announce, count: int, faults: int
+) -> None:
+    """To the host of its standby, or to another, in and after a failover too."""
+    people = People(commands=(("0", f"{WARM}b"), ("0", f"{WARM}c")))
+    rules = SmallWorld(PAIR, hosts[:count], people=people, is_in_time=True)
+    assert searched(rules, faults, announce, is_settled=True) > 1_000
 
 
 @pytest.mark.parametrize(("count", "least"), [(2, 3_000), long(3, 5_000)], ids=["two", "all"])

@@ -117,12 +117,16 @@ class Failover(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A placement request that has no final answer yet; ``source``: (epoch, host) once it began."""
+    """A placement request that has no final answer yet; ``source``: (epoch, host) once it began.
+
+    ``is_warm``: the state is to be read at the destination first.
+    """
 
     number: int
     processor: str
     destination: str
     source: tuple[int, str] | None = None
+    is_warm: bool = False
 
 
 class Stream(NamedTuple):

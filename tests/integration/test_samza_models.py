@@ -102,6 +102,9 @@ class _Backend:
     def job_model(self, _version: int | None) -> JobModel:
         return _MODEL
 
+    def temporary_standbys(self) -> dict[ProcessorId, ContainerModel]:
+        return {}
+
     def locality(self) -> dict[ProcessorId, Host]:
         return {ProcessorId("0-0"): Host("nm1")}
 

@@ -59,8 +59,13 @@ class Backend:
         self.models: dict[int | None, JobModel] = {1: small_model(old="yes"), 2: small_model()}
         self.models[None] = self.models[2]
         self.localities = {ProcessorId("0"): Host("h1")}
+        self.temporary: dict[ProcessorId, ContainerModel] = {}
         self.said: list[object] = []
         self.fault: Exception | None = None
+
+    def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
+        """None, unless set otherwise."""
+        return self.temporary
 
     def job_model(self, version: int | None) -> JobModel | None:
         """One of the two."""

@@ -129,6 +129,10 @@ class Am:
         version = 7 if incarnation else None
         self.order = Order(kind, 50, LEASE_MS, incarnation, version, lease_url=self.lease_url)
 
+    def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
+        """There are none."""
+        return {}
+
     def job_model(self, version: int | None) -> JobModel | None:
         """One of the configuration of the moment."""
         del version

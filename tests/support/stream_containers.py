@@ -34,7 +34,7 @@ from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorS
 from homeport.job_coordinator.metadata.epochs import EpochManager, ProcessorEpoch
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
 
 P0 = ProcessorId("0")
 TOKEN = "secret"  # noqa: S105 - of a server that lives as long as a test
@@ -71,6 +71,10 @@ class Backend:
     def __init__(self, model: JobModel) -> None:
         self.model = model
         self.reports: list[Started] = []
+
+    def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
+        """There are none."""
+        return {}
 
     def job_model(self, version: int | None) -> JobModel | None:
         """The one model there is, version 1."""

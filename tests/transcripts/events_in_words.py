@@ -110,7 +110,7 @@ def _with_processor(model: JobModelPublished, word: str) -> JobModelPublished:
 
 def _with_clause(model: JobModelPublished, name: str, words: str) -> JobModelPublished:
     """What the stream says besides: each clause is a field of the event."""
-    if name in {"epochs", "floors", "retired"}:
+    if name in {"epochs", "floors", "former", "retired"}:
         return replace(model, **{name: _numbers(_listed(words))})  # type: ignore[arg-type] # by name
     if name == "gainers":
         return replace(model, gainers=frozenset(map(ProcessorId, _listed(words))))
@@ -164,7 +164,10 @@ def _ended(match: _Match) -> Event:
 
 
 def _placement(match: _Match) -> Event:
-    """``move u1: 0 to b, said at 100``; ``, expires after 9 ms`` and ``, for another run``."""
+    """``move u1: 0 to b, said at 100``; ``, expires after 9 ms`` and ``, for another run``.
+
+    ``warm move`` is one whose state is read at the destination first.
+    """
     return PlacementRequested(
         PlacementRequest(
             match["uuid"],
@@ -173,6 +176,7 @@ def _placement(match: _Match) -> Event:
             match["to"],
             int(match["expiry"]) if match["expiry"] else None,
             int(match["at"]),
+            match["warm"] is not None,
         ),
         refusal="it is for another run of the job" if match["stray"] else "",
     )
@@ -218,7 +222,8 @@ _FORMS: tuple[tuple[str, Callable[[_Match], Event]], ...] = (
     (r"behind (?P<lags>.+)", lambda m: LagsReported(_numbers(_listed(m["lags"])))),
     (
         (
-            r"move (?P<uuid>\S+): (?P<processor>\S+) to (?P<to>[^ ,]+), said at (?P<at>\d+)"
+            r"(?P<warm>warm )?move (?P<uuid>\S+): (?P<processor>\S+) to (?P<to>[^ ,]+)"
+            r", said at (?P<at>\d+)"
             r"(?:, expires after (?P<expiry>\d+) ms)?(?P<stray>, for another run)?"
         ),
         _placement,

@@ -80,6 +80,7 @@ class Draft:
         self.timers = state.timers
         self.cancelled = state.cancelled
         self.retired = state.retired
+        self.former = state.former
         self.containers = self._occupancy.containers
         self.resources = self._occupancy.resources
         self.early = self._occupancy.early
@@ -102,6 +103,7 @@ class Draft:
             racks=self.racks,
             containers=containers,
             retired=self.retired,
+            former=self.former,
             resources=resources,
             early=early,
             placements=tuple(self.placements[key] for key in sorted(self.placements)),

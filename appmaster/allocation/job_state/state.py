@@ -27,6 +27,7 @@ from enum import Enum
 from immutables import Map
 
 from homeport.appmaster.allocation.job_state.failure import Failure
+from homeport.appmaster.allocation.job_state.placements import Placement
 from homeport.appmaster.allocation.job_state.ranking import Ranking
 from homeport.appmaster.allocation.job_state.room import Room
 from homeport.appmaster.allocation.job_state.table import IndexValues, PersistentSet, Table
@@ -40,11 +41,6 @@ from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.placement import (
-    PlacementRequest,
-    PlacementSource,
-    PlacementStatus,
-)
 
 
 class ContainerRole(Enum):
@@ -157,7 +153,8 @@ class ContainerState:
     counts those in a row since a launcher last came, as far as rests grow. ``replica_of`` is the
     active one that it is a standby of; None: it is active itself. ``lag``: how many records it is
     behind as a standby (None: unknown). ``failover`` is what is under way of an active that could
-    not go home, from the choice until it has started.
+    not go home, from the choice until it has started. ``is_temporary``: it is no processor of the
+    JobModel, but a standby for one warm move; see ``commands.temporary_standbys``.
     """
 
     processor_id: ProcessorId
@@ -180,6 +177,7 @@ class ContainerState:
     last_failure: Failure | None = None
     lag: int | None = None
     failover: Failover | None = None
+    is_temporary: bool = False
 
     @property
     def role(self) -> ContainerRole:
@@ -248,37 +246,6 @@ class EarlyRequest:
     phase: EarlyPhase = EarlyPhase.ASKED
     is_reservation: bool = False
     story: str = ""
-
-
-class PlacementStep(Enum):
-    """Where an operator's command is."""
-
-    WAITING = "waiting"
-    """For its turn, or for the container to run."""
-    RESERVING = "reserving"
-    """A launcher at the destination is requested; the container is as it was."""
-    MOVING = "moving"
-    """The launcher is reserved: the container stops, is assigned it, starts."""
-    RESTARTING = "restarting"
-    """The container got the order to stop, or was placed, and is to come back."""
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """An operator's command under way: see ``placement``.
-
-    ``status``: the last that was answered. ``source``: where the container was when it began;
-    ``host``: where it is to go, ``resource_id``: the launcher reserved there; ``is_launched``:
-    whether the container has been assigned that.
-    """
-
-    request: PlacementRequest
-    status: PlacementStatus = PlacementStatus.CREATED
-    step: PlacementStep = PlacementStep.WAITING
-    source: PlacementSource | None = None
-    host: Host | None = None
-    resource_id: ResourceId | None = None
-    is_launched: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,8 +388,9 @@ class AllocatorState:
     Order: containers, resources, early requests and placements by id, exclusions and hosts by name;
     ``hosts`` is None until observed. ``silent`` are the hosts that fell silent just now.
     ``retired`` are incarnations of processors that the model does not have, which an earlier driver
-    has perhaps left running. ``cancelled``: requests of which a launcher may still come, that YARN
-    is to end. ``racks`` {host: its rack}, where it is known. ``room`` is what the hosts
+    has perhaps left running. ``former`` {processor that the model does not have: its last epoch},
+    by which temporary standbys go on. ``cancelled``: requests of which a launcher may still come,
+    that YARN is to end. ``racks`` {host: its rack}, where it is known. ``room`` is what the hosts
     have for a container. ``occupancy`` is derived, and None where it has not been needed yet.
     """
 
@@ -433,6 +401,7 @@ class AllocatorState:
     racks: Map[Host, str] = field(default_factory=Map)
     containers: Containers = field(default_factory=Containers)
     retired: frozenset[Incarnation] = frozenset()
+    former: Map[ProcessorId, int] = field(default_factory=Map)
     resources: Resources = field(default_factory=Resources)
     early: EarlyRequests = field(default_factory=EarlyRequests)
     placements: tuple[Placement, ...] = ()

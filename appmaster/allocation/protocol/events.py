@@ -120,7 +120,8 @@ class JobModelPublished:
     {processor_id that is not in the model: last epoch ever permitted, which may still run};
     ``gainers``: those to which the version gives a task, or input, that they did not have (where
     the stream had it before, perhaps others too);
-    ``failures`` {processor_id: what is charged to it already} (absent: nothing).
+    ``failures`` {processor_id: what is charged to it already} (absent: nothing); ``former``
+    {processor_id that is not in the model: last epoch ever permitted, stopped or not}.
     """
 
     version: int
@@ -133,6 +134,7 @@ class JobModelPublished:
     failures: Mapping[ProcessorId, ChargedFailures] = field(default_factory=dict)
     standbys: Mapping[ProcessorId, ProcessorId] = field(default_factory=dict)
     failovers: Mapping[ProcessorId, FailoverRecord] = field(default_factory=dict)
+    former: Mapping[ProcessorId, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"version {self.version}, {len(self.processors)} processors"

@@ -97,7 +97,8 @@ class DeleteLocality:
 class WritePlacementResponse:
     """Record: what became of the request so far; it takes the place of what was said before.
 
-    ``source``: of an action that is in progress, for the driver that finds it.
+    ``source``: of an action that is in progress, for the driver that finds it. ``standby``: which
+    gives way to the container, for people.
     """
 
     request: PlacementRequest
@@ -105,6 +106,7 @@ class WritePlacementResponse:
     message: str
     source: PlacementSource | None = None
     cause: str = field(default="", compare=False)
+    standby: ProcessorId | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,8 @@ class ReasonKind(Enum):
     JOB_ENDS = "job-ends"
 
     COMMANDED_HOST_ASKED = "commanded-host-asked"
+    WARMS_UP = "warms-up"
+    WARM_UP_ENDED = "warm-up-ended"
     COMMAND_WAITS = "command-waits"
     COMMAND_GOES_ON = "command-goes-on"
     COMMAND_DONE = "command-done"
@@ -169,6 +171,8 @@ _SENTENCES: Mapping[ReasonKind, str] = MappingProxyType(
         _K.STOPPED_AS_ORDERED: "{Subject} has stopped, as it was ordered to",
         _K.JOB_ENDS: "The job ends",
         _K.COMMANDED_HOST_ASKED: "A launcher is requested on {host}, to which {subject} is to move",
+        _K.WARMS_UP: "{Subject} reads the state of {other} on {host}, to which that is to move",
+        _K.WARM_UP_ENDED: "{Subject}, which read the state of {other}, has ended",
         _K.COMMAND_WAITS: "A command for {subject} is accepted",
         _K.COMMAND_GOES_ON: "A command for {subject} is carried out",
         _K.COMMAND_DONE: "A command for {subject} is done",

@@ -22,7 +22,8 @@ class AllocatorSettings:
     every container, of both roles (safety P4); 0: not known, and fits everywhere.
     ``stop_timeout_ms``: how long a standby may take to stop for its active.
     ``racks_are_preferred``: the containers of a group are put in different racks where possible;
-    ``racks_are_apart``: always.
+    ``racks_are_apart``: always. ``warm_lag``: how many records a standby may be behind when its
+    active container stops for a warm move. ``drained_hosts``: get no container.
     """
 
     host_affinity_enabled: bool
@@ -41,3 +42,5 @@ class AllocatorSettings:
     stop_timeout_ms: int = 60_000
     racks_are_preferred: bool = False
     racks_are_apart: bool = False
+    warm_lag: int = 10_000
+    drained_hosts: frozenset[Host] = frozenset()

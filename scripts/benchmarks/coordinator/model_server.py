@@ -54,6 +54,10 @@ class _Backend:
     def __init__(self, model: JobModel) -> None:
         self._model = model
 
+    def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
+        """There are none."""
+        return {}
+
     def job_model(self, version: int | None) -> JobModel | None:
         return self._model if version in {None, 1} else None
 

@@ -428,6 +428,20 @@ def test_a_change_that_concerns_a_container_may_stop_it(history: History, why: s
     assert history.judge() == 0
 
 
+@pytest.mark.parametrize("is_temporary", [True, False])
+def test_a_temporary_standby_may_be_stopped_at_any_time(
+    history: History, capsys: pytest.CaptureFixture[str], *, is_temporary: bool
+) -> None:
+    """It is there for a command; its permit says so."""
+    role = {"processor_role": "standby", "active_processor_id": "0"}
+    said: dict[str, Any] = {"temporary": True} if is_temporary else {}
+    key = ("0-warm", 1)
+    history.event(640, "driver", "permit-granted", key, pid=1, model_version=1, **role, **said)
+    history.event(645, "driver", "stop-ordered", key, pid=1, **role)
+    assert history.judge() == (0 if is_temporary else 1)
+    assert broken(capsys.readouterr().out) == ([] if is_temporary else [ONLY_CHANGED])
+
+
 def test_a_stop_without_any_change_is_found(
     history: History, capsys: pytest.CaptureFixture[str]
 ) -> None:

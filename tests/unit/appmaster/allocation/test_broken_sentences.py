@@ -11,6 +11,7 @@ from immutables import Map
 from homeport.appmaster.allocation.container_process_manager import step
 from homeport.appmaster.allocation.invariants import check, check_step
 from homeport.appmaster.allocation.job_state.occupancy import counted
+from homeport.appmaster.allocation.job_state.placements import Placement, PlacementStep
 from homeport.appmaster.allocation.job_state.ranking import ranked
 from homeport.appmaster.allocation.job_state.state import (
     AllocatorState,
@@ -24,8 +25,6 @@ from homeport.appmaster.allocation.job_state.state import (
     Failover,
     JobPhase,
     Occupancy,
-    Placement,
-    PlacementStep,
     Predecessor,
     Resources,
     ResourceState,

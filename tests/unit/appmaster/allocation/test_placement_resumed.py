@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from homeport.appmaster.allocation.job_state.placements import PlacementStep
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
-from homeport.appmaster.allocation.job_state.state import PlacementStep
 from homeport.appmaster.allocation.protocol.events import (
     Event,
     PlacementRequested,

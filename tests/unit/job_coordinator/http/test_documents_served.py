@@ -11,6 +11,7 @@ from coordinator_server import TOKEN, Served, small_model
 
 from homeport.config.errors import UnavailableError, WireError
 from homeport.config.secret_names import MASK
+from homeport.job_coordinator.grouper.standby_models import temporary_standby
 from homeport.job_coordinator.model.codec import decode_job_model, encode_job_model
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
@@ -162,6 +163,17 @@ def test_the_part_of_any_processor(served: Served, id_: str) -> None:
     assert served.client().processor_model(ProcessorId(id_), 2) == own
     body = served.call("GET", f"/v1/processors/{quote(id_, safe='')}/model")[2]
     assert decode_job_model(body).containers == own.containers
+
+
+def test_the_part_of_a_temporary_standby(served: Served) -> None:
+    """It is in no JobModel; its part names its active container's tasks."""
+    model = _of_processors("0")
+    served.backend.models[2] = served.backend.models[None] = model
+    standby = temporary_standby(model.containers[ProcessorId("0")])
+    served.backend.temporary[standby.processor_id] = standby
+    part = served.client().processor_model(ProcessorId("0-warm"), 2)
+    assert part.containers[standby.processor_id] == standby
+    assert ProcessorId("0-warm") not in served.client().job_model().containers
 
 
 def test_the_part_of_an_older_version(served: Served) -> None:

@@ -56,6 +56,17 @@ def test_a_request_has_samzas_bytes() -> None:
     assert decode_request(encode_request(unlimited)) == unlimited
 
 
+def test_a_warm_move_has_a_field_of_ours() -> None:
+    """At the end of the request, and of each answer but the final one."""
+    warm = replace(_REQUEST, is_warm=True)
+    assert encode_request(warm) == _BYTES[:-1] + b',"homeport":{"warm":true}}'
+    assert decode_request(encode_request(warm)) == warm
+    begun = replace(_DONE, request=warm, status=PlacementStatus.IN_PROGRESS)
+    assert decode_response(encode_response(begun)) == begun
+    final = replace(_DONE, request=warm)
+    assert encode_response(final) == encode_response(_DONE)
+
+
 def test_a_final_answer_has_samzas_fields_and_no_other() -> None:
     """The request, then its result in words, and the time of the answer."""
     assert encode_response(_DONE).decode() == (

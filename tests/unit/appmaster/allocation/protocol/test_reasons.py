@@ -426,7 +426,7 @@ def test_a_shutdown_ends_the_job(machine: Machine) -> None:
 def test_every_kind_is_given_by_a_decision() -> None:
     """/v1/events promises each kind, so some decision must give it."""
     folder = Path(allocation.__path__[0])
-    sources = "".join(f.read_text(encoding="utf-8") for f in folder.glob("*.py"))
+    sources = "".join(f.read_text(encoding="utf-8") for f in folder.rglob("*.py"))
     assert {k for k in ReasonKind if f"ReasonKind.{k.name}" not in sources} == set()
 
 

@@ -1,0 +1,119 @@
+"""The answers to an operator's command, and what each step of any action does.
+
+PURE.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from homeport.appmaster.allocation.commands import temporary_standbys
+from homeport.appmaster.allocation.job_end import order_stop
+from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.job_state.placements import Placement, PlacementStep
+from homeport.appmaster.allocation.job_state.state import (
+    ContainerPhase,
+    ContainerState,
+    EarlyPhase,
+)
+from homeport.appmaster.allocation.job_state.transitions import Trigger
+from homeport.appmaster.allocation.protocol.events import named
+from homeport.appmaster.allocation.protocol.instructions import WritePlacementResponse
+from homeport.appmaster.allocation.protocol.reasons import ReasonKind
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId
+from homeport.job_coordinator.model.placement import PlacementSource, PlacementStatus
+
+_REASONS = {
+    PlacementStatus.ACCEPTED: ReasonKind.COMMAND_WAITS,
+    PlacementStatus.IN_PROGRESS: ReasonKind.COMMAND_GOES_ON,
+    PlacementStatus.SUCCEEDED: ReasonKind.COMMAND_DONE,
+    PlacementStatus.BAD_REQUEST: ReasonKind.COMMAND_REFUSED,
+    PlacementStatus.FAILED: ReasonKind.COMMAND_FAILED,
+}
+
+
+def stop(draft: Draft, container: ContainerState) -> None:
+    """The container gets the order to stop."""
+    stopping = draft.move(container, Trigger.COMMANDED, ContainerPhase.STOPPING)
+    order_stop(draft, stopping)
+
+
+def begin(
+    draft: Draft,
+    placement: Placement,
+    container: ContainerState,
+    step: PlacementStep,
+    host: Host | None,
+) -> Placement:
+    """The action is in that step, towards that host; where it began is known."""
+    source = placement.source or PlacementSource(
+        container.epoch, draft.host_of(container) or container.home
+    )
+    begun = replace(placement, step=step, host=host, source=source)
+    draft.placements[placement.request.uuid] = begun
+    return begun
+
+
+def accept(draft: Draft, placement: Placement, reason: str) -> None:
+    """The request waits; that is answered once."""
+    if placement.status is PlacementStatus.CREATED:
+        accepted = replace(placement, status=PlacementStatus.ACCEPTED)
+        draft.placements[placement.request.uuid] = accepted
+        answer(draft, accepted, PlacementStatus.ACCEPTED, reason)
+
+
+def give_reason(draft: Draft, placement: Placement, text: str) -> None:
+    """How far the action has come."""
+    said = replace(placement, status=PlacementStatus.IN_PROGRESS)
+    draft.placements[placement.request.uuid] = said
+    answer(draft, said, PlacementStatus.IN_PROGRESS, text)
+
+
+def succeed(draft: Draft, placement: Placement, container: ContainerState) -> None:
+    """The container runs where it was wanted."""
+    text = f"{named(container.incarnation)} runs on {draft.host_of(container)}"
+    end(draft, placement, PlacementStatus.SUCCEEDED, text)
+
+
+def refuse(draft: Draft, placement: Placement, fault: str) -> None:
+    """The request cannot be met: BAD_REQUEST where nothing was done, else FAILED."""
+    is_begun = placement.status is PlacementStatus.IN_PROGRESS
+    status = PlacementStatus.FAILED if is_begun else PlacementStatus.BAD_REQUEST
+    end(draft, placement, status, fault)
+
+
+def fail(draft: Draft, placement: Placement, text: str) -> None:
+    """The action has failed; the container goes on as it was, or where it was."""
+    end(draft, placement, PlacementStatus.FAILED, text)
+
+
+def end(draft: Draft, placement: Placement, status: PlacementStatus, text: str) -> None:
+    """The final answer; nothing is reserved any more, and no temporary standby stays."""
+    del draft.placements[placement.request.uuid]
+    withdraw(draft, placement.request.processor_id)
+    temporary_standbys.dismiss(draft, placement)
+    launcher = draft.resources.get(placement.resource_id) if placement.resource_id else None
+    if launcher is not None and draft.holder(launcher.resource_id) is None:
+        draft.release(launcher)
+    elif launcher is not None and launcher.reserved_for is not None:
+        draft.resources[launcher.resource_id] = replace(launcher, reserved_for=None)
+    answer(draft, placement, status, text)
+
+
+def withdraw(draft: Draft, processor_id: ProcessorId, *, served: RequestId | None = None) -> None:
+    """The container's reservation, if any, is requested no more; cancelled unless just served."""
+    early = draft.early.get(processor_id)
+    if early is not None and early.is_reservation:
+        del draft.early[processor_id]
+        if early.phase is not EarlyPhase.OVER:
+            draft.forget_request(early.request_id, is_served=early.request_id == served)
+
+
+def answer(draft: Draft, placement: Placement, status: PlacementStatus, text: str) -> None:
+    """The answer is written, and is a reason."""
+    source = None if status.is_final else placement.source
+    request = placement.request
+    kind, processor_id = _REASONS[status], request.processor_id
+    draft.because(kind, processor_id, host=placement.host, detail=f"{request.destination}: {text}")
+    said = WritePlacementResponse(request, status, text, source, draft.cause, placement.standby)
+    draft.records.append(said)

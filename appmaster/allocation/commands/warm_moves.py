@@ -1,0 +1,181 @@
+"""A move whose state is at its destination before the container stops.
+
+PURE. Theory. What makes a move long is the reading of the state, and a standby reads that beside
+the active that works. So a standby comes first, then the order of any move: the launcher is
+reserved, the container stops, and starts there. The standby on the destination is the job's own,
+where there is one; else a temporary one on the launcher that was reserved. When it runs and is
+behind by no more than ``AllocatorSettings.warm_lag`` records, it is ordered to stop (GIVING_WAY),
+and its launcher is reserved for the active. With the evidence of that the action is in MOVING, as
+any other. The active works on until then: it is stopped only when all is ready for it, so that what
+it misses does not depend on the size of the state.
+
+Decisions.
+
+* *The standby stops before its active does*, not after: its stop is no part of the pause then. For
+  these moments the active has one standby less; one that dies in them takes the reserved launcher.
+* *Of the job's own standby the locality goes with the order to stop*, as in a failover: it is not
+  to come back to the place that its active takes. It waits for another host, as after a failover.
+* *What happens meanwhile happens as always*: an active that dies goes home, or fails over, to this
+  very standby perhaps, which ends the wait. A standby that ends by itself ends the action.
+* *A standby is not moved warm*: no input waits for it. An active that does not run is not
+  either: it takes the reserved launcher at once.
+* *The next driver* begins the action again, from what is on the disk of the destination.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from homeport.appmaster.allocation import destinations, host_search, separation
+from homeport.appmaster.allocation.commands import answers, temporary_standbys
+from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.job_state.placements import Placement, PlacementStep
+from homeport.appmaster.allocation.job_state.state import (
+    ContainerPhase,
+    ContainerState,
+    ResourceState,
+)
+from homeport.appmaster.allocation.protocol.events import named
+from homeport.appmaster.allocation.protocol.instructions import DeleteLocality
+from homeport.job_coordinator.model.ids import Host
+
+_READY = frozenset({ContainerPhase.RUNNING, ContainerPhase.FAILED})
+
+
+def is_warm(placement: Placement, container: ContainerState) -> bool:
+    """Whether the state is to be read first: the request says so, and its active runs."""
+    is_active = container.replica_of is None
+    return placement.request.is_warm and is_active and container.phase is ContainerPhase.RUNNING
+
+
+def standby_on(draft: Draft, container: ContainerState, host: Host) -> ContainerState | None:
+    """The job's own standby of this active that is on the host, or on its way there."""
+    found = (s for s in separation.others(draft, container) if not s.is_temporary)
+    return next((s for s in found if separation.held_host(draft, s) == host), None)
+
+
+def reason_to_wait(draft: Draft, container: ContainerState, host: Host) -> str | None:
+    """Why the warm move cannot begin yet; None: it can."""
+    standby = standby_on(draft, container, host)
+    if standby is not None and standby.phase is not ContainerPhase.RUNNING:
+        return f"it waits until processor {standby.processor_id} runs on {host}"
+    if standby is None and temporary_standbys.is_in_use(draft, container):
+        return "it waits until the temporary standby of an earlier move has stopped"
+    return None
+
+
+def fault(draft: Draft, container: ContainerState, host: Host) -> str | None:
+    """What is wrong with the destination of a warm move that waiting does not mend."""
+    if draft.host_of(container) == host:
+        return f"processor {container.processor_id} runs on {host} already"
+    if standby_on(draft, container, host) is not None:
+        return None
+    return destinations.group_fault(draft, container, host)
+
+
+def begin_behind(draft: Draft, placement: Placement, container: ContainerState, host: Host) -> bool:
+    """Whether the job has a standby there, whose place the action takes: it has begun then."""
+    standby = standby_on(draft, container, host)
+    if standby is None:
+        return False
+    begun = answers.begin(draft, placement, container, PlacementStep.WARMING, host)
+    begun = replace(begun, standby=standby.processor_id, resource_id=standby.resource_id)
+    answers.give_reason(
+        draft, begun, f"{named(standby.incarnation)} on {host} has the state, and is to give way"
+    )
+    return True
+
+
+def warm_up(
+    draft: Draft, placement: Placement, container: ContainerState, launcher: ResourceState
+) -> bool:
+    """Whether a temporary standby begins on the launcher, which was reserved just now.
+
+    Not where the container does not run any more, its group has come to this host, or an earlier
+    standby has not stopped: then the action goes on as any move.
+    """
+    if (
+        not is_warm(placement, container)
+        or temporary_standbys.is_in_use(draft, container)
+        or draft.host_of(container) == launcher.host
+        or destinations.group_fault(draft, container, launcher.host) is not None
+    ):
+        return False
+    standby = temporary_standbys.enter(draft, container, launcher)
+    warming = replace(placement, step=PlacementStep.WARMING, standby=standby)
+    text = f"a standby on {launcher.host} reads the state; {named(container.incarnation)} runs on"
+    answers.give_reason(draft, warming, text)
+    return True
+
+
+def warm(draft: Draft, placement: Placement, container: ContainerState) -> None:
+    """The standby gives way once it is near enough; the action ends where it cannot be."""
+    launcher, standby = _launcher(draft, placement), _standby(draft, placement)
+    if launcher is None or launcher.ended is not None:
+        answers.fail(draft, placement, f"its launcher on {placement.host} was lost")
+    elif container.resource_id == launcher.resource_id:
+        _taken_by_failover(draft, placement, launcher)
+    elif standby is not None and _is_needed_more(draft, container, standby):
+        temporary_standbys.dismiss(draft, placement)
+        moving = replace(placement, step=PlacementStep.MOVING)
+        draft.placements[placement.request.uuid] = moving
+    elif standby is None or standby.resource_id != launcher.resource_id:
+        answers.fail(draft, placement, f"the standby on {placement.host} has ended")
+    elif container.phase in _READY and is_near(draft, standby):
+        _order_to_give_way(draft, placement, standby, launcher)
+
+
+def _is_needed_more(draft: Draft, container: ContainerState, standby: ContainerState) -> bool:
+    """Whether the container cannot go home, and its standby's launcher has nothing to do yet."""
+    has_begun = standby.phase is not ContainerPhase.ASSIGNED
+    if has_begun or container.phase is not ContainerPhase.QUEUED:
+        return False
+    return not host_search.may_go_home(draft, container)
+
+
+def is_near(draft: Draft, standby: ContainerState) -> bool:
+    """Whether the standby runs, and is not further behind than an active may read in its start."""
+    is_running = standby.phase is ContainerPhase.RUNNING
+    return is_running and standby.lag is not None and standby.lag <= draft.settings.warm_lag
+
+
+def _order_to_give_way(
+    draft: Draft, placement: Placement, standby: ContainerState, launcher: ResourceState
+) -> None:
+    draft.resources[launcher.resource_id] = replace(
+        launcher, reserved_for=placement.request.processor_id
+    )
+    if not standby.is_temporary:
+        draft.records.append(DeleteLocality(standby.processor_id, draft.cause))
+        standby = draft.change(standby, home=None)
+    answers.stop(draft, standby)
+    giving = replace(placement, step=PlacementStep.GIVING_WAY)
+    text = f"{named(standby.incarnation)} is {standby.lag} records behind, and stops"
+    answers.give_reason(draft, giving, text)
+
+
+def give_way(draft: Draft, placement: Placement, container: ContainerState) -> None:
+    """With the evidence that the standby has stopped, the container is moved as any other."""
+    launcher = _launcher(draft, placement)
+    if launcher is None or launcher.ended is not None:
+        answers.fail(draft, placement, f"its launcher on {placement.host} was lost")
+    elif container.resource_id == launcher.resource_id:
+        _taken_by_failover(draft, placement, launcher)
+    elif draft.holder(launcher.resource_id) is None:
+        moving = replace(placement, step=PlacementStep.MOVING)
+        draft.placements[placement.request.uuid] = moving
+
+
+def _taken_by_failover(draft: Draft, placement: Placement, launcher: ResourceState) -> None:
+    """The active died, and has taken the standby's place already: its start ends the action."""
+    draft.resources[launcher.resource_id] = replace(launcher, reserved_for=None)
+    launched = replace(placement, step=PlacementStep.MOVING, is_launched=True)
+    draft.placements[placement.request.uuid] = launched
+
+
+def _launcher(draft: Draft, placement: Placement) -> ResourceState | None:
+    return draft.resources.get(placement.resource_id) if placement.resource_id else None
+
+
+def _standby(draft: Draft, placement: Placement) -> ContainerState | None:
+    return draft.containers.get(placement.standby) if placement.standby else None

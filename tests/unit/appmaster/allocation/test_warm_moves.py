@@ -1,0 +1,318 @@
+"""A move whose state is read at the destination first: each step, and what may go wrong in it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from homeport.appmaster.allocation.failover import is_replaced
+from homeport.appmaster.allocation.job_state.placements import PlacementStep
+from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
+from homeport.appmaster.allocation.protocol.events import (
+    ContainerStopped,
+    LagsReported,
+    LauncherSilent,
+    PlacementRequested,
+    ResourceEnded,
+    ShutdownRequested,
+)
+from homeport.appmaster.allocation.protocol.instructions import (
+    DeleteLocality,
+    WriteProcessorEpoch,
+    WriteStop,
+)
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.model.placement import ANY_HOST, PlacementSource
+from tests.unit.appmaster.allocation.conftest import (
+    Machine,
+    MachineWith,
+    allocated,
+    asks,
+    check_in,
+    deployed,
+    inc,
+    job,
+    live,
+    permits,
+    releases,
+    started,
+    stopped,
+    stops,
+)
+from tests.unit.appmaster.allocation.placement_words import (
+    ACCEPTED,
+    BAD,
+    BEGUN,
+    DONE,
+    FAILED,
+    answers,
+    asked,
+    orders,
+    said,
+    settled,
+)
+
+WARM = ProcessorId("0-warm")
+
+
+def wants_warm(
+    processor: str = "0", to: str = "b", uuid: str = "u1", at: int = 1
+) -> PlacementRequested:
+    """A warm move is read."""
+    return PlacementRequested(replace(asked(processor, to, uuid, at), is_warm=True))
+
+
+def behind(lag: int, standby: str = WARM) -> LagsReported:
+    """The standby is so far behind."""
+    return LagsReported({ProcessorId(standby): lag})
+
+
+def ordered(processor: str, epoch: int) -> ContainerStopped:
+    """It has stopped, as it was ordered to."""
+    return stopped(processor, epoch, StopCause.ORDERED, 143)
+
+
+@pytest.fixture
+def alone(machine: Machine) -> Machine:
+    """0 runs on a in r0; b and c are live."""
+    return deployed(machine, {"0": "a"}, "a", "b", "c")
+
+
+@pytest.fixture
+def warming(alone: Machine) -> Machine:
+    """0 moves to b: its temporary standby has started in r1."""
+    assert alone.feed(wants_warm()) == asks(2, "b")
+    given = alone.feed(allocated(2), check_in("r1", "b", request=2))
+    assert orders(given) == list(permits("r1", WARM, 1))
+    assert step(alone) is PlacementStep.WARMING
+    alone.feed(started(WARM, 1))
+    return alone
+
+
+@pytest.fixture
+def giving_way(warming: Machine) -> Machine:
+    """The standby got the order to stop."""
+    assert warming.feed(behind(0)) == stops("r1", WARM, 1)
+    assert step(warming) is PlacementStep.GIVING_WAY
+    return warming
+
+
+def step(machine: Machine) -> PlacementStep:
+    """How far the one action is."""
+    (placement,) = machine.state.placements
+    return placement.step
+
+
+def is_over(machine: Machine, story: str) -> None:
+    """The action has failed so, and nothing of it is left; 0 runs on a."""
+    assert (answers(machine)[-1], said(machine)) == (FAILED, story)
+    assert machine.state.placements == ()
+    assert settled(machine, "0") == ("a", P.RUNNING)
+
+
+def test_the_active_runs_until_its_standby_has_stopped(giving_way: Machine) -> None:
+    """Then it stops, and starts there: with the record of no locality, and no failure."""
+    machine = giving_way
+    assert is_replaced(machine.state, WARM)
+    assert settled(machine, "0") == ("a", P.RUNNING)
+    assert machine.feed(ordered(WARM, 1)) == stops("r0", "0", 1)
+    assert machine.state.container(WARM) is None
+    assert orders(machine.feed(ordered("0", 1))) == list(releases("r0"))
+    machine.run("0", "r1", "b")
+    assert answers(machine) == [*[BEGUN] * (len(answers(machine)) - 1), DONE]
+    assert settled(machine, "0") == ("b", P.RUNNING)
+    assert [r for r in machine.records if isinstance(r, DeleteLocality)] == []
+    assert machine.container("0").failures == 0
+
+
+def test_it_is_waited_for_until_it_is_near(warming: Machine) -> None:
+    """By records; one that is not known is not near."""
+    warming.feed(behind(10_001))
+    assert step(warming) is PlacementStep.WARMING
+    warming.feed(behind(10_000))
+    assert step(warming) is PlacementStep.GIVING_WAY
+
+
+def test_it_has_another_epoch_each_time(warming: Machine) -> None:
+    """Also where an earlier driver has given one: the records of epochs are never used again."""
+    warming.feed(stopped(WARM, 1))
+    is_over(warming, "the standby on b has ended")
+    assert WriteStop(inc(WARM, 1), "failed") in warming.records
+    warming.feed(wants_warm(uuid="u2"), check_in("r2", "b", request=3))
+    epochs = [r.epoch for r in warming.records if isinstance(r, WriteProcessorEpoch)]
+    assert epochs == [1, 1, 2]
+
+
+def test_the_next_driver_goes_on_from_the_epochs_in_the_stream(machine: Machine) -> None:
+    """What runs of an earlier action is stopped first, and waited for."""
+    left = replace(job({"0": "a"}, **{"0": 1}), retired={WARM: 3}, former={WARM: 3})
+    machine.feed(left, check_in("r0", "a", inc("0", 1)), live("a", "b"))
+    resumed = replace(wants_warm(), is_resumed=True, source=PlacementSource(1, Host("a")))
+    machine.feed(resumed)
+    assert step(machine) is PlacementStep.WAITING
+    found = machine.feed(check_in("r1", "b", inc(WARM, 3)))
+    assert orders(found) == list(stops("r1", WARM, 3))
+    machine.feed(ordered(WARM, 3))
+    assert orders(machine.feed(check_in("r1", "b"))) == list(permits("r1", WARM, 4))
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_its_launcher_may_be_lost(warming: Machine, *, is_told: bool) -> None:
+    """By YARN's word, of which the evidence follows, or by silence."""
+    if is_told:
+        assert orders(warming.feed(ResourceEnded(RequestId(2)))) == list(stops("r1", WARM, 1))
+        assert warming.state.early == type(warming.state.early)()
+        warming.feed(ResourceEnded(resource_id=ResourceId("r1")))
+    else:
+        warming.feed(LauncherSilent(ResourceId("r1")))
+    is_over(warming, "its launcher on b was lost")
+    assert warming.state.container(WARM) is None
+
+
+def test_its_launcher_may_be_lost_while_it_stops(giving_way: Machine) -> None:
+    """The evidence of its stop is there, but its place is not."""
+    giving_way.feed(LauncherSilent(ResourceId("r1")))
+    is_over(giving_way, "its launcher on b was lost")
+
+
+def test_its_launcher_may_be_lost_before_it_begins(alone: Machine) -> None:
+    """It waits in ASSIGNED where its launcher was idle; it leaves no record."""
+    alone.feed(wants_warm(), check_in("r1", "b"))
+    assert alone.phase(WARM) is P.ASSIGNED
+    alone.feed(LauncherSilent(ResourceId("r1")))
+    is_over(alone, "its launcher on b was lost")
+    assert alone.state.container(WARM) is None
+
+
+def test_the_end_of_the_job_ends_it(warming: Machine) -> None:
+    """Both are stopped, and the job ends with the evidence of both."""
+    warming.feed(ShutdownRequested())
+    assert warming.state.placements == ()
+    assert warming.phase(WARM) is P.STOPPING
+    warming.feed(ordered("0", 1), ordered(WARM, 1))
+    assert [c.processor_id for c in warming.state.containers] == ["0"]
+    assert warming.phase("0") is P.STOPPED
+
+
+def test_a_new_model_ends_it(warming: Machine) -> None:
+    """The standby is in none: it is stopped as a retired one."""
+    warming.feed(job({"0": "a"}, version=2))
+    assert warming.phase(WARM) is P.STOPPING
+    warming.feed(ordered(WARM, 1))
+    is_over(warming, "the standby on b has ended")
+
+
+def test_an_active_that_dies_comes_home_and_then_goes(warming: Machine) -> None:
+    """The standby gives way only when the active runs again."""
+    warming.feed(stopped("0", 1), behind(0))
+    assert step(warming) is PlacementStep.WARMING
+    warming.feed(check_in("r0", "a"), started("0", 2))
+    assert step(warming) is PlacementStep.GIVING_WAY
+
+
+def test_an_active_that_loses_its_host_takes_the_place_of_its_standby(warming: Machine) -> None:
+    """A failover to it, as to any standby: its start ends the action."""
+    warming.feed(LauncherSilent(ResourceId("r0")))
+    assert warming.phase("0") is P.FAILING_OVER
+    warming.feed(ordered(WARM, 1))
+    assert step(warming) is PlacementStep.MOVING
+    warming.run("0", "r1", "b")
+    assert answers(warming)[-1] is DONE
+    assert warming.container("0").failover is None
+
+
+def test_the_same_while_the_standby_stops_for_the_move(giving_way: Machine) -> None:
+    """The order to stop serves both."""
+    giving_way.feed(LauncherSilent(ResourceId("r0")))
+    assert giving_way.phase("0") is P.FAILING_OVER
+    giving_way.feed(ordered(WARM, 1))
+    assert step(giving_way) is PlacementStep.MOVING
+    giving_way.run("0", "r1", "b")
+    assert answers(giving_way)[-1] is DONE
+
+
+def test_an_active_without_a_home_takes_the_launcher_of_a_standby_that_has_not_begun(
+    alone: Machine,
+) -> None:
+    """Nothing is read there yet: the move is one like any other."""
+    alone.feed(wants_warm(), check_in("r1", "b"), LauncherSilent(ResourceId("r0")))
+    assert alone.state.container(WARM) is None
+    assert settled(alone, "0") == ("b", P.ASSIGNED)
+
+
+def test_an_active_that_does_not_run_is_not_moved_warm(alone: Machine) -> None:
+    """A launcher that comes while it does not run is for itself."""
+    alone.feed(wants_warm(), stopped("0", 1), allocated(2), check_in("r1", "b", request=2))
+    assert alone.state.container(WARM) is None
+    assert settled(alone, "0") == ("b", P.ASSIGNED)
+
+
+@pytest.mark.parametrize(("to", "story"), [("a", "processor 0 runs on a already")])
+def test_what_cannot_be_done(alone: Machine, to: str, story: str) -> None:
+    """Waiting would not mend it."""
+    alone.feed(wants_warm(to=to))
+    assert (answers(alone), said(alone)) == ([BAD], story)
+
+
+def test_a_temporary_standby_is_not_moved_itself(warming: Machine) -> None:
+    """It is no processor of the job."""
+    warming.feed(wants_warm(WARM, "c", "u2", 2))
+    assert answers(warming, "u2") == [BAD]
+    assert said(warming, "u2") == "0-warm is a temporary standby of 0"
+
+
+def test_to_any_other_host(alone: Machine) -> None:
+    """The best other one."""
+    alone.feed(wants_warm(to=ANY_HOST))
+    assert alone.state.placements[0].host == "b"
+
+
+# --- of a pair: 0 runs on a in r0, 0-0 on b in r1
+
+
+def test_the_jobs_own_standby_gives_way(pair: Machine) -> None:
+    """Its locality goes with the order; it comes to the host that its active has left."""
+    pair.feed(behind(0, "0-0"), wants_warm())
+    assert step(pair) is PlacementStep.GIVING_WAY
+    assert DeleteLocality(ProcessorId("0-0")) in pair.records
+    pair.feed(ordered("0-0", 1))
+    assert pair.container("0-0").home is None
+    assert pair.container("0-0").requested_host == "c"
+    pair.feed(ordered("0", 1))
+    pair.run("0", "r1", "b")
+    assert answers(pair)[-1] is DONE
+
+
+def test_a_standby_that_does_not_run_yet_is_waited_for(machine: Machine) -> None:
+    """Then it is as above."""
+    machine.feed(job({"0": "a", "0-0": "b"}), live("a", "b"))
+    machine.run("0", "r0", "a", 1)
+    machine.feed(check_in("r1", "b", request=2), wants_warm())
+    assert answers(machine) == [ACCEPTED]
+    machine.feed(started("0-0", 1))
+    assert step(machine) is PlacementStep.WARMING
+
+
+def test_the_end_of_the_action_leaves_the_standby_where_it_was(pair: Machine) -> None:
+    """An action that ends while the standby stops: that comes back on its launcher."""
+    pair.feed(behind(0, "0-0"), wants_warm(), stopped("0", 1, StopCause.FINISHED, 0))
+    assert pair.state.placements == ()
+    launcher = pair.state.resource(ResourceId("r1"))
+    assert launcher is not None
+    assert launcher.reserved_for is None
+
+
+def test_a_standby_is_moved_cold(pair: Machine) -> None:
+    """No input waits for it."""
+    pair.feed(wants_warm("0-0", "c"), allocated(3), check_in("r2", "c", request=3))
+    assert step(pair) is PlacementStep.MOVING
+    assert pair.phase("0-0") is P.STOPPING
+
+
+def test_a_replica_in_its_rack_is_in_the_way(machine_with: MachineWith) -> None:
+    """Only a standby on the very host gives way."""
+    machine = deployed(machine_with(), {"0": "a", "0-0": "b"}, "a", "b", "c")
+    machine.feed(wants_warm("0", "c"), check_in("r2", "c", request=3))
+    assert machine.phase(WARM) is P.STARTING
