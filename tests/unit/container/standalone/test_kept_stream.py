@@ -22,7 +22,7 @@ CONFIG = Config(
 
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is asked of Kafka, in its order."""
+    """The calls that reach Kafka, in their order."""
     found: list[str] = []
 
     class Store:
