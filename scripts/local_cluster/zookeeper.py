@@ -18,7 +18,8 @@ from local_cluster.preflight import find_java
 DEADLINE_S = 60.0
 TICK_MS = 300
 _TRIES = 5
-_MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
+_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+"""It serves alone where its settings name no ensemble; ``ZooKeeperServerMain`` elects no leader."""
 _OPTIONS = (
     *("-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
     *("-Dzookeeper.admin.enableServer=false", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"),
@@ -67,7 +68,7 @@ class ZooKeeperServer:
             ClusterError: it does not come up; the message has its log.
         """
         for _ in range(_TRIES):
-            self.port = self.port or _free_port()
+            self.port = self.port or free_port()
             if self._is_up():
                 return
             self.port = 0  # another process was faster
@@ -123,7 +124,8 @@ class ZooKeeperServer:
         return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of 127.0.0.1 that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
