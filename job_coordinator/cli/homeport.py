@@ -53,6 +53,10 @@ COMMANDS = {
     "job-model": Command(
         f"{_CLI}.job_model_command", "show which container has which tasks, inputs and changelogs"
     ),
+    "local": Command(
+        "homeport.local_cluster.cli.local_commands",
+        "start, show and stop a Kafka and a YARN on this machine; break them",
+    ),
     "locality": Command(f"{_CLI}.locality_command", "show where containers and tasks last ran"),
     "logs": Command(
         "homeport.appmaster.cli.logs_command", "show the log of a container, or follow it"

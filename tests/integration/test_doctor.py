@@ -18,7 +18,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from homeport.appmaster.doctor.clock_facts import clocks_ahead
-from local_cluster.cluster import LocalCluster
+from homeport.local_cluster.cluster import LocalCluster
 
 INPUT, LOG, OUTPUT = "doctor-in", "doctor-log", "doctor-out"
 

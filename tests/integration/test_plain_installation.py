@@ -16,7 +16,7 @@ from flights_demo.names import judge
 from flights_demo.verdict import Reader, compare, next_offsets, outputs_of, skipped_flights
 from installations import Installation
 
-from local_cluster.cluster import LocalCluster
+from homeport.local_cluster.cluster import LocalCluster
 
 LIMIT_S = 180.0
 ALL_MODULES = """

@@ -6,8 +6,8 @@ import ipaddress
 
 import pytest
 
-from local_cluster.errors import ClusterError
-from local_cluster.net.addresses import (
+from homeport.local_cluster.errors import ClusterError
+from homeport.local_cluster.net.addresses import (
     Addresses,
     fixed_endpoints,
     node_addresses,

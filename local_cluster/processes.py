@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from local_cluster.errors import ClusterError
+from homeport.local_cluster.errors import ClusterError
 
 CLUSTER_VARIABLE = "HOMEPORT_CLUSTER_ID"
 NODE_VARIABLE = "HOMEPORT_NODE"

@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from local_cluster import processes
-from local_cluster.daemons import log_tail
-from local_cluster.errors import ClusterError
-from local_cluster.layout import Layout, Record
-from local_cluster.locks import exclusive
-from local_cluster.net import delay
-from local_cluster.net.network import CLIENT, Network, run, tool
+from homeport.local_cluster import processes
+from homeport.local_cluster.daemons import log_tail
+from homeport.local_cluster.errors import ClusterError
+from homeport.local_cluster.layout import Layout, Record
+from homeport.local_cluster.locks import exclusive
+from homeport.local_cluster.net import delay
+from homeport.local_cluster.net.network import CLIENT, Network, run, tool
 
 ALL = "all"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -15,31 +14,32 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from local_cluster import outages, preflight, processes, remains
-from local_cluster.daemons import RESOURCE_MANAGER, Daemons, hosts_option
-from local_cluster.errors import ClusterError, ClusterRunningError
-from local_cluster.hadoop_conf import SIGKILL_DELAY_MS, HadoopSite, write_all, write_hosts
-from local_cluster.interrupts import uninterrupted
-from local_cluster.jars import default_cache, ensure_jars
-from local_cluster.layout import Layout, Record, read_record, write_record
-from local_cluster.locks import exclusive
-from local_cluster.net import network
-from local_cluster.net.addresses import (
+from homeport.local_cluster import outages, preflight, processes, remains
+from homeport.local_cluster.daemons import RESOURCE_MANAGER, Daemons, hosts_option
+from homeport.local_cluster.errors import ClusterError, ClusterRunningError
+from homeport.local_cluster.hadoop_conf import HadoopSite, write_all, write_hosts
+from homeport.local_cluster.interrupts import uninterrupted
+from homeport.local_cluster.jars import default_cache, ensure_jars, jars_dir
+from homeport.local_cluster.layout import Layout, Record, read_record, write_record
+from homeport.local_cluster.locks import exclusive
+from homeport.local_cluster.net import network
+from homeport.local_cluster.net.addresses import (
     MAX_BROKERS,
     MAX_NETWORK_NODES,
     MAX_NODES,
+    ZOOKEEPER,
     Addresses,
     node_names,
     reserved,
     reserved_network,
 )
-from local_cluster.net.network_faults import NetworkFaults
-from local_cluster.startup import Stopwatch, Waiter, cluster_steps, node_steps
-from local_cluster.status import state_of, status_of
+from homeport.local_cluster.network_faults import NetworkFaults
+from homeport.local_cluster.shutdown import stop_in_order
+from homeport.local_cluster.startup import Stopwatch, Waiter, cluster_steps, node_steps
+from homeport.local_cluster.status import state_of, status_of
 
 Progress = Callable[[str], None]
 
-_NODE_STOP_LIMIT_S = SIGKILL_DELAY_MS / 1000 + 5.0
 _LOGS_KEPT_S = 24 * 3600.0
 
 
@@ -49,6 +49,8 @@ def _quiet(_line: str) -> None:
 
 class LocalCluster:
     """One ResourceManager, NodeManagers nm1 to nmN and one or more Kafka brokers, or only these.
+
+    On request there is a ZooKeeper too.
 
     It holds no state but the cluster's record, so several processes may use one cluster. As a
     context manager it is up inside the block and gone after it.
@@ -63,6 +65,7 @@ class LocalCluster:
         brokers: int = 1,
         namespaces: bool = False,
         scheduler: str = "fair",
+        zookeeper: bool = False,
         owner: processes.ProcessId | None = None,
     ) -> None:
         """Describe a cluster; nothing is started. Without nodes there is no ResourceManager.
@@ -77,6 +80,7 @@ class LocalCluster:
         if not 0 <= nodes <= most:
             raise ClusterError(f"a cluster has 0 to {most} nodes, not {nodes}")
         self.name = name
+        self._zookeeper = zookeeper
         self._namespaces = namespaces
         self._node_names = node_names(nodes)
         self._layout = Layout(cache or default_cache(), name)
@@ -110,10 +114,12 @@ class LocalCluster:
             if self._namespaces:
                 network.check()
             preflight.check_disk(self._layout.cache)
-            java_home = preflight.find_java()
-            ensure_jars(self._layout.cache, "kafka", progress)
-            if self._node_names:
-                ensure_jars(self._layout.cache, "hadoop", progress)
+            roles = ["kafka", *(["hadoop"] if self._node_names else [])]
+            roles += ["zookeeper"] if self._zookeeper else []
+            wants_jars = not all(jars_dir(self._layout.cache, role).is_dir() for role in roles)
+            java_home = preflight.require_tools(maven=wants_jars, skein=bool(self._node_names))
+            for role in roles:
+                ensure_jars(self._layout.cache, role, progress)
             self._remove_remains(progress)
             try:
                 self._start(java_home, Stopwatch(progress))
@@ -133,7 +139,7 @@ class LocalCluster:
             record = read_record(self._layout.state)
             try:
                 if record is not None:
-                    self._stop_in_order(record, Stopwatch(progress))
+                    stop_in_order(record, Stopwatch(progress))
             finally:
                 # Also when interrupted: a second Ctrl-C kills the rest and leaves no half cluster.
                 with uninterrupted():
@@ -285,6 +291,8 @@ class LocalCluster:
             processes.CLUSTER_VARIABLE: record.cluster_id,
             "HOMEPORT_BOOTSTRAP_SERVERS": record.addresses.bootstrap_servers,
         }
+        if record.addresses.zookeeper_connect is not None:
+            variables["HOMEPORT_ZOOKEEPER"] = record.addresses.zookeeper_connect
         if not record.addresses.nodes:
             return variables
         layout = self._layout
@@ -347,7 +355,7 @@ class LocalCluster:
         if record.network is None:
             raise ClusterError(
                 f"the nodes of cluster {self.name} are on loopback, which cannot be cut; "
-                "dev-cluster up --namespaces gives each node a network of its own"
+                "homeport local up --namespaces gives each node a network of its own"
             )
         own = network.Network(record.network, record.addresses)
         return NetworkFaults(self._layout, record, own)
@@ -380,9 +388,9 @@ class LocalCluster:
                 own.make()
             write_hosts(self._layout, addresses.nodes if own is None else own.machines)
             daemons = self._daemons(record)
-            names = tuple(addresses.brokers)
+            names = (*addresses.brokers, *([ZOOKEEPER] if self._zookeeper else []))
             if self._node_names:
-                jars = daemons.hadoop_jars()
+                jars = daemons.jars("hadoop")
                 write_all(HadoopSite(self._layout, addresses, cluster_id, jars, self._scheduler))
                 names = (RESOURCE_MANAGER, *names, *self._node_names)
             watch.report(f"starting {', '.join(names)} on {addresses.block}.0/24")
@@ -394,14 +402,15 @@ class LocalCluster:
 
     def _reserved(self) -> contextlib.AbstractContextManager[Addresses]:
         if self._namespaces:
-            return reserved_network(self._node_names, network.routes(), self._brokers)
-        return reserved(self._node_names, self._brokers)
+            routes, zookeeper = network.routes(), self._zookeeper
+            return reserved_network(self._node_names, routes, self._brokers, zookeeper=zookeeper)
+        return reserved(self._node_names, self._brokers, zookeeper=self._zookeeper)
 
     def _refuse_if_up(self) -> None:
         record = read_record(self._layout.state)
         if record is not None and state_of(record) == "up":
             raise ClusterRunningError(
-                f"cluster {self.name} is up already; take it down by scripts/dev-cluster down "
+                f"cluster {self.name} is up already; take it down by homeport local down "
                 f"--name {self.name}, or use another name"
             )
 
@@ -410,33 +419,6 @@ class LocalCluster:
         if self._layout.state.exists():
             progress(f"removing what is left of a crashed cluster {self.name}")
         remains.sweep(self._layout, keep_logs=False)
-
-    def _stop_in_order(self, record: Record, watch: Stopwatch) -> None:
-        """Ask daemons to stop: nodes first, as a NodeManager without its ResourceManager hangs."""
-        for node in record.addresses.nodes:
-            if node in record.daemons and processes.is_stopped(record.daemons[node]):
-                # It hears nothing, and woken it would do harm: a machine that is switched off.
-                processes.kill_all(partial(processes.of_cluster, record.cluster_id, node))
-        living = {name: p for name, p in record.daemons.items() if processes.is_alive(p)}
-        node_managers = {living[node] for node in record.addresses.nodes if node in living}
-        for process in node_managers:
-            processes.send(process, signal.SIGTERM)
-        processes.wait_gone(node_managers, _NODE_STOP_LIMIT_S)
-        # A NodeManager may end before containers that are slow to obey the SIGTERM it sent them.
-        containers = {
-            process
-            for process, node in processes.of_cluster(record.cluster_id).items()
-            if node in record.addresses.nodes
-        }
-        processes.wait_gone(containers, SIGKILL_DELAY_MS / 1000)
-        if record.addresses.nodes:
-            watch.report("nodes stopped")
-        if RESOURCE_MANAGER in living:
-            processes.send(living[RESOURCE_MANAGER], signal.SIGTERM)
-            processes.wait_gone({living[RESOURCE_MANAGER]}, outages.RM_STOP_LIMIT_S)
-            watch.report(f"{RESOURCE_MANAGER} stopped")
-        if outages.end_kafka(record):
-            watch.report("Kafka stopped")
 
     def _keep_container_logs(self, node: str) -> None:
         """Move the logs of the node's last life away: a starting NodeManager deletes them."""
@@ -450,15 +432,14 @@ class LocalCluster:
         return Daemons(
             layout=self._layout,
             record=record,
-            hadoop_jars=lambda: ensure_jars(cache, "hadoop", _quiet),
-            kafka_jars=lambda: ensure_jars(cache, "kafka", _quiet),
+            jars=lambda role: ensure_jars(cache, role, _quiet),
         )
 
     def _record(self) -> Record:
         record = read_record(self._layout.state)
         if record is None:
             raise ClusterError(
-                f"no cluster {self.name} is up; start it: scripts/dev-cluster up --name {self.name}"
+                f"no cluster {self.name} is up; start it: homeport local up --name {self.name}"
             )
         return record
 

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Mapping
 from pathlib import Path
 
-from local_cluster.net.addresses import CONTROLLER_PORT, KAFKA_PORT
+from homeport.local_cluster.net.addresses import CONTROLLER_PORT, KAFKA_PORT
 
 _COPIES = 3
 #: Kafka's own values, 9 s and 30 s, are for machines that are far apart.

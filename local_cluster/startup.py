@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from local_cluster import kafka_broker
-from local_cluster.daemons import RESOURCE_MANAGER, log_tail
-from local_cluster.errors import ClusterError
-from local_cluster.hadoop_conf import LABEL, LABELS, labelled_nodes
-from local_cluster.layout import Layout, Record
-from local_cluster.processes import ProcessId, is_alive
-from local_cluster.resource_manager import label_nodes, node_states
+from homeport.local_cluster import kafka_broker
+from homeport.local_cluster.daemons import RESOURCE_MANAGER, log_tail
+from homeport.local_cluster.errors import ClusterError
+from homeport.local_cluster.hadoop_conf import LABEL, LABELS, labelled_nodes
+from homeport.local_cluster.layout import Layout, Record
+from homeport.local_cluster.net.addresses import ZOOKEEPER, ZOOKEEPER_PORT
+from homeport.local_cluster.processes import ProcessId, is_alive
+from homeport.local_cluster.resource_manager import label_nodes, node_states
 
 START_LIMIT_S = 120.0
 
 _POLL_S = 0.2
+_PROBE_TIMEOUT_S = 2.0
 #: What a NodeManager writes once the ResourceManager has accepted it. The ResourceManager's own
 #: list is no help after a restart: it shows the node as RUNNING until its old life expires.
 _REGISTERED = b"Registered with ResourceManager as"
@@ -72,11 +75,12 @@ class Waiter:
 
 
 def cluster_steps(record: Record, watch: Stopwatch, scheduler: str) -> Iterator[str]:
-    """Yield the daemon waited for until Kafka answers and the ResourceManager has all nodes.
+    """Yield the daemon waited for until all answer and the ResourceManager has all nodes.
 
     With the scheduler ``labels``, all nodes but the last one have their label then.
     """
     addresses = record.addresses
+    yield from zookeeper_steps(record, watch)
     brokers = kafka_steps(record, addresses.brokers)
     waited_for: str | None = ""
     waiting = {RESOURCE_MANAGER} if addresses.nodes else set()
@@ -100,6 +104,16 @@ def cluster_steps(record: Record, watch: Stopwatch, scheduler: str) -> Iterator[
                     watch.report(f"label {LABEL}: {', '.join(labelled)}")
         if waiting or waited_for is not None:
             yield waited_for or min(waiting)
+
+
+def zookeeper_steps(record: Record, watch: Stopwatch) -> Iterator[str]:
+    """Yield ZooKeeper, where the cluster has one, until it takes connections."""
+    address = record.addresses.zookeeper
+    if address is None:
+        return
+    while not _listens(address, ZOOKEEPER_PORT):
+        yield ZOOKEEPER
+    watch.report(f"ZooKeeper answers on {record.addresses.zookeeper_connect}")
 
 
 def kafka_steps(record: Record, brokers: Collection[str]) -> Iterator[str]:
@@ -127,6 +141,14 @@ def node_steps(record: Record, node: str, log: Path, log_offset: int) -> Iterato
         yield node
     while (node_states(record.addresses.rm_url) or {}).get(node) != "RUNNING":
         yield node
+
+
+def _listens(address: str, port: int) -> bool:
+    try:
+        with socket.create_connection((address, port), timeout=_PROBE_TIMEOUT_S):
+            return True
+    except OSError:
+        return False
 
 
 def _written_since(log: Path, offset: int, text: bytes) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from homeport.config.errors import HomeportError
 
-class ClusterError(Exception):
+
+class ClusterError(HomeportError):
     """A local cluster cannot do what the command requests.
 
     The first line of the message says what is wrong and what to do; further lines, if any, are the

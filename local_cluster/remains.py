@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import shutil
 
-from local_cluster import processes
-from local_cluster.layout import Layout, read_record
-from local_cluster.net import network
+from homeport.local_cluster import processes
+from homeport.local_cluster.layout import Layout, read_record
+from homeport.local_cluster.net import network
 
 
 def sweep(layout: Layout, *, keep_logs: bool) -> None:

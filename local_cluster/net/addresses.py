@@ -18,12 +18,14 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from local_cluster.errors import ClusterError
+from homeport.local_cluster.errors import ClusterError
 
 ResourceManagerPorts = dict[str, int]
 
 KAFKA_PORT = 9092
 CONTROLLER_PORT = 9093
+ZOOKEEPER = "zookeeper"
+ZOOKEEPER_PORT = 2181
 NM_PORT = 8041
 LOCALIZER_PORT = 8040
 NM_WEB_PORT = 8042
@@ -35,6 +37,7 @@ _RM_PORTS = dict(zip(RM_SERVICES, (8032, 8030, 8031, 8033, 8088), strict=True))
 
 _BROKER_OCTETS = (2, 4, 5, 6, 7)
 _RM_OCTET = 3
+_ZOOKEEPER_OCTET = 8
 _FIRST_NODE_OCTET = 11
 _SECOND_OCTETS = range(64, 128)
 _TRIES = 50
@@ -61,6 +64,8 @@ class Addresses:
     rm: str = RM_ADDRESS
     #: How many brokers there are.
     broker_count: int = 1
+    #: Whether there is a ZooKeeper.
+    has_zookeeper: bool = False
 
     @property
     def brokers(self) -> dict[str, str]:
@@ -71,6 +76,16 @@ class Addresses:
     def bootstrap_servers(self) -> str:
         """What a Kafka client connects to: all brokers."""
         return ",".join(f"{address}:{KAFKA_PORT}" for address in self.brokers.values())
+
+    @property
+    def zookeeper(self) -> str | None:
+        """The address of ZooKeeper, None where the cluster has none."""
+        return f"{self.block}.{_ZOOKEEPER_OCTET}" if self.has_zookeeper else None
+
+    @property
+    def zookeeper_connect(self) -> str | None:
+        """What a client of ZooKeeper connects to."""
+        return f"{self.zookeeper}:{ZOOKEEPER_PORT}" if self.has_zookeeper else None
 
     @property
     def rm_url(self) -> str:
@@ -100,7 +115,7 @@ def broker_addresses(block: str, count: int) -> dict[str, str]:
 
 
 def fixed_endpoints(
-    block: str, nodes: Sequence[str], brokers: int = 1
+    block: str, nodes: Sequence[str], brokers: int = 1, *, zookeeper: bool = False
 ) -> tuple[tuple[str, int], ...]:
     """Every (address, port) of the block that a daemon of the cluster will listen on."""
     return (
@@ -114,11 +129,14 @@ def fixed_endpoints(
             for address in node_addresses(block, nodes).values()
             for port in (NM_PORT, LOCALIZER_PORT, NM_WEB_PORT)
         ),
+        *([(f"{block}.{_ZOOKEEPER_OCTET}", ZOOKEEPER_PORT)] if zookeeper else []),
     )
 
 
 @contextlib.contextmanager
-def reserved(nodes: Sequence[str], brokers: int = 1) -> Iterator[Addresses]:
+def reserved(
+    nodes: Sequence[str], brokers: int = 1, *, zookeeper: bool = False
+) -> Iterator[Addresses]:
     """Choose addresses for a cluster and keep them from other clusters inside the block.
 
     The daemons must be listening when the block ends.
@@ -127,14 +145,24 @@ def reserved(nodes: Sequence[str], brokers: int = 1) -> Iterator[Addresses]:
         ClusterError: no block or no port is free.
     """
     with contextlib.ExitStack() as held:
-        block = _reserve_block(held, nodes, brokers)
+        block = _reserve_block(held, nodes, brokers, zookeeper=zookeeper)
         ports = _reserve_rm_ports(held) if nodes else {}
-        yield Addresses(block, node_addresses(block, nodes), ports, broker_count=brokers)
+        yield Addresses(
+            block,
+            node_addresses(block, nodes),
+            ports,
+            broker_count=brokers,
+            has_zookeeper=zookeeper,
+        )
 
 
 @contextlib.contextmanager
 def reserved_network(
-    nodes: Sequence[str], routes: Collection[ipaddress.IPv4Network], brokers: int = 1
+    nodes: Sequence[str],
+    routes: Collection[ipaddress.IPv4Network],
+    brokers: int = 1,
+    *,
+    zookeeper: bool = False,
 ) -> Iterator[Addresses]:
     """Choose a private block that none of the machine's routes touches, and keep it from others.
 
@@ -161,6 +189,7 @@ def reserved_network(
                 rm_ports=_RM_PORTS if nodes else {},
                 rm=f"{block}.{_RM_OCTET}",
                 broker_count=brokers,
+                has_zookeeper=zookeeper,
             )
             return
     raise ClusterError(
@@ -169,7 +198,9 @@ def reserved_network(
     )
 
 
-def _reserve_block(held: contextlib.ExitStack, nodes: Sequence[str], brokers: int) -> str:
+def _reserve_block(
+    held: contextlib.ExitStack, nodes: Sequence[str], brokers: int, *, zookeeper: bool
+) -> str:
     """Hold all ports of a random free block; returns its first three octets."""
     failure: OSError | None = None
     chance = random.Random()  # noqa: S311 - addresses are not secrets
@@ -177,14 +208,14 @@ def _reserve_block(held: contextlib.ExitStack, nodes: Sequence[str], brokers: in
         block = f"127.{chance.choice(_SECOND_OCTETS)}.{chance.randrange(256)}"
         with contextlib.ExitStack() as attempt:
             try:
-                for address, port in fixed_endpoints(block, nodes, brokers):
+                for address, port in fixed_endpoints(block, nodes, brokers, zookeeper=zookeeper):
                     attempt.enter_context(_hold(address, port))
             except OSError as error:
                 failure = error
                 continue
             held.push(attempt.pop_all())
             return block
-    wanted = sorted({port for _, port in fixed_endpoints("127.0.0", nodes)})
+    wanted = sorted({port for _, port in fixed_endpoints("127.0.0", nodes, zookeeper=zookeeper)})
     raise ClusterError(
         f"no free block of loopback addresses for ports {wanted} ({failure}); "
         "stop the program that listens on one of them on all addresses (ss -ltnp shows it)"

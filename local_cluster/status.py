@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from local_cluster import kafka_broker, processes
-from local_cluster.daemons import RESOURCE_MANAGER
-from local_cluster.layout import Layout, Record
-from local_cluster.resource_manager import node_states
+from homeport.local_cluster import kafka_broker, processes
+from homeport.local_cluster.daemons import RESOURCE_MANAGER
+from homeport.local_cluster.layout import Layout, Record
+from homeport.local_cluster.net.addresses import ZOOKEEPER
+from homeport.local_cluster.resource_manager import node_states
 
 
 def state_of(record: Record) -> str:
@@ -18,6 +19,8 @@ def state_of(record: Record) -> str:
     if record.phase == "starting":
         return "starting" if processes.is_alive(record.owner) else "crashed"
     needed = [*record.addresses.brokers]
+    if record.addresses.has_zookeeper:
+        needed.append(ZOOKEEPER)
     if record.addresses.nodes:
         needed.append(RESOURCE_MANAGER)
     kept = [record.daemons[name] for name in needed if name in record.daemons]
@@ -34,6 +37,7 @@ def status_of(layout: Layout, record: Record | None) -> dict[str, Any]:
         "state": "down" if record is None else state_of(record),
         "bootstrap_servers": None if addresses is None else addresses.bootstrap_servers,
         "resource_manager": addresses.rm_url if addresses is not None and has_nodes else None,
+        "zookeeper": None if addresses is None else addresses.zookeeper_connect,
         "brokers": [] if record is None else brokers_of(record),
         "nodes": [] if record is None else nodes_of(record),
         "conf_dir": str(layout.conf) if has_nodes else None,

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from local_cluster.layout import Layout
-from local_cluster.net.addresses import (
+from homeport.local_cluster.layout import Layout
+from homeport.local_cluster.net.addresses import (
     LOCALIZER_PORT,
     NM_PORT,
     NM_WEB_PORT,
     Addresses,
 )
-from local_cluster.processes import CLUSTER_VARIABLE, NODE_VARIABLE
+from homeport.local_cluster.processes import CLUSTER_VARIABLE, NODE_VARIABLE
 
 NODE_MEMORY_MB = 16384
 NODE_VCORES = 64

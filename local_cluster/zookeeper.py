@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from local_cluster.errors import ClusterError
-from local_cluster.jars import default_cache, ensure_jars
-from local_cluster.preflight import find_java
+from homeport.local_cluster.errors import ClusterError
+from homeport.local_cluster.jars import default_cache, ensure_jars
+from homeport.local_cluster.preflight import find_java
 
 DEADLINE_S = 60.0
 TICK_MS = 300
@@ -23,6 +23,21 @@ _OPTIONS = (
     *("-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
     *("-Dzookeeper.admin.enableServer=false", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"),
 )
+
+
+def settings_text(
+    data: Path, address: str, port: int, tick_ms: int, prefix: str = "clientPort"
+) -> str:
+    """The settings of one server that listens there; its connections are not counted."""
+    return (
+        f"tickTime={tick_ms}\ndataDir={data}\nmaxClientCnxns=0\nmaxSessionTimeout=60000\n"
+        f"{prefix}={port}\n{prefix}Address={address}\n"
+    )
+
+
+def command(java: str, jars: Path, settings: Path, options: Sequence[str] = ()) -> list[str]:
+    """What runs the server; ``options`` are further ones of its JVM."""
+    return [java, *_OPTIONS, *options, "-cp", f"{jars}/*", _MAIN, str(settings)]
 
 
 class ZooKeeperServer:
@@ -95,16 +110,11 @@ class ZooKeeperServer:
         jars = ensure_jars(default_cache(), "zookeeper")
         java = find_java() / "bin" / "java"
         settings = self._folder / "zoo.cfg"
-        settings.write_text(
-            f"tickTime={TICK_MS}\ndataDir={self._folder / 'data'}\nmaxClientCnxns=0\n"
-            "maxSessionTimeout=60000\n"
-            f"{self._prefix}={self.port}\n{self._prefix}Address=127.0.0.1\n"
-            + "".join(f"{line}\n" for line in self._more),
-            encoding="utf-8",
-        )
+        text = settings_text(self._folder / "data", "127.0.0.1", self.port, TICK_MS, self._prefix)
+        settings.write_text(text + "".join(f"{line}\n" for line in self._more), encoding="utf-8")
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [str(java), *_OPTIONS, *self._options, "-cp", f"{jars}/*", _MAIN, str(settings)],
+                command(str(java), jars, settings, self._options),
                 stdout=log,
                 stderr=log,
                 env=self._environment,

@@ -111,7 +111,8 @@ def main() -> None:
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_NETFILTER) as link:
         link.bind((0, 0))
         bind(link)
-        print(READY, flush=True)
+        sys.stdout.write(f"{READY}\n")
+        sys.stdout.flush()
         hold(link, int(sys.argv[1]) / 1000)
 
 

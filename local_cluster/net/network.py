@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from local_cluster.errors import ClusterError
-from local_cluster.net.addresses import Addresses
+from homeport.local_cluster.errors import ClusterError
+from homeport.local_cluster.net.addresses import ZOOKEEPER, Addresses
 
 CLIENT = "client"
 TOOLS = {"ip": "iproute2", "iptables": "iptables", "nsenter": "util-linux", "unshare": "util-linux"}
@@ -53,7 +53,8 @@ class Network:
         """{place: address} of all that daemons run on."""
         addresses = self.addresses
         rm = {"rm": addresses.rm} if addresses.nodes else {}
-        return {**addresses.brokers, **rm, **addresses.nodes}
+        zookeeper = {} if addresses.zookeeper is None else {ZOOKEEPER: addresses.zookeeper}
+        return {**addresses.brokers, **zookeeper, **rm, **addresses.nodes}
 
     @property
     def places(self) -> dict[str, str]:

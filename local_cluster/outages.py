@@ -10,11 +10,11 @@ import signal
 import time
 from dataclasses import replace
 
-from local_cluster import processes
-from local_cluster.daemons import RESOURCE_MANAGER, Daemons
-from local_cluster.errors import ClusterError
-from local_cluster.layout import Layout, Record
-from local_cluster.startup import Stopwatch, Waiter, kafka_steps, resource_manager_steps
+from homeport.local_cluster import processes
+from homeport.local_cluster.daemons import RESOURCE_MANAGER, Daemons
+from homeport.local_cluster.errors import ClusterError
+from homeport.local_cluster.layout import Layout, Record
+from homeport.local_cluster.startup import Stopwatch, Waiter, kafka_steps, resource_manager_steps
 
 #: A broker that stops in order hands over and flushes first.
 KAFKA_STOP_LIMIT_S = 20.0

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from local_cluster.errors import ClusterError
-from local_cluster.net.addresses import RM_ADDRESS, Addresses
-from local_cluster.processes import ProcessId
+from homeport.local_cluster.errors import ClusterError
+from homeport.local_cluster.net.addresses import RM_ADDRESS, Addresses
+from homeport.local_cluster.processes import ProcessId
 
 Phase = Literal["starting", "up"]
 
@@ -86,7 +86,7 @@ class Layout:
 
     @property
     def logs(self) -> Path:
-        """One file per daemon: rm.log, kafka.log, kafka2.log, nm1.log..."""
+        """One file per daemon: rm.log, kafka.log, kafka2.log, zookeeper.log, nm1.log..."""
         return self.root / "logs"
 
     def broker(self, broker: str) -> Path:
@@ -97,6 +97,11 @@ class Layout:
     def brokers(self) -> Path:
         """Settings and data of all brokers."""
         return self.root / "brokers"
+
+    @property
+    def zookeeper(self) -> Path:
+        """Settings and data of ZooKeeper."""
+        return self.root / "zookeeper"
 
     def log(self, daemon: str) -> Path:
         """Output of one daemon."""
@@ -151,6 +156,7 @@ def write_record(path: Path, record: Record) -> None:
             "nodes": record.addresses.nodes,
             "rm": record.addresses.rm,
             "brokers": record.addresses.broker_count,
+            "zookeeper": record.addresses.has_zookeeper,
             "rm_ports": record.addresses.rm_ports,
             "java_home": record.java_home,
             "owner": _process_json(record.owner),
@@ -182,6 +188,7 @@ def read_record(path: Path) -> Record | None:
                 rm_ports=raw["rm_ports"],
                 rm=raw.get("rm", RM_ADDRESS),
                 broker_count=raw.get("brokers", 1),
+                has_zookeeper=bool(raw.get("zookeeper", False)),
             ),
             java_home=raw["java_home"],
             owner=_process(raw["owner"]),

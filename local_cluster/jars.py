@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from local_cluster.errors import ClusterError
-from local_cluster.locks import exclusive
+from homeport.local_cluster.errors import ClusterError
+from homeport.local_cluster.locks import exclusive
 
 Progress = Callable[[str], None]
 

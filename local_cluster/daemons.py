@@ -8,12 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from local_cluster.kafka_broker import kafka_cluster_id, server_properties
-from local_cluster.layout import Layout, Record
-from local_cluster.net.network import Network
-from local_cluster.processes import CLUSTER_VARIABLE, NODE_VARIABLE, ProcessId, spawn
+from homeport.local_cluster import zookeeper
+from homeport.local_cluster.kafka_broker import kafka_cluster_id, server_properties
+from homeport.local_cluster.layout import Layout, Record
+from homeport.local_cluster.net.addresses import ZOOKEEPER, ZOOKEEPER_PORT
+from homeport.local_cluster.net.network import Network
+from homeport.local_cluster.processes import CLUSTER_VARIABLE, NODE_VARIABLE, ProcessId, spawn
 
 RESOURCE_MANAGER = "rm"
+TICK_MS = 2000
+"""Of ZooKeeper, its own default: a session lasts two ticks at least."""
 
 _RM_CLASS = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
 _NM_CLASS = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
@@ -41,13 +45,14 @@ class Daemons:
     layout: Layout
     record: Record
     #: Folder of jars by role; called when a daemon of that class path is started.
-    hadoop_jars: Callable[[], Path]
-    kafka_jars: Callable[[], Path]
+    jars: Callable[[str], Path]
 
     def start(self, daemon: str) -> ProcessId:
-        """Start a daemon by name (rm, a broker or a node), detached from this process."""
+        """Start a daemon (rm, zookeeper, a broker or a node), detached from this process."""
         if daemon in self.record.addresses.brokers:
             command = self._kafka_command(daemon)
+        elif daemon == ZOOKEEPER:
+            command = self._zookeeper_command()
         elif daemon == RESOURCE_MANAGER:
             command = self._hadoop_command(daemon, _RM_CLASS, "256m", self.layout.conf)
         else:
@@ -83,9 +88,22 @@ class Daemons:
             f"-Dyarn.log.dir={layout.logs}",
             f"-Dhadoop.home.dir={layout.root}",
             "-cp",
-            f"{conf}:{self.hadoop_jars()}/*",
+            f"{conf}:{self.jars('hadoop')}/*",
             main,
         ]
+
+    def _zookeeper_command(self) -> list[str]:
+        folder, temporary = self.layout.zookeeper, self.layout.temporary / ZOOKEEPER
+        for needed in (folder, temporary):
+            needed.mkdir(parents=True, exist_ok=True)
+        settings = folder / "zoo.cfg"
+        address = self.record.addresses.zookeeper or ""
+        settings.write_text(
+            zookeeper.settings_text(folder / "data", address, ZOOKEEPER_PORT, TICK_MS),
+            encoding="utf-8",
+        )
+        more = (f"-Djava.io.tmpdir={temporary}",)
+        return zookeeper.command(self._java, self.jars("zookeeper"), settings, more)
 
     def _kafka_command(self, broker: str) -> list[str]:
         """Format the storage if it is new, then become the broker: one process id for both."""
@@ -105,7 +123,7 @@ class Daemons:
             "-Dorg.slf4j.simpleLogger.showDateTime=true",
             "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss,SSS",
             "-cp",
-            f"{self.kafka_jars()}/*",
+            f"{self.jars('kafka')}/*",
         ]
         run_broker = shlex.join([*java, "kafka.Kafka", str(settings)])
         if (folder / "data" / "meta.properties").exists():

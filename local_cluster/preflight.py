@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import shutil
@@ -9,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from local_cluster.errors import ClusterError
+from homeport.local_cluster.errors import ClusterError
 
 MINIMUM_FREE_BYTES = 2 * 1024**3
 MINIMUM_JAVA = 17
@@ -34,6 +35,39 @@ def check_disk(cache: Path) -> None:
             f"{MINIMUM_FREE_BYTES / 1024**3:.0f} GB needed; "
             "free some or set HOMEPORT_CACHE_DIR to a folder on a larger disk"
         )
+
+
+def require_tools(*, maven: bool, skein: bool) -> Path:
+    """The home of the JDK to use, with all else that a cluster and its clients run.
+
+    Args:
+        maven: jars must be fetched.
+        skein: ``run-job`` must be able to submit a job.
+
+    Raises:
+        ClusterError: something is not there; one line has all of it, and how to install it.
+    """
+    lacking = {}
+    if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
+        lacking[f"Java {MINIMUM_JAVA}"] = f"openjdk-{MINIMUM_JAVA}-jre-headless"
+    if maven and shutil.which("mvn") is None:
+        lacking["Maven (mvn), which fetches the jars of Kafka and YARN"] = "maven"
+    if skein and not _has_libcrypt():
+        lacking["libcrypt.so.1, which Skein needs"] = "libcrypt1"
+    if lacking:
+        raise ClusterError(
+            f"this machine lacks {'; '.join(lacking)}; install what is missing (Debian, Ubuntu: "
+            f"sudo apt-get install {' '.join(lacking.values())}) and run this again"
+        )
+    return find_java()
+
+
+def _has_libcrypt() -> bool:
+    try:
+        ctypes.CDLL("libcrypt.so.1")
+    except OSError:
+        return False
+    return True
 
 
 def find_java() -> Path:
