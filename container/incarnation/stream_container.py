@@ -25,6 +25,12 @@ from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.hanging_transactions import ending_what_hangs
 from homeport.container.incarnation.live_tuning import LiveTuning
 from homeport.container.incarnation.predecessors import open_stores
+from homeport.container.incarnation.process_figures import (
+    CollectorClock,
+    collections,
+    memory,
+    task_lags,
+)
 from homeport.container.incarnation.restore_report import RestoreReport
 from homeport.container.incarnation.standby_tasks import StandbyTasks
 from homeport.container.incarnation.start_events import report_change, report_lost, report_reset
@@ -244,8 +250,14 @@ class StreamContainer:
     def _work(self, parts: LoopParts, *, is_stream_task: bool) -> bool:
         loop = RunLoop(parts, loop_settings(self._job, is_stream_task=is_stream_task), self._stop)
         spare_collections()
-        is_finished = loop.run()
-        self._close(loop, parts)
+        collector = CollectorClock()
+        self._report.add_figures(lambda: collections(collector, self._spark))
+        collector.start()
+        try:
+            is_finished = loop.run()
+            self._close(loop, parts)
+        finally:
+            collector.stop()
         return is_finished
 
     def keep_beside(self, standbys: StandbyTasks) -> None:
@@ -346,6 +358,9 @@ class StreamContainer:
         )
         states = functools.partial(adjunct_states, self._storage.adjuncts, source)
         self._report.report_adjuncts(states)
+        self._report.add_figures(functools.partial(task_lags, self._job.tasks, source))
+        self._report.add_figures(self._storage.figures)
+        self._report.add_figures(lambda: memory(self._spark, self._job.task.memory))
         return source
 
     def _lost(self, ssp: SystemStreamPartition, position: InputPosition) -> None:

@@ -265,6 +265,7 @@ class RunLoop:
         for task, own in seen:
             # Not before the calls: within a batch event time is that of the one before.
             self._timers.saw(task, own)
+            self._parts.report.had_rows(task, own.num_rows)
         self._open.add_input(batch)
         rows, ended_s = batch.table.num_rows, self._clock()
         self._filling.took(began_s - piped.pipeline_s, ended_s, rows)
