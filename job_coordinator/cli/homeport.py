@@ -7,12 +7,15 @@ line and exit code 1.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from dataclasses import dataclass
+from importlib import metadata
 
 import typer
 
 from homeport.config.errors import HomeportError
+from homeport.job_coordinator.cli import completion_command
 from homeport.job_coordinator.cli.usage import run_app, usage_error
 
 _HELP = frozenset({"--help", "-h", "help"})
@@ -36,6 +39,9 @@ COMMANDS = {
     ),
     "clean": Command(
         f"{_STATE_CLI}.clean_command", "remove state that a job left behind on this host"
+    ),
+    "completion": Command(
+        f"{_CLI}.completion_command", "print what makes bash, zsh or fish complete homeport"
     ),
     "config": Command(
         f"{_CLI}.config_commands", "show, compare and change a job's configuration; list all keys"
@@ -113,7 +119,10 @@ def help_text() -> str:
             "",
             *lines,
             "",
-            "homeport COMMAND --help says more.",
+            "homeport COMMAND --help says more, homeport --version which version this is.",
+            "",
+            "Exit codes: 0: done; 1: an error, in one line on standard error; 130: interrupted.",
+            "Where a command has other ones, its --help has them.",
         ]
     )
 
@@ -124,15 +133,25 @@ def run(arguments: list[str]) -> None:
     Raises:
         HomeportError: the user's error, or a service did not answer.
     """
+    if completion_command.VARIABLE in os.environ:
+        summaries = {name: command.summary for name, command in COMMANDS.items()}
+        completion_command.answer(summaries, _app_of)
     if not arguments or arguments[0] in _HELP:
         print(help_text())
+        return
+    if arguments == ["--version"]:
+        print(f"homeport {metadata.version('homeport')}")
         return
     name = arguments[0]
     if name not in COMMANDS:
         known = ", ".join(COMMANDS)
         raise HomeportError(f"homeport has no command {name!r}: it has {known}; see --help")
+    run_app(_app_of(name), arguments[1:], f"homeport {name}")
+
+
+def _app_of(name: str) -> typer.Typer:
     app: typer.Typer = importlib.import_module(COMMANDS[name].module).app
-    run_app(app, arguments[1:], f"homeport {name}")
+    return app
 
 
 def main() -> None:
