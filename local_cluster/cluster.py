@@ -404,7 +404,8 @@ class LocalCluster:
         if self._namespaces:
             routes, zookeeper = network.routes(), self._zookeeper
             return reserved_network(self._node_names, routes, self._brokers, zookeeper=zookeeper)
-        return reserved(self._node_names, self._brokers, zookeeper=self._zookeeper)
+        owner = str(self._layout.root)
+        return reserved(self._node_names, self._brokers, zookeeper=self._zookeeper, owner=owner)
 
     def _refuse_if_up(self) -> None:
         record = read_record(self._layout.state)

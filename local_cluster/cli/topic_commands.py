@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated
@@ -66,9 +68,16 @@ def read(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")
     ] = False,
+    count: Annotated[
+        int | None,
+        typer.Option("--count", min=1, help="Wait for so many records, print them, and end."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Prints the committed records of a topic from its beginning: key, tab, value.
+
+    Without --follow and --count it ends where the topic ends now. With --count the topic need not
+    be there yet.
 
     --json: one object per line, with partition, offset, key and value.
     """
@@ -83,10 +92,12 @@ def read(
         }
     )
     try:
-        for message in _messages(consumer, topic, follow=follow):
+        waits = follow or count is not None
+        messages = _messages(consumer, topic, waits=waits)
+        for message in itertools.islice(messages, count):
             place = message.partition() or 0, message.offset() or 0
             text = record_line(place, message.key(), message.value(), as_json=as_json)
-            print(text, flush=follow)
+            print(text, flush=waits)
     except KafkaException as error:
         raise _unavailable(error) from error
     finally:
@@ -158,15 +169,18 @@ def _sent(servers: str, topic: str, records: Iterable[tuple[bytes | None, bytes 
     return count
 
 
-def _messages(consumer: Consumer, topic: str, *, follow: bool) -> Iterator[Message]:
+def _messages(consumer: Consumer, topic: str, *, waits: bool) -> Iterator[Message]:
     """The records of all partitions, to the end of each, or without end."""
     found = consumer.list_topics(timeout=_LIMIT_S).topics
+    while waits and topic not in found:
+        time.sleep(_POLL_S)  # Kafka has no call that waits for a topic
+        found = consumer.list_topics(timeout=_LIMIT_S).topics
     if topic not in found:
         raise ClusterError(f"Kafka has no topic {topic!r}: it has {_listed(list(found))}")
     partitions = found[topic].partitions
     consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
     open_ones = set(partitions)
-    while open_ones or follow:
+    while open_ones or waits:
         message = consumer.poll(_POLL_S)
         if message is None:
             continue

@@ -1,8 +1,10 @@
 """Addresses and ports that no other cluster on this machine has.
 
 Every cluster has a block 127.A.B.0/24: all of 127.0.0.0/8 is loopback on Linux and needs no set-up.
-A chosen port stays bound, without listening, until its daemon listens on it; a socket that allows
-reuse does not disturb the daemon, while the probe of another cluster, which does not, is refused.
+A cluster tries first the block that follows from its name and folder: started again, it is where it
+was. A chosen port stays bound, without listening, until its daemon listens on it; a socket that
+allows reuse does not disturb the daemon. Of two clusters that start at once, one gets the block's
+address that nothing listens on; the other one goes on to the next block.
 
 A cluster whose nodes have a network of their own has a block 10.A.B.0/24 instead, which this
 machine has no route to yet, and all ports of it.
@@ -11,11 +13,14 @@ machine has no route to yet, and all ports of it.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import ipaddress
+import itertools
 import random
 import socket
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from homeport.local_cluster.errors import ClusterError
@@ -36,6 +41,7 @@ RM_SERVICES = ("client", "scheduler", "tracker", "admin", "web")
 _RM_PORTS = dict(zip(RM_SERVICES, (8032, 8030, 8031, 8033, 8088), strict=True))
 
 _BROKER_OCTETS = (2, 4, 5, 6, 7)
+_HOLDER_OCTET = 1
 _RM_OCTET = 3
 _ZOOKEEPER_OCTET = 8
 _FIRST_NODE_OCTET = 11
@@ -114,6 +120,15 @@ def broker_addresses(block: str, count: int) -> dict[str, str]:
     return {broker_name(number): f"{block}.{octet}" for number, octet in enumerate(octets, 1)}
 
 
+def block_of(owner: str) -> str:
+    """The block that a cluster tries first: always the same one, so that its users find it again.
+
+    ``owner`` is unique to the cluster.
+    """
+    digest = hashlib.sha256(owner.encode()).digest()
+    return f"127.{_SECOND_OCTETS[digest[0] % len(_SECOND_OCTETS)]}.{digest[1]}"
+
+
 def fixed_endpoints(
     block: str, nodes: Sequence[str], brokers: int = 1, *, zookeeper: bool = False
 ) -> tuple[tuple[str, int], ...]:
@@ -135,17 +150,19 @@ def fixed_endpoints(
 
 @contextlib.contextmanager
 def reserved(
-    nodes: Sequence[str], brokers: int = 1, *, zookeeper: bool = False
+    nodes: Sequence[str], brokers: int = 1, *, zookeeper: bool = False, owner: str = ""
 ) -> Iterator[Addresses]:
     """Choose addresses for a cluster and keep them from other clusters inside the block.
 
-    The daemons must be listening when the block ends.
+    The same ``owner`` gets the same ones again, as long as they are free. The daemons must be
+    listening when the block ends.
 
     Raises:
         ClusterError: no block or no port is free.
     """
     with contextlib.ExitStack() as held:
-        block = _reserve_block(held, nodes, brokers, zookeeper=zookeeper)
+        endpoints = partial(fixed_endpoints, nodes=nodes, brokers=brokers, zookeeper=zookeeper)
+        block = _reserve_block(held, endpoints, block_of(owner))
         ports = _reserve_rm_ports(held) if nodes else {}
         yield Addresses(
             block,
@@ -199,23 +216,24 @@ def reserved_network(
 
 
 def _reserve_block(
-    held: contextlib.ExitStack, nodes: Sequence[str], brokers: int, *, zookeeper: bool
+    held: contextlib.ExitStack, endpoints: Callable[[str], Iterable[tuple[str, int]]], first: str
 ) -> str:
-    """Hold all ports of a random free block; returns its first three octets."""
+    """Hold all ports of a free block, ``first`` if that is one; returns its first three octets."""
     failure: OSError | None = None
     chance = random.Random()  # noqa: S311 - addresses are not secrets
-    for _ in range(_TRIES):
-        block = f"127.{chance.choice(_SECOND_OCTETS)}.{chance.randrange(256)}"
+    blocks = (f"127.{chance.choice(_SECOND_OCTETS)}.{chance.randrange(256)}" for _ in range(_TRIES))
+    for block in itertools.chain([first], blocks):
         with contextlib.ExitStack() as attempt:
             try:
-                for address, port in fixed_endpoints(block, nodes, brokers, zookeeper=zookeeper):
-                    attempt.enter_context(_hold(address, port))
+                attempt.enter_context(_hold(f"{block}.{_HOLDER_OCTET}", KAFKA_PORT))
+                for address, port in endpoints(block):
+                    attempt.enter_context(_hold(address, port, after_another=True))
             except OSError as error:
                 failure = error
                 continue
             held.push(attempt.pop_all())
             return block
-    wanted = sorted({port for _, port in fixed_endpoints("127.0.0", nodes, zookeeper=zookeeper)})
+    wanted = sorted({port for _, port in endpoints("127.0.0")})
     raise ClusterError(
         f"no free block of loopback addresses for ports {wanted} ({failure}); "
         "stop the program that listens on one of them on all addresses (ss -ltnp shows it)"
@@ -245,10 +263,16 @@ def _first_ephemeral_port() -> int:
     return int(_PORT_RANGE_FILE.read_text(encoding="ascii").split()[0])
 
 
-def _hold(address: str, port: int) -> socket.socket:
-    """Bind a free port; a daemon that allows reuse can still listen on it."""
+def _hold(address: str, port: int, *, after_another: bool = False) -> socket.socket:
+    """Bind a free port; a daemon that allows reuse can still listen on it.
+
+    ``after_another``: also where a server has just ended, whose last connections still linger, and
+    where another holder is that does not listen.
+    """
     holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
+        if after_another:
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind((address, port))
     except OSError:
         holder.close()
