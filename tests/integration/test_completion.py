@@ -15,6 +15,7 @@ import pytest
 
 _LIMIT_S = 30.0
 _READY = "ready> "
+_ERASE_LINE = "\x15"
 
 
 class Terminal:
@@ -51,7 +52,7 @@ class Terminal:
         os.close(self._file)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def terminal() -> Iterator[Terminal]:
     """One in which the script of bash has been read."""
     opened = Terminal()
@@ -77,5 +78,5 @@ def terminal() -> Iterator[Terminal]:
 )
 def test_a_word_is_completed(terminal: Terminal, typed: str, completed: str) -> None:
     """Commands, those below them, options, and the values that an option can have."""
-    terminal.type(typed)
+    terminal.type(f"{_ERASE_LINE}{typed}")
     assert completed in terminal.shown_until(completed)
