@@ -59,6 +59,9 @@ COMMANDS = {
     "job-model": Command(
         f"{_CLI}.job_model_command", "show which container has which tasks, inputs and changelogs"
     ),
+    "json-schema": Command(
+        f"{_CLI}.json_schema_command", "show the form of what a command prints with --json"
+    ),
     "local": Command(
         "homeport.local_cluster.cli.local_commands",
         "start, show and stop a Kafka and a YARN on this machine; break them",

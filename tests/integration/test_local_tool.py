@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from json_answers import require_promised
 from kazoo.client import KazooClient
 
 from homeport.local_cluster import processes
@@ -37,6 +38,8 @@ def _local(name: str, *words: str, records: str = "") -> str:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    if "--json" in words:
+        require_promised(["local", *words], done.stdout)
     return done.stdout
 
 
@@ -53,6 +56,7 @@ def test_a_cluster_is_used_by_commands_alone(name: str) -> None:
     assert _local(name, "send", "orders", "ann=5", "bob=") == "orders: 2 records sent\n"
     _local(name, "send", "orders", records="ann=7\nno key\n")
     assert _local(name, "read", "orders") == "ann\t5\nbob\t\nann\t7\n\tno key\n"
+    assert len(_local(name, "read", "orders", "--json").splitlines()) == 4
     client = KazooClient(variables["HOMEPORT_ZOOKEEPER"])
     client.start(timeout=_LIMIT_S)
     try:

@@ -96,6 +96,7 @@ OPERATORS = (
     ("status",),
     ("status", "--json"),
     ("what-if", "--host=nm1"),
+    ("what-if", "--host=nm1", "--json"),
 )
 
 
@@ -129,6 +130,8 @@ class Seen:
         for command in OPERATORS:
             done = self._job.operator(*command)
             assert done.returncode == 0 or not is_running, done.stderr
+            if "--json" in command and done.returncode == 0:
+                require_promised(command, done.stdout)
             self.look(f"homeport {command}", done.stdout + done.stderr)
 
     def pages(self) -> None:
