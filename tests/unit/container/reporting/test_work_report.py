@@ -10,7 +10,7 @@ import pytest
 from homeport.config.config import Config
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.host.lease_memory import LeaseMemory
-from homeport.container.processing.work_report import WorkReport
+from homeport.container.reporting.work_report import WorkReport
 from homeport.container.storage.value_guard import ValueGuard
 from homeport.job_coordinator.http.container_report import (
     STAGE_BOUNDS_S,

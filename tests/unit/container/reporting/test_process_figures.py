@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from homeport.config.settings.memory_rule import divide
 from homeport.container.host.resident_memory import resident_bytes
-from homeport.container.incarnation.process_figures import (
+from homeport.container.reporting.process_figures import (
     CollectorClock,
     collections,
     memory,
@@ -65,22 +66,30 @@ def test_collections_are_counted_while_the_clock_runs() -> None:
     assert without == {("gc_collections", "python"): counted, ("gc_seconds", "python"): counted}
 
 
+SLEEPS = "import time; time.sleep(60)"
+STARTS_ONE = f"import subprocess, sys; subprocess.run([sys.executable, '-c', '{SLEEPS}'])"
+
+
+def below(pid: int) -> int:
+    """What the processes that it has started hold; two looks, between which it may grow."""
+    return resident_bytes(pid) - resident_bytes(pid, below=False)
+
+
 def test_memory_is_what_the_processes_hold_beside_their_shares() -> None:
     """Python's own, that of a JVM, that of what the JVM started; RocksDB's share is Python's."""
-    script = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'input()'])"
     shares = divide(1536, has_pipeline=True)
-    with subprocess.Popen(
-        [sys.executable, "-c", f"{script}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as child:
-        try:
-            while resident_bytes(child.pid) == resident_bytes(child.pid, below=False):
-                assert child.poll() is None
-            found = values(memory(OwnJvm(child.pid), shares))
-        finally:
-            child.kill()
+    child = subprocess.Popen([sys.executable, "-c", STARTS_ONE], start_new_session=True)
+    try:
+        # Both have begun their programs: a process that is just made holds next to nothing.
+        while below(child.pid) < 4 * MIB:
+            assert child.poll() is None
+        found = values(memory(OwnJvm(child.pid), shares))
+    finally:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
     assert found["memory_bytes", "python"] > MIB
-    assert found["memory_bytes", "jvm"] > 0
-    assert found["memory_bytes", "workers"] > 0
+    assert found["memory_bytes", "jvm"] > MIB
+    assert found["memory_bytes", "workers"] > MIB
     assert found["memory_share_bytes", "python"] == (384 + 192) * MIB
     assert found["memory_share_bytes", "jvm"] == (672 + 256) * MIB
     alone = values(memory(None, divide(1536, has_pipeline=False)))
