@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from confluent_kafka import Producer
+from json_answers import require_promised
 from yarn_jobs import Job, pids_of, wait_for
 
 MARK = f"pLaNtEd{uuid.uuid4().hex[:8]}"
