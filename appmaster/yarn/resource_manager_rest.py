@@ -250,7 +250,7 @@ class ResourceManagerRest:
             raise UnavailableError(
                 f"{CONF_DIR_VARIABLE} is not set: let it name the folder with the cluster's "
                 "Hadoop configuration; of a local cluster: "
-                'eval "$(scripts/dev-cluster env --name NAME)"'
+                'eval "$(homeport local env --name NAME)"'
             )
         return cls.from_folder(Path(folder))
 

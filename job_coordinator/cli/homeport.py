@@ -7,12 +7,15 @@ line and exit code 1.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from dataclasses import dataclass
+from importlib import metadata
 
 import typer
 
 from homeport.config.errors import HomeportError
+from homeport.job_coordinator.cli import completion_command
 from homeport.job_coordinator.cli.usage import run_app, usage_error
 
 _HELP = frozenset({"--help", "-h", "help"})
@@ -37,6 +40,9 @@ COMMANDS = {
     "clean": Command(
         f"{_STATE_CLI}.clean_command", "remove state that a job left behind on this host"
     ),
+    "completion": Command(
+        f"{_CLI}.completion_command", "print what makes bash, zsh or fish complete homeport"
+    ),
     "config": Command(
         f"{_CLI}.config_commands", "show, compare and change a job's configuration; list all keys"
     ),
@@ -52,6 +58,13 @@ COMMANDS = {
     ),
     "job-model": Command(
         f"{_CLI}.job_model_command", "show which container has which tasks, inputs and changelogs"
+    ),
+    "json-schema": Command(
+        f"{_CLI}.json_schema_command", "show the form of what a command prints with --json"
+    ),
+    "local": Command(
+        "homeport.local_cluster.cli.local_commands",
+        "start, show and stop a Kafka and a YARN on this machine; break them",
     ),
     "locality": Command(f"{_CLI}.locality_command", "show where containers and tasks last ran"),
     "logs": Command(
@@ -109,7 +122,10 @@ def help_text() -> str:
             "",
             *lines,
             "",
-            "homeport COMMAND --help says more.",
+            "homeport COMMAND --help says more, homeport --version which version this is.",
+            "",
+            "Exit codes: 0: done; 1: an error, in one line on standard error; 130: interrupted.",
+            "Where a command has other ones, its --help has them.",
         ]
     )
 
@@ -120,15 +136,25 @@ def run(arguments: list[str]) -> None:
     Raises:
         HomeportError: the user's error, or a service did not answer.
     """
+    if completion_command.VARIABLE in os.environ:
+        summaries = {name: command.summary for name, command in COMMANDS.items()}
+        completion_command.answer(summaries, _app_of)
     if not arguments or arguments[0] in _HELP:
         print(help_text())
+        return
+    if arguments == ["--version"]:
+        print(f"homeport {metadata.version('homeport')}")
         return
     name = arguments[0]
     if name not in COMMANDS:
         known = ", ".join(COMMANDS)
         raise HomeportError(f"homeport has no command {name!r}: it has {known}; see --help")
+    run_app(_app_of(name), arguments[1:], f"homeport {name}")
+
+
+def _app_of(name: str) -> typer.Typer:
     app: typer.Typer = importlib.import_module(COMMANDS[name].module).app
-    run_app(app, arguments[1:], f"homeport {name}")
+    return app
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from flights_demo.screen import DemoError, Screen
 from homeport.job_coordinator.standalone import nodes
 from homeport.job_coordinator.standalone.plan import Plan, Registration
 from homeport.job_coordinator.standalone.protocol import BarrierPhase
-from local_cluster import processes
+from homeport.local_cluster import processes
 
 _LIMIT_S = 180.0
 _END_LIMIT_S = 60.0

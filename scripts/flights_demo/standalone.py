@@ -28,8 +28,8 @@ from flights_demo.screen import DemoError, Screen
 from flights_demo.standalone_chaos import StandaloneChaos, lasts_s, schedule
 from flights_demo.verdict import PARTITIONS, Reader, next_offsets
 from homeport.job_coordinator.standalone.nodes import root_of
-from local_cluster.processes import NODE_VARIABLE
-from local_cluster.zookeeper import ZooKeeperServer
+from homeport.local_cluster.processes import NODE_VARIABLE
+from homeport.local_cluster.zookeeper import ZooKeeperServer
 
 sys.path.insert(0, str(EXAMPLE))
 from data import FLIGHTS

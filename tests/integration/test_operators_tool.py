@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from coordinator_server import TOKEN, Backend, Loop
+from json_answers import require_promised
 from recorded_jobs import record_job
 
 from homeport.config.config import Config
@@ -67,6 +68,8 @@ class Operator:
         done = self.call(*words, **overrides)
         assert done.returncode == 0, done.stderr
         assert SECRET not in done.stdout + done.stderr
+        if "--json" in words:
+            require_promised(words, done.stdout)
         return done.stdout
 
     def refusal(self, *words: str, **overrides: str) -> str:

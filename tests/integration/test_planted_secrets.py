@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from confluent_kafka import Producer
+from json_answers import require_promised
 from yarn_jobs import Job, pids_of, wait_for
 
 MARK = f"pLaNtEd{uuid.uuid4().hex[:8]}"
@@ -96,6 +97,7 @@ OPERATORS = (
     ("status",),
     ("status", "--json"),
     ("what-if", "--host=nm1"),
+    ("what-if", "--host=nm1", "--json"),
 )
 
 
@@ -129,6 +131,8 @@ class Seen:
         for command in OPERATORS:
             done = self._job.operator(*command)
             assert done.returncode == 0 or not is_running, done.stderr
+            if "--json" in command and done.returncode == 0:
+                require_promised(command, done.stdout)
             self.look(f"homeport {command}", done.stdout + done.stderr)
 
     def pages(self) -> None:

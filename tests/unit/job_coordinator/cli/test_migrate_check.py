@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from json_answers import require_promised
 
 from homeport.config.errors import HomeportError
 from homeport.job_coordinator.cli import homeport
@@ -40,7 +41,9 @@ def test_a_refused_key_is_an_error_after_the_answer(
     path.write_text(JOB)
     with pytest.raises(HomeportError, match=r"would refuse job\.elasticity\.factor"):
         homeport.run(["migrate-check", str(path), "--config=job.elasticity.factor=2", "--json"])
-    found = json.loads(capsys.readouterr().out)
+    printed = capsys.readouterr().out
+    require_promised(["migrate-check"], printed)
+    found = json.loads(printed)
     (refused,) = [item for item in found if item["verdict"] == "refused"]
     assert set(refused) == {"key", "verdict", "about"}
     assert refused["key"] == "job.elasticity.factor"
