@@ -37,6 +37,7 @@ from homeport.appmaster.driver.decision_api import DriverDecisions
 from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.driver.driver_settings import DriverSettings, allocator_settings
 from homeport.appmaster.driver.http_backend import DriverBackend
+from homeport.appmaster.driver.operator_actions import DriverActions
 from homeport.appmaster.driver.placement_requests import messages_of_a_new_run
 from homeport.appmaster.job_model import publication, takeover
 from homeport.appmaster.job_model.input_acceptance import InputAcceptance
@@ -66,10 +67,17 @@ from homeport.config.settings.sections import (
 )
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.grouper.job_model_calculator import (
+    calculate_job_model,
+    input_streams,
+)
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.history.writer import HistoryWriter, history_directory
+from homeport.job_coordinator.http.actions import Operators
 from homeport.job_coordinator.http.pinned_tls import scheme
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.metadata.epochs import EpochManager, Rank
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.metadata.lifecycle import JobEndManager, RetryManager, StopManager
@@ -180,11 +188,7 @@ async def serve(
         resources=resources,
         job_models=job_models,
     )
-    host = manager.url_host or container.names.address(container.host)
-    wanted_port = heartbeat.port or manager.url_port
-    server = JobCoordinatorServer(
-        backend, container.token, host, wanted_port, DriverDecisions(driver), container.tls
-    )
+    server = server_of(container, driver, backend, heartbeat.port or manager.url_port)
     address, port = await server.start()
     heartbeat.send_port(port)
     url = f"{scheme(container.tls)}://{address}:{port}/"
@@ -195,6 +199,23 @@ async def serve(
     finally:
         await server.stop()
     return end.result
+
+
+def server_of(
+    container: AmContainer, driver: Driver, backend: DriverBackend, port: int
+) -> JobCoordinatorServer:
+    """What serves the driver by HTTP, on that port."""
+    manager = ClusterManagerConfig.of(driver.live.job_models.model.config)
+    actions = DriverActions(driver, container.submission.submitted.file, check_model)
+    return JobCoordinatorServer(
+        backend,
+        container.token,
+        manager.url_host or container.names.address(container.host),
+        port,
+        DriverDecisions(driver),
+        container.tls,
+        operators=Operators(actions, driver.audit.trail),
+    )
 
 
 def job_coordinator(
@@ -212,6 +233,17 @@ def job_coordinator(
         history=history,
         topics=InputTopicManager(stream, container.rank.submission),
     )
+
+
+def check_model(config: Config) -> None:
+    """A JobModel can be made of ``config`` and its inputs as Kafka has them now.
+
+    Raises:
+        ConfigError: none can.
+        UnavailableError: Kafka does not answer.
+    """
+    counts = StreamMetadataCache(config).partition_counts(input_streams(config))
+    calculate_job_model(config, counts, NOTHING)
 
 
 def permitted(published: JobModelPublished, found: Inheritance) -> tuple[Incarnation, ...]:
