@@ -78,6 +78,8 @@ from homeport.appmaster.report.job_status import JobIdentity, JobStatus
 from homeport.appmaster.report.step import LauncherMessage, Step, StepObserver
 from homeport.config.config import Config
 from homeport.config.errors import InvariantViolation, UnavailableError
+from homeport.config.settings.log_section import LogConfig
+from homeport.job_coordinator import logs
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
@@ -434,6 +436,7 @@ class Driver:
     def configured(self, config: Config) -> None:
         """What the driver itself reads of the configuration is in force."""
         self.settings = self.settings.configured(config)
+        logs.set_level(LogConfig.of(config).level)
         self._skein.environment = {**self._skein.environment, **self.settings.environment}
         allocator = allocator_settings(config, self._state.settings.strict_hosts)
         if allocator != self._state.settings:

@@ -13,6 +13,7 @@ from homeport.appmaster.attempt.hold_back import NOTHING, Inheritance
 from homeport.appmaster.lease.lease_table import margin_ms, unseen_ms
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.settings.log_section import LogConfig
 from homeport.config.settings.sections import ClusterManagerConfig, JobConfig, TaskConfig
 from homeport.job_coordinator.history.writer import history_directory
 from homeport.job_coordinator.model.ids import Host
@@ -51,6 +52,7 @@ class DriverSettings:
             lease_ms=manager.lease_ms,
             catch_up_interval_ms=job.catch_up_interval_ms,
             environment={
+                **LogConfig.of(config).variables(),
                 "HOMEPORT_CHECK_IN_INTERVAL_MS": str(manager.check_in_interval_ms),
                 "HOMEPORT_LOST_MS": str(goes_on_ms),
                 "HOMEPORT_HANG_MS": str(task.hang_ms),

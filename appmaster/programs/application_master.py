@@ -60,11 +60,13 @@ from homeport.appmaster.yarn.resource_manager_rest import ApplicationHosts, Reso
 from homeport.appmaster.yarn.skein_resource_manager import SkeinResourceManager, connect
 from homeport.config.config import Config
 from homeport.config.errors import CannotListenError, ConfigError, HomeportError, UnavailableError
+from homeport.config.settings.log_section import LogConfig
 from homeport.config.settings.sections import (
     ClusterManagerConfig,
     JobConfig,
     YarnConfig,
 )
+from homeport.job_coordinator import logs
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.grouper.job_model_calculator import (
@@ -362,6 +364,7 @@ def run(container: AmContainer, heartbeat: Heartbeat, open_cluster: OpenCluster)
         job_models = JobModelStore(container.folder)
         is_new = is_first(container, heartbeat)
         published = begin(container, stream, job_models, is_submission=is_new)
+        logs.set_level(LogConfig.of(job_models.model.config).level)
         published = replace(
             published,
             failures=failures(stream, job_models.model.config, is_first=is_new),
@@ -419,11 +422,7 @@ def report_failure(container: AmContainer, error: HomeportError) -> None:
 
 def main(open_cluster: OpenCluster = skein_cluster) -> int:
     """Drives the job of this YARN container; the exit code, whose meaning the module's text has."""
-    logging.basicConfig(
-        stream=sys.stdout,
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    logs.begin(sys.stdout, os.environ)
     heartbeat = Heartbeat(os.environ)
     heartbeat.await_turn()
     heartbeat.start()

@@ -23,6 +23,7 @@ from homeport.appmaster.programs.am_container import AmContainer, await_kafka
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.config.errors import CannotListenError, HomeportError, UnavailableError
 from homeport.config.settings.sections import ClusterManagerConfig, JobConfig
+from homeport.job_coordinator import logs
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
@@ -128,11 +129,7 @@ def main() -> int:
     heartbeat = Heartbeat(os.environ)
     heartbeat.await_turn()
     heartbeat.start()
-    logging.basicConfig(
-        stream=sys.stdout,
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    logs.begin(sys.stdout, os.environ)
     try:
         container = AmContainer.read(os.environ, Path.cwd())
         config = container.submission.config

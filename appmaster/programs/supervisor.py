@@ -34,6 +34,7 @@ from homeport.appmaster.attempt.supervision import (
     Vitals,
     verdict_of,
 )
+from homeport.job_coordinator import logs
 
 EXIT_TERMINATED = 128 + signal.SIGTERM
 EXIT_HOPELESS = 3
@@ -352,11 +353,7 @@ def _die_with_parent(parent: int) -> Callable[[], None]:
 
 def main() -> int:
     """Supervises the AM's programs until the application ends; the exit code."""
-    logging.basicConfig(
-        stream=sys.stdout,
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    logs.begin(sys.stdout, os.environ)
     return Supervisor(PROGRAMS, _WITH_SPARE if _SPARE_OPTION in sys.argv else ()).run()
 
 

@@ -87,7 +87,9 @@ class DecisionLog:
                     active, cause = record.active, record.cause
                     self._history.event("failover-ended", active=active, cause=cause)
         names = [brief(i) for i in orders]
-        log.info("%s -> %s", describe(event), "; ".join(names) or "records")
+        facts = {"decision": describe(event), "instructions": names, "processors": _concerned(step)}
+        text = "; ".join(names) or "records"
+        log.info("%s -> %s", describe(event), text, extra={"facts": facts})
         self._history.event("decision", cause=describe(event), instructions=names)
 
     def _answered(self, answer: WritePlacementResponse) -> None:
@@ -153,6 +155,19 @@ class DecisionLog:
     def event(self, name: str, incarnation: Incarnation, **fields: object) -> None:
         """Something befell an incarnation."""
         self._history.event(name, incarnation.processor_id, incarnation.epoch, **fields)
+
+
+def _concerned(step: Step) -> list[dict[str, object]]:
+    """The processors that the decision is about: each with its last epoch, its host and why."""
+    state, found = step.decision.state, list[dict[str, object]]()
+    for reason in step.decision.reasons:
+        container = None if reason.processor_id is None else state.container(reason.processor_id)
+        if container is not None:
+            place = state.resource(container.resource_id) if container.resource_id else None
+            host = reason.host if place is None else place.host
+            facts = {"processor": container.processor_id, "epoch": container.epoch, "host": host}
+            found.append({**facts, "reason": str(reason)})
+    return found
 
 
 def _role_of_standby(active: ProcessorId) -> dict[str, str]:

@@ -34,6 +34,7 @@ from homeport.appmaster.yarn.submission_file import (
     coordinator_part,
 )
 from homeport.config.config import Config
+from homeport.config.settings.log_section import LogConfig
 from homeport.config.settings.sections import ClusterManagerConfig, JobConfig, YarnConfig
 from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
@@ -253,6 +254,7 @@ def _master(
         # HOMEPORT_HOSTS_FILE comes from the node: given twice, YARN would join the two by a colon.
         env={
             "PYTHONUNBUFFERED": "1",
+            **LogConfig.of(submission.config).variables(),
             "_JAVA_OPTIONS": am_java_options(yarn.am_memory_mb, environment),
         },
         # Any JVM below the driver would take the variable too, and say so on its standard error.

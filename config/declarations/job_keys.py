@@ -127,6 +127,27 @@ JOB_CONTAINER_PREWARM = BoolKey(
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
 )
+LOG_FORMATS = ("text", "json")
+JOB_LOG_FORMAT = TextKey(
+    name="job.log.format",
+    default="text",
+    choices=LOG_FORMATS,
+    meaning=(
+        "how the processes of the job log: text, or json, one object a line with time, level, "
+        "logger, message, host, and of a container processor and epoch"
+    ),
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+JOB_LOG_LEVEL = TextKey(
+    name="job.log.level",
+    default="INFO",
+    choices=LOG_LEVELS,
+    meaning="the least level that the driver and the containers log",
+    source=OWN,
+    liveness=Liveness.RETUNES_CONTAINERS,
+)
 JOB_DRAIN = BoolKey(
     name="job.drain",
     default=False,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.settings.log_section import LogConfig
 from homeport.config.settings.pipeline_section import has_pipeline
 
 _PIPELINE_LINGER_MS = 100
@@ -17,10 +18,11 @@ class Tuning:
     """How often a container takes input, commits, flushes and calls windows.
 
     Only the container's loop reads these values, and it reads them once per turn. No store, topic,
-    client or process is set up from them.
+    client or process is set up from them; the level of the log follows them.
 
     Units: ``..._ms`` milliseconds, ``..._bytes`` bytes. ``window_ms``: None where windows are off.
     ``drains``: whether the container ends once it has processed what its input holds.
+    ``log_level``: the least level that is logged.
     ``idle_ms``: None where no transaction ends early. ``linger_ms``: 0 where no batch fills.
     """
 
@@ -32,6 +34,7 @@ class Tuning:
     linger_ms: int = 0
     batch_target_ms: int = 500
     drains: bool = False
+    log_level: str = "INFO"
 
     @staticmethod
     def of(config: Config) -> Tuning:
@@ -50,6 +53,7 @@ class Tuning:
             linger_ms=linger_ms,
             drains=keys.JOB_DRAIN.read(config),
             batch_target_ms=keys.TASK_BATCH_TARGET_MS.read(config),
+            log_level=LogConfig.of(config).level,
         )
 
     def ends_transaction(self, age_ms: float, size_bytes: int) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Annotated
 import typer
 
 from homeport.container.standalone.stream_processor import StreamProcessor
+from homeport.job_coordinator import logs
 from homeport.job_coordinator.cli.options import ConfigPath, Overrides, loaded, new_app, note
 from homeport.job_coordinator.kafka.topics import topics_of
 
@@ -51,12 +51,7 @@ def run(processor: StreamProcessor) -> None:
     Raises:
         HomeportError: it has failed.
     """
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
-    logging.getLogger("kazoo").setLevel(logging.ERROR)  # it says each second what is said once
+    logs.begin(sys.stderr, processor.log_variables)
     for warning in processor.warnings:
         note(f"warning: {warning}")
 

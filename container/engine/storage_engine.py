@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StoreConfig
@@ -40,6 +40,14 @@ class StorageEngine(Protocol):
 
     def close(self) -> None:
         """The directory may be opened by another."""
+
+
+@runtime_checkable
+class MeasuredEngine(Protocol):
+    """An open store that reports figures of itself."""
+
+    def figures(self) -> Mapping[str, int]:
+        """{name of a figure of ``/metrics`` whose labels are the store's, or none: its value}."""
 
 
 class StoreView(Protocol):

@@ -14,6 +14,7 @@ import struct
 import threading
 import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from enum import IntEnum
 
 from homeport.config.errors import WireError
@@ -210,6 +211,8 @@ class LeaseMemory:
 
     def _write(self, report: ContainerReport) -> None:
         data = compact_json(report.to_json())
+        if len(data) > REPORT_BYTES:
+            data = compact_json(replace(report, figures=()).to_json())
         if len(data) > REPORT_BYTES:
             data = compact_json(report.in_brief().to_json())
         start = _HEAD.size

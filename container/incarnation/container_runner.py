@@ -40,6 +40,7 @@ from homeport.container.host.lease_memory import (
 from homeport.container.host.orders import Orders
 from homeport.container.host.stop_flag import OvertakenError, StopFlag, StopRequestedError
 from homeport.container.incarnation.warm_up import GettingReady
+from homeport.job_coordinator import logs
 
 if TYPE_CHECKING:
     from homeport.container.container_job import ContainerJob
@@ -78,12 +79,7 @@ def main(arguments: Sequence[str] | None = None, reached: Reached | None = None)
         "--ready", choices=kinds, default=kinds[0], help="what is done while no permit is there"
     )
     kind = SpareKind[parser.parse_args(arguments).ready.upper()]
-    logging.basicConfig(
-        stream=sys.stdout,
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    logs.begin(sys.stdout, os.environ)
     ready = GettingReady(memory or NoLauncher())
     ready.begin(kind)
     code, cause = _run_all(orders, memory, ready, reached)
@@ -174,6 +170,7 @@ def _prepared(
     environment = of(os.environ, Path.cwd())
     own = permit.incarnation
     named = (own.processor_id, own.epoch, environment.host, permit.model_version, os.getpid())
+    logs.add_facts(processor=own.processor_id, epoch=own.epoch, host=environment.host)
     _LOG.info("processor %s epoch %d on %s, JobModel %d, pid %d", *named)
     coordinator: ApplicationMaster | OwnProcessor
     standbys: StandbyTasks | None = None

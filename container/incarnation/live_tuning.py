@@ -18,6 +18,7 @@ from homeport.config.errors import HomeportError, UnavailableError
 from homeport.config.settings.tuning import Tuning
 from homeport.container.host.lease_memory import LeaseMemory, NoLauncher
 from homeport.container.host.stop_flag import StopFlag
+from homeport.job_coordinator import logs
 
 _LOG = logging.getLogger(__name__)
 
@@ -58,6 +59,7 @@ class LiveTuning:
         self._launcher = launcher
         self._history = history
         self._stop = stop
+        logs.set_level(self._now.tuning.log_level)
 
     def latest(self) -> Tuning:
         """The newest tuning that has been fetched; begins to fetch a newer one. Never waits."""
@@ -74,6 +76,7 @@ class LiveTuning:
     def _take(self, fetched: _Fetched) -> None:
         before, self._now = self._now.tuning, fetched
         if fetched.tuning != before:
+            logs.set_level(fetched.tuning.log_level)
             values = asdict(fetched.tuning)
             self._history("retuned", model_version=fetched.version, **values)
             shown = ", ".join(f"{name} {value}" for name, value in values.items())

@@ -46,6 +46,7 @@ from homeport.container.launcher.lease import BeatWatch
 from homeport.container.launcher.lease_holder import LeaseHolder
 from homeport.container.launcher.spare import Spare
 from homeport.container.launcher.stop_reporter import StopReporter
+from homeport.job_coordinator import logs
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.client import CoordinatorClient
@@ -424,11 +425,7 @@ def _python_path(package: Path, environment: Mapping[str, str]) -> str:
 
 def main() -> int:
     """Runs the launcher of this YARN container."""
-    logging.basicConfig(
-        stream=sys.stdout,
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    logs.begin(sys.stdout, os.environ)
     try:
         settings = LauncherSettings.from_environment(os.environ)
         token = settings.token_file.read_text(encoding="utf-8").strip()

@@ -15,10 +15,10 @@ import os
 import selectors
 import signal
 from collections.abc import Callable
-from pathlib import Path
 
 from homeport.config.settings.memory_rule import has_room_for_spare, must_spare_go
 from homeport.container.host.lease_memory import SpareKind
+from homeport.container.host.resident_memory import resident_bytes
 from homeport.container.launcher.child_process import ChildProcess
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.http.messages import SpareReport
@@ -152,24 +152,4 @@ class Spare:
 
 def used_mb() -> int:
     """What this process and all below it use together, as YARN counts it: resident pages."""
-    page = os.sysconf("SC_PAGE_SIZE")
-    return sum(_resident_pages(pid) for pid in _tree(os.getpid())) * page // _MIB
-
-
-def _tree(pid: int) -> list[int]:
-    found = [pid]
-    for tasks in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            children = tasks.read_text(encoding="ascii").split()
-        except OSError:
-            continue  # a thread that has ended
-        for child in children:
-            found += _tree(int(child))
-    return found
-
-
-def _resident_pages(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
-    except (OSError, IndexError):
-        return 0  # it has ended
+    return resident_bytes(os.getpid()) // _MIB

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import select
 import sys
 from dataclasses import dataclass
 
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError, WireError
+from homeport.job_coordinator import logs
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.lifecycle import StopManager
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -78,11 +80,7 @@ def testify(brief: Brief) -> bool:
 
 def main() -> int:
     """Waits and writes; exit code 0 where the record is in the stream."""
-    logging.basicConfig(
-        stream=sys.stdout,
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    logs.begin(sys.stdout, os.environ)
     try:
         brief = Brief.from_json(sys.stdin.buffer.read())
         name = f"processor {brief.incarnation.processor_id} epoch {brief.incarnation.epoch}"

@@ -36,6 +36,15 @@ POSITION_KEY = b"\x00homeport.position"
 CURRENT_FILE = "CURRENT"
 """Names RocksDB's list of files; where it is missing RocksDB may begin an empty store."""
 
+_PROPERTIES = {
+    "store_entries": "rocksdb.estimate-num-keys",
+    "store_disk_bytes": "rocksdb.live-sst-files-size",
+    "store_memtable_bytes": "rocksdb.cur-size-all-mem-tables",
+    "store_pending_compaction_bytes": "rocksdb.estimate-pending-compaction-bytes",
+    "store_stopped_writes": "rocksdb.is-write-stopped",
+    "rocksdb_cache_bytes": "rocksdb.block-cache-usage",
+}
+"""{figure: RocksDB's property}. The cache is that of all stores."""
 _BEHIND_POSITION = POSITION_KEY + b"\x00"
 _Range = tuple[bytes, bytes | None]
 _MIB = 1024 * 1024
@@ -245,6 +254,10 @@ class RocksDbStore:
             self._db.write(batch, self._options)
         except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
             raise self._failed(error) from None
+
+    def figures(self) -> Mapping[str, int]:
+        """What RocksDB reports of the store, by the names of ``/metrics``."""
+        return {name: self._db.property_int_value(key) or 0 for name, key in _PROPERTIES.items()}
 
     def flush(self) -> None:
         """All that was written is on the disk; errors as of ``write``."""

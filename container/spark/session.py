@@ -195,6 +195,21 @@ class LocalSpark:
                 return pipeline
         raise SparkError(f"Spark did not start within {SPARK_START_S:g} s")
 
+    def collections(self) -> tuple[int, int] | None:
+        """How many garbage collections the JVM has done, and their ms; None: it has no answer."""
+        from py4j.protocol import Py4JError  # noqa: PLC0415 - as in ``_connect``
+        from pyspark.core.context import SparkContext  # noqa: PLC0415 - as in ``_connect``
+
+        jvm = SparkContext._jvm  # noqa: SLF001 - pyspark's only way to the JVM
+        if jvm is None or not self.is_ready():
+            return None
+        try:
+            beans = list(jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans())
+            times = [(bean.getCollectionCount(), bean.getCollectionTime()) for bean in beans]
+        except (Py4JError, OSError):
+            return None  # it ends, which its next call reports
+        return sum(count for count, _ in times), sum(ms for _, ms in times)
+
     def is_alive(self) -> bool:
         """Whether the JVM runs."""
         return self._process.poll() is None

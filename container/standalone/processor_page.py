@@ -205,18 +205,7 @@ class ProcessorPage:
     def metrics(self) -> Iterable[Metric]:
         """Besides those of its status: the tasks that lost their processor while it led."""
         with self._lock:
-            counts = self._taken_over
-        lost = CounterMetricFamily(
-            "homeport_tasks_lost",
-            "Tasks that lost their processor while this one led, of a job with standbys.",
-        )
-        lost.add_metric((), counts.lost)
-        unbacked = CounterMetricFamily(
-            "homeport_tasks_unbacked",
-            "Those of them that could not be started where a standby of theirs was.",
-        )
-        unbacked.add_metric((), counts.unbacked)
-        return (lost, unbacked)
+            return leader_metrics(self._taken_over)
 
     # --- what only launchers of a job on YARN say
 
@@ -295,6 +284,21 @@ class ProcessorPage:
             "standbys": standbys_shown(work.standbys, report),
             "waits": list(_waits(state)),
         }
+
+
+def leader_metrics(counts: TakenOver) -> tuple[Metric, ...]:
+    """What a processor counts while it leads a job with standbys."""
+    lost = CounterMetricFamily(
+        "homeport_tasks_lost",
+        "Tasks that lost their processor while this one led, of a job with standbys.",
+    )
+    lost.add_metric((), counts.lost)
+    unbacked = CounterMetricFamily(
+        "homeport_tasks_unbacked",
+        "Those of them that could not be started where a standby of theirs was.",
+    )
+    unbacked.add_metric((), counts.unbacked)
+    return (lost, unbacked)
 
 
 def _refuse(route: str) -> NoReturn:

@@ -20,6 +20,7 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.standalone_keys import LOCAL, ZOOKEEPER
 from homeport.config.errors import ConfigError, HomeportError, in_one_line
+from homeport.config.settings.log_section import LogConfig
 from homeport.config.settings.sections import JobConfig
 from homeport.config.settings.standalone_section import (
     StandaloneConfig,
@@ -103,7 +104,8 @@ class StreamProcessor:
             settings = StandaloneConfig.of(config)
             root = job_root(config, settings)
             self._tree, times = ZooKeeperTree(settings, root), Times.of(settings)
-        environment = child_environment(_package(config))
+        self.log_variables = LogConfig.of(config).variables()
+        environment = {**child_environment(_package(config)), **self.log_variables}
         for variable in secret_variables(config):
             environment.pop(variable, None)  # no work asks ZooKeeper
         if job.logged_store_base_dir is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from homeport.container.storage.directory_lock import NO_WAIT, Holder, LockWait
 from homeport.container.storage.overlay import Overlay
 from homeport.container.storage.restore_manager import RestoreManager, Workers
 from homeport.container.storage.storage_engines import StorageEngines
+from homeport.container.storage.store_figures import store_figures
 from homeport.container.storage.task_store import (
     Position,
     Reached,
@@ -26,6 +27,7 @@ from homeport.container.storage.task_store import (
     open_task_store,
     passed,
 )
+from homeport.job_coordinator.http.figures import Sample
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
 from homeport.job_coordinator.model.outcomes import Restored
@@ -139,6 +141,10 @@ class ContainerStorage:
     def holds_back(self) -> bool:
         """Whether other inputs wait for a version of an adjunct store."""
         return self.adjuncts is not None and self.adjuncts.holds_back()
+
+    def figures(self) -> Iterator[Sample]:
+        """What the open stores report of themselves."""
+        return store_figures(self._opened)
 
     @property
     def size_bytes(self) -> int:

@@ -68,6 +68,10 @@ COMMANDS = {
         "homeport.appmaster.cli.migrate_command",
         "let a stopped job go on standalone, or on YARN, with its state",
     ),
+    "migrate-check": Command(
+        f"{_CLI}.migrate_check_command",
+        "show what becomes of a Samza job's configuration here, key by key",
+    ),
     "move": Command(f"{_CLI}.move_command", "move a container of a running job to another host"),
     "new": Command(
         f"{_STATE_CLI}.new_command", "make the folder of a new job: code, configuration and a test"

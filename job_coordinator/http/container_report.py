@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from homeport.config.errors import WireError
+from homeport.job_coordinator.http.figures import Sample, samples_of
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.json_values import (
     as_object,
@@ -21,6 +22,8 @@ from homeport.job_coordinator.model.json_values import (
 )
 
 _MAX_SECONDS = 1e12
+STAGE_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+"""Upper bounds of the buckets of a stage's times, but for the last, which has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +129,19 @@ class StageTime:
 
     ``fetch`` counts the waiting for a batch's first record too. The stages work side by side.
     ``times``: how often it has worked: ``sending`` once in a transaction, others once in a batch.
-    None: a container of an earlier version does not report it.
+    None: a container of an earlier version does not report it. ``buckets``: how many of these took
+    so long, one number for each of ``STAGE_BOUNDS_S`` and one for what was longer.
     """
 
     stage: str
     ms: int
     times: int | None = None
+    buckets: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """An item of ``stages``."""
-        return {"stage": self.stage, "ms": self.ms, "times": self.times}
+        counts = list(self.buckets)
+        return {"stage": self.stage, "ms": self.ms, "times": self.times, "buckets": counts}
 
     @staticmethod
     def from_json(body: Mapping[str, Any]) -> StageTime:
@@ -144,6 +150,10 @@ class StageTime:
             required_field(body, "stage", str),
             required_number(body, "ms"),
             optional_number(body, "times"),
+            tuple(
+                required_number({"buckets": count}, "buckets")
+                for count in optional_field(body, "buckets", list) or ()
+            ),
         )
 
 
@@ -227,6 +237,7 @@ class ContainerReport:
     what it has read to the heads of its input that it knows. ``stages``: those that have worked.
     These three of late, of an active one. ``input_lost``: offsets of the input that Kafka had
     deleted before they were read; None: none. ``adjuncts``: each adjunct store, of either role.
+    ``figures``: what an active one has measured of itself last.
     """
 
     restoring: tuple[RestoreProgress, ...] = ()
@@ -241,6 +252,7 @@ class ContainerReport:
     stages: tuple[StageTime, ...] = ()
     input_lost: int | None = None
     adjuncts: tuple[AdjunctState, ...] = ()
+    figures: tuple[Sample, ...] = ()
 
     @property
     def works_after_ms(self) -> int | None:
@@ -273,7 +285,7 @@ class ContainerReport:
 
     def in_brief(self) -> ContainerReport:
         """Without single stores."""
-        return replace(self, restoring=(), lags=(), dropped=(), stages=(), adjuncts=())
+        return replace(self, restoring=(), lags=(), dropped=(), stages=(), adjuncts=(), figures=())
 
     def to_json(self) -> dict[str, Any]:
         """The field ``report`` of a check-in."""
@@ -290,6 +302,7 @@ class ContainerReport:
             "stages": [time.to_json() for time in self.stages],
             "input_lost": self.input_lost,
             "adjuncts": [state.to_json() for state in self.adjuncts],
+            "figures": [sample.to_json() for sample in self.figures],
         }
 
     @staticmethod
@@ -300,6 +313,7 @@ class ContainerReport:
         dropped = optional_field(body, "dropped", list) or []
         stages = optional_field(body, "stages", list) or []
         adjuncts = optional_field(body, "adjuncts", list) or []
+        figures = optional_field(body, "figures", list) or []
         return ContainerReport(
             tuple(RestoreProgress.from_json(as_object(item, "a restore")) for item in under_way),
             tuple(StoreLag.from_json(as_object(item, "a lag")) for item in lags),
@@ -313,6 +327,7 @@ class ContainerReport:
             tuple(StageTime.from_json(as_object(item, "a time")) for item in stages),
             optional_number(body, "input_lost"),
             tuple(AdjunctState.from_json(as_object(item, "a store")) for item in adjuncts),
+            samples_of(figures),
         )
 
 

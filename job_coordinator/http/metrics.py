@@ -15,6 +15,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from homeport.job_coordinator.http.container_metrics import figure_metrics, stage_metric
+
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 _MS_PER_S: Final = 1000
@@ -108,6 +110,9 @@ class JobCoordinatorMetrics(Collector):
         yield from _work(containers)
         yield _standbys(containers)
         yield from _reports(containers)
+        reports = [(c["processor_id"], c.get("report") or {}) for c in containers]
+        yield stage_metric(reports)
+        yield from figure_metrics(reports)
         yield _adjuncts(containers)
         yield _dropped(containers)
         yield _refusals(status)

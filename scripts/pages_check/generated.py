@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import count, zip_longest
 from pathlib import Path
 
-from pages_check import allocator_phases, configuration_pages
+from pages_check import allocator_phases, configuration_pages, metrics_page
 from pages_check.finding import Finding
 
 _REMEDY = "run scripts/pages --write"
@@ -14,7 +14,11 @@ _REMEDY = "run scripts/pages --write"
 
 def generated() -> Mapping[str, str]:
     """{path from the root: text} of every generated page."""
-    return {**configuration_pages.pages(), allocator_phases.PAGE: allocator_phases.page()}
+    return {
+        **configuration_pages.pages(),
+        allocator_phases.PAGE: allocator_phases.page(),
+        metrics_page.PAGE: metrics_page.page(),
+    }
 
 
 def stale(wanted: Mapping[str, str], pages: Mapping[str, str]) -> Iterator[Finding]:

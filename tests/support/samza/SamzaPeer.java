@@ -21,6 +21,9 @@ import java.util.TreeMap;
 import java.util.UUID;
 import java.util.function.Supplier;
 import org.apache.samza.Partition;
+import org.apache.samza.checkpoint.CheckpointManager;
+import org.apache.samza.checkpoint.CheckpointV1;
+import org.apache.samza.checkpoint.kafka.KafkaCheckpointManagerFactory;
 import org.apache.samza.clustermanager.container.placement.ContainerPlacementMetadataStore;
 import org.apache.samza.config.MapConfig;
 import org.apache.samza.container.ContainerHeartbeatClient;
@@ -203,6 +206,8 @@ public final class SamzaPeer {
         return writeOffset(argument);
       case "read-offset":
         return readOffset(argument);
+      case "checkpoint":
+        return peer.checkpoint(argument);
       case "drain":
         return DrainUtils.writeDrainNotification(peer.store).toString();
       default:
@@ -385,6 +390,28 @@ public final class SamzaPeer {
   private Object deploy(JsonNode wanted) {
     CoordinatorStreamUtil.writeConfigToCoordinatorStream(
         new MapConfig(JSON.convertValue(wanted, TEXTS)), true);
+    return true;
+  }
+
+  /** Writes a checkpoint of each task: {task: {partition as JSON: offset of its last message}}. */
+  private Object checkpoint(JsonNode wanted) throws Exception {
+    CheckpointManager manager =
+        new KafkaCheckpointManagerFactory().getCheckpointManager(config, new MetricsRegistryMap());
+    manager.createResources();
+    Map<String, Map<String, String>> given = JSON.convertValue(wanted, new TypeReference<>() {});
+    for (String task : given.keySet()) {
+      manager.register(new TaskName(task));
+    }
+    manager.start();
+    for (Map.Entry<String, Map<String, String>> of : given.entrySet()) {
+      Map<SystemStreamPartition, String> offsets = new HashMap<>();
+      for (Map.Entry<String, String> entry : of.getValue().entrySet()) {
+        offsets.put(
+            SAMZA.readValue(entry.getKey(), SystemStreamPartition.class), entry.getValue());
+      }
+      manager.writeCheckpoint(new TaskName(of.getKey()), new CheckpointV1(offsets));
+    }
+    manager.stop();
     return true;
   }
 

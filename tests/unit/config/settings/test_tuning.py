@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.declarations.key_types import BoolKey, Liveness
+from homeport.config.declarations.key_types import BoolKey, Liveness, TextKey
 from homeport.config.settings.config_diff import ConfigDiff
 from homeport.config.settings.tuning import Tuning
 
@@ -30,9 +30,10 @@ def test_no_transaction_ends_early_where_the_key_says_so() -> None:
 def test_every_key_that_containers_take_over_is_read_here() -> None:
     """A value of each such key changes the tuning, and no restart is needed."""
     found = [key for key in keys.ALL if key.liveness is Liveness.RETUNES_CONTAINERS]
-    assert len(found) == 8
+    assert len(found) == 9
     for key in found:
-        config = Config({key.name: "true" if isinstance(key, BoolKey) else "7"})
+        value = key.choices[-1] if isinstance(key, TextKey) else "7"
+        config = Config({key.name: "true" if isinstance(key, BoolKey) else value})
         assert Tuning.of(config) != Tuning.of(Config({}))
         diff = ConfigDiff.between(Config({}), config)
         assert diff == ConfigDiff(retunes_containers=(key.name,))

@@ -16,12 +16,14 @@ from homeport.job_coordinator.http.container_report import (
     StageTime,
     StoreLag,
 )
+from homeport.job_coordinator.http.figures import Sample
 from homeport.job_coordinator.model.ids import TaskName
 
 TASK = TaskName("Partition 0")
 PROGRESS = RestoreProgress("s", TASK, 5, 60, 7, 2.5, None)
 DROPPED = (DroppedValues("s", TASK, 2),)
-STAGES = (StageTime("tasks", 7, 3),)
+STAGES = (StageTime("tasks", 7, 3, (1, 2)),)
+FIGURES = (Sample("store_entries", ("s",), 12), Sample("rocksdb_cache_bytes", (), 0.5))
 ADJUNCTS = (
     AdjunctState("a", TASK, "kafka.a", "partitioned", 3, positions={"0": 4, "7": 1}),
     AdjunctState("b", TASK, "kafka.b", "broadcast", 3, 4096, {"0": 4}, 5, 6, 7.5, 8.5, 9, 1),
@@ -34,6 +36,7 @@ REPORT = ContainerReport(
     dropped=DROPPED,
     stages=STAGES,
     adjuncts=ADJUNCTS,
+    figures=FIGURES,
 )
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import cast
 
 from homeport.container.adjunct.store_plan import plan_stores
-from homeport.container.incarnation.adjunct_report import adjunct_states
 from homeport.container.kafka.input_consumer import InputConsumer
+from homeport.container.reporting.adjunct_report import adjunct_states
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage
 from homeport.container.storage.adjunct.store_facts import StoreFacts
 from homeport.job_coordinator.http.container_report import AdjunctState

@@ -10,14 +10,15 @@ import pytest
 from homeport.config.config import Config
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.host.lease_memory import LeaseMemory
-from homeport.container.processing.work_report import WorkReport
+from homeport.container.reporting.work_report import WorkReport
 from homeport.container.storage.value_guard import ValueGuard
 from homeport.job_coordinator.http.container_report import (
+    STAGE_BOUNDS_S,
     AdjunctState,
     ContainerReport,
     DroppedValues,
-    StageTime,
 )
+from homeport.job_coordinator.http.figures import Sample
 from homeport.job_coordinator.model.ids import TaskName
 
 TASK = TaskName("Partition 0")
@@ -148,7 +149,28 @@ def test_the_time_of_each_stage_is_reported_with_the_numbers(stated: Stated) -> 
     for stage, seconds in (("tasks", 0.5), ("fetch", 0.25), ("tasks", 1.0)):
         stated.work.spent(stage, seconds)
     stated.commit()
-    assert stated.reports[-1].stages == (StageTime("fetch", 250, 1), StageTime("tasks", 1500, 2))
+    (fetch, tasks) = stated.reports[-1].stages
+    assert (fetch.stage, fetch.ms, fetch.times) == ("fetch", 250, 1)
+    assert (tasks.stage, tasks.ms, tasks.times) == ("tasks", 1500, 2)
+    took = {
+        bound: count for bound, count in zip(STAGE_BOUNDS_S, tasks.buckets, strict=False) if count
+    }
+    assert took == {0.5: 1, 1.0: 1}  # a time that is a bound is within it
+    assert len(tasks.buckets) == len(STAGE_BOUNDS_S) + 1
+
+
+def test_figures_are_sampled_every_five_seconds_and_stay_between(stated: Stated) -> None:
+    """The numbers of each second come with the last sample; rows of tasks are counted."""
+    values = iter(range(100))
+    stated.work.add_figures(lambda: [Sample("rocksdb_cache_bytes", (), next(values))])
+    seen = []
+    for _ in range(8):
+        stated.work.had_rows("Partition 0", 3)
+        stated.commit()
+        seen.append({sample.name: sample.value for sample in stated.reports[-1].figures})
+        stated.elapsed_s += 1
+    assert [x["rocksdb_cache_bytes"] for x in seen] == [0, 0, 0, 0, 0, 1, 1, 1]
+    assert [x["task_rows"] for x in seen] == [3, 3, 3, 3, 3, 18, 18, 18]
 
 
 def test_adjunct_stores_are_reported_about_once_a_second(stated: Stated) -> None:

@@ -5,20 +5,25 @@ What is new with every transaction, as the number of records, is reported once a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from homeport.container.host.lease_memory import unheard
 from homeport.container.storage.value_guard import ValueGuard
 from homeport.job_coordinator.http.container_report import (
+    STAGE_BOUNDS_S,
     AdjunctState,
     ContainerReport,
     DroppedValues,
     StageTime,
 )
+from homeport.job_coordinator.http.figures import Sample
 
 _MS_PER_S = 1000
 _EVERY_S = 1.0
+_FIGURES_EVERY_S = 5.0
 
 
 class WorkReport:
@@ -43,9 +48,12 @@ class WorkReport:
         self._committed = 0
         self._due_s = 0.0
         self._spent_s: dict[str, float] = {}
-        self._times: dict[str, int] = {}
+        self._times: dict[str, list[int]] = {}
         self._lost = 0
         self._adjuncts: Callable[[], tuple[AdjunctState, ...]] = tuple
+        self._figures: list[Callable[[], Iterable[Sample]]] = [self._row_figures]
+        self._rows: Counter[str] = Counter()
+        self._figures_due_s = 0.0
 
     def count(self, guard: ValueGuard | None) -> ValueGuard | None:
         """The report counts what ``guard`` drops; returns ``guard``."""
@@ -57,14 +65,27 @@ class WorkReport:
         """The report has what ``adjuncts`` says of the adjunct stores; not called for long."""
         self._adjuncts = adjuncts
 
+    def add_figures(self, figures: Callable[[], Iterable[Sample]]) -> None:
+        """The report has what ``figures`` samples; called every five seconds at most."""
+        self._figures.append(figures)
+
     def read(self, records: int) -> None:
         """The open transaction has so many more records of the input."""
         self._records += records
 
+    def had_rows(self, task: str, rows: int) -> None:
+        """A task has had so many more rows."""
+        self._rows[task] += rows
+
+    def _row_figures(self) -> Iterator[Sample]:
+        for task, rows in self._rows.items():
+            yield Sample("task_rows", (task,), rows)
+
     def spent(self, stage: str, seconds: float) -> None:
         """A stage has worked once more, for so long."""
         self._spent_s[stage] = self._spent_s.get(stage, 0.0) + seconds
-        self._times[stage] = self._times.get(stage, 0) + 1
+        counts = self._times.setdefault(stage, [0] * (len(STAGE_BOUNDS_S) + 1))
+        counts[bisect_left(STAGE_BOUNDS_S, seconds)] += 1
 
     def ended(self) -> None:
         """The open transaction is on its way, with all records read so far."""
@@ -106,8 +127,14 @@ class WorkReport:
         if now_s < self._due_s:
             return report
         self._due_s = now_s + _EVERY_S
-        spent = sorted(self._spent_s.items())
-        stages = tuple(StageTime(n, round(s * _MS_PER_S), self._times[n]) for n, s in spent)
+        stages = tuple(
+            StageTime(n, round(s * _MS_PER_S), sum(self._times[n]), tuple(self._times[n]))
+            for n, s in sorted(self._spent_s.items())
+        )
+        if now_s >= self._figures_due_s:
+            self._figures_due_s = now_s + _FIGURES_EVERY_S
+            sampled = tuple(sample for figures in self._figures for sample in figures())
+            report = replace(report, figures=sampled)
         return replace(
             report,
             processed=self._committed,

@@ -1,0 +1,31 @@
+"""Typed view of the keys of logs, and the variables by which processes start with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+
+FORMAT_VARIABLE, LEVEL_VARIABLE = "HOMEPORT_LOG_FORMAT", "HOMEPORT_LOG_LEVEL"
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """How the processes of a job log. ``format``: ``text`` or ``json``; ``level``: a name."""
+
+    format: str
+    level: str
+
+    @staticmethod
+    def of(config: Config) -> LogConfig:
+        """The view of ``config``."""
+        return LogConfig(
+            keys.JOB_LOG_FORMAT.read(config) or keys.LOG_FORMATS[0],
+            keys.JOB_LOG_LEVEL.read(config) or "INFO",
+        )
+
+    def variables(self) -> Mapping[str, str]:
+        """What a process finds in its environment, as it logs before it has a configuration."""
+        return {FORMAT_VARIABLE: self.format, LEVEL_VARIABLE: self.level}

@@ -1,0 +1,158 @@
+"""What becomes of a Samza job's configuration here, key by key.
+
+PURE. Each key is taken as it is, taken with a change, without effect, refused, or the job's own. A
+configuration whose keys are each taken can still break a rule between keys: the last findings say
+so. What Samza would do by a default, and Homeport does not, is said too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.key_types import Key, literal_text
+from homeport.config.declarations.samza_keys import known_to_samza
+from homeport.config.declarations.unknown_keys import meant_by
+from homeport.config.errors import ConfigError
+from homeport.config.java_names import is_user_class
+from homeport.config.settings.sections import SystemConfig
+from homeport.config.settings.used_systems import used_systems
+from homeport.config.settings.validation import validate
+
+
+class Verdict(StrEnum):
+    """What becomes of a key."""
+
+    TAKEN = "taken"
+    CHANGED = "changed"
+    NO_EFFECT = "no effect"
+    REFUSED = "refused"
+    OWN = "the job's own"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One key, or with a rule between keys the one that the rule names.
+
+    ``about``: what is different, or why it is refused and what to do; "" where it is taken.
+    """
+
+    key: str
+    verdict: Verdict
+    about: str = ""
+
+
+_CODE: Final = frozenset({keys.TASK_CLASS.name, "app.class"})
+_STANDS_IN: Final = "the_job:Task"
+"""In the place of a Java class, so that the rules of the other keys can be checked."""
+_PYTHON: Final = (
+    "its class is Java; write the task in Python, and name it as module:Name in task.class"
+)
+_DEFAULTS: Final = {
+    (keys.TASK_CALLBACK_TIMEOUT_MS,): (
+        "without it a call of the job's code ends its container after 10 minutes; Samza waits for "
+        "ever: -1 does"
+    ),
+    (keys.TASK_EXACTLY_ONCE,): (
+        "without it outputs are part of one transaction with state and input position; Samza sends "
+        "them at least once: false does"
+    ),
+    (keys.SYSTEM_LOST_INPUT, keys.STREAM_LOST_INPUT): (
+        "without it a container fails where Kafka has deleted records that it has not read; Samza "
+        "goes on at samza.offset.default"
+    ),
+}
+"""{keys, of which any may be set: what the default of the first does here, and in Samza}."""
+
+
+def findings_of(config: Config) -> tuple[Finding, ...]:
+    """One finding for each key in the order of ``config``; rules between keys; defaults."""
+    found = [_of_key(config, name) for name in config]
+    kept = Config(
+        {
+            f.key: value
+            for f in found
+            if f.verdict is not Verdict.REFUSED and (value := config.get_str(f.key)) is not None
+        }
+        | {keys.TASK_CLASS.name: _task_class(config)}
+    )
+    found += _between(kept, {f.key for f in found if f.verdict is Verdict.REFUSED})
+    ignored = set(_ignored(kept))
+    found = [
+        Finding(f.key, Verdict.NO_EFFECT, "librdkafka has nothing like it")
+        if f.key in ignored
+        else f
+        for f in found
+    ]
+    unset = [
+        Finding(either[0].name, Verdict.CHANGED, about)
+        for either, about in _DEFAULTS.items()
+        if not any(key.matches(name) for key in either for name in config)
+    ]
+    return (*found, *unset)
+
+
+def _task_class(config: Config) -> str:
+    value = config.get_str(keys.TASK_CLASS.name)
+    return value if value and is_user_class(value) else _STANDS_IN
+
+
+def _of_key(config: Config, name: str) -> Finding:
+    if name in _CODE and not is_user_class(config.get_str(name, "")):
+        return Finding(name, Verdict.CHANGED, _PYTHON)
+    key, samza_key = keys.declared(name), known_to_samza(name)
+    try:
+        if samza_key is not None and (
+            key is None or len(literal_text(samza_key.name)) > len(literal_text(key.name))
+        ):
+            return _of_samza(name, samza_key.objection(config, name))
+        if key is None:
+            return _of_unknown(name)
+        key.check(config, name)
+    except ConfigError as error:
+        return Finding(name, Verdict.REFUSED, f"{error.rule}; {error.remedy}")
+    return _of_ours(config, key, name)
+
+
+def _of_ours(config: Config, key: Key, name: str) -> Finding:
+    if name not in key.legacy:
+        return Finding(name, Verdict.TAKEN)
+    if config.get_str(key.name) is not None:
+        return Finding(name, Verdict.NO_EFFECT, f"{key.name}, its present name, is set too")
+    return Finding(name, Verdict.CHANGED, f"it is read; its present name is {key.name}")
+
+
+def _of_samza(name: str, objection: str | None) -> Finding:
+    if objection is None:
+        return Finding(name, Verdict.TAKEN)
+    return Finding(name, Verdict.NO_EFFECT, objection.partition("has no effect here: ")[2])
+
+
+def _of_unknown(name: str) -> Finding:
+    meant = meant_by(name)
+    if meant is not None:
+        about = f"neither Homeport nor Samza has it: did you mean {meant}?"
+        return Finding(name, Verdict.NO_EFFECT, about)
+    return Finding(name, Verdict.OWN, "only the job's own code reads it")
+
+
+def _between(config: Config, refused: set[str]) -> Iterator[Finding]:
+    """The first rule between keys that is broken; a key that is refused is not named twice."""
+    try:
+        validate(config)
+    except ConfigError as error:
+        if error.key not in refused:
+            yield Finding(error.key, Verdict.REFUSED, f"{error.rule}; {error.remedy}")
+
+
+def _ignored(config: Config) -> Iterator[str]:
+    """Keys of the Java client that librdkafka has nothing like."""
+    try:
+        for system in used_systems(config):
+            yield from SystemConfig.of(config, system).ignored
+    except ConfigError:
+        return  # the rule is among the findings

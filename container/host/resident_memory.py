@@ -1,0 +1,31 @@
+"""What a process and those below it hold in memory: resident pages, as YARN counts them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def resident_bytes(pid: int, *, below: bool = True) -> int:
+    """What the process holds, and with ``below`` all that it has started; 0: it has ended."""
+    pids = _tree(pid) if below else [pid]
+    return sum(map(_pages, pids)) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _tree(pid: int) -> list[int]:
+    found = [pid]
+    for tasks in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            children = tasks.read_text(encoding="ascii").split()
+        except OSError:
+            continue  # a thread that has ended
+        for child in children:
+            found += _tree(int(child))
+    return found
+
+
+def _pages(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+    except (OSError, IndexError):
+        return 0  # it has ended

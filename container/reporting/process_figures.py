@@ -1,0 +1,93 @@
+"""The figures that an active container samples of its processes, its stores and its input."""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from homeport.config.settings.memory_rule import MemoryShares
+from homeport.container.host.resident_memory import resident_bytes
+from homeport.container.kafka.input_consumer import InputConsumer
+from homeport.job_coordinator.http.figures import Sample
+from homeport.job_coordinator.model.job_model import TaskModel
+
+_MIB = 1024 * 1024
+_MS_PER_S = 1000
+
+
+class Jvm(Protocol):
+    """The JVM of a pipeline."""
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+
+    def collections(self) -> tuple[int, int] | None:
+        """How many garbage collections there were, and their ms; None: it gives no answer."""
+
+
+class CollectorClock:
+    """How often Python's garbage collector has run while this is at work, and for how long."""
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._began_s = 0.0
+        self.times = 0
+        self.seconds = 0.0
+
+    def start(self) -> None:
+        """Each collection from now on is counted."""
+        gc.callbacks.append(self._look)
+
+    def stop(self) -> None:
+        """No further one is."""
+        if self._look in gc.callbacks:
+            gc.callbacks.remove(self._look)
+
+    def _look(self, phase: str, _info: Mapping[str, int]) -> None:
+        if phase == "start":
+            self._began_s = self._clock()
+        else:
+            self.times += 1
+            self.seconds += self._clock() - self._began_s
+
+
+def collections(python: CollectorClock, jvm: Jvm | None) -> Iterator[Sample]:
+    """Garbage collections of both runtimes."""
+    yield Sample("gc_collections", ("python",), python.times)
+    yield Sample("gc_seconds", ("python",), python.seconds)
+    found = None if jvm is None else jvm.collections()
+    if found is not None:
+        yield Sample("gc_collections", ("jvm",), found[0])
+        yield Sample("gc_seconds", ("jvm",), found[1] / _MS_PER_S)
+
+
+def memory(jvm: Jvm | None, shares: MemoryShares | None) -> Iterator[Sample]:
+    """Resident memory by part, and what the rule of shares gives each; None: there is no rule.
+
+    RocksDB lives in Python's process, so that its share is in the part ``python``.
+    """
+    yield Sample("memory_bytes", ("python",), resident_bytes(os.getpid(), below=False))
+    if jvm is not None:
+        own = resident_bytes(jvm.pid, below=False)
+        yield Sample("memory_bytes", ("jvm",), own)
+        # Pages that end between the two looks would make it negative.
+        yield Sample("memory_bytes", ("workers",), max(0, resident_bytes(jvm.pid) - own))
+    if shares is not None:
+        python_mb = max(0, shares.python_mb) + shares.rocksdb_mb
+        yield Sample("memory_share_bytes", ("python",), python_mb * _MIB)
+        if jvm is not None:
+            jvm_mb = shares.heap_mb + shares.jvm_beside_heap_mb
+            yield Sample("memory_share_bytes", ("jvm",), jvm_mb * _MIB)
+
+
+def task_lags(tasks: Sequence[TaskModel], source: InputConsumer) -> Iterator[Sample]:
+    """How far each task is from the heads of its input; not of one whose heads are not known."""
+    for task in tasks:
+        read = [ssp for ssp in task.system_stream_partitions if ssp in source.following]
+        lag = source.lag_of(read)
+        if lag is not None:
+            yield Sample("task_input_lag_records", (task.task_name,), lag)

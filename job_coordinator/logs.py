@@ -1,0 +1,72 @@
+"""How a process of a job logs: one line per message, as text or as JSON (``job.log.format``).
+
+A process logs before it has a configuration, so that its environment says how; the level follows
+the configuration later (``set_level``).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final, TextIO
+
+from homeport.config.settings.log_section import FORMAT_VARIABLE, LEVEL_VARIABLE
+
+TEXT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_LEAST_OF_OTHERS: Final = {"py4j": logging.WARNING, "kazoo": logging.ERROR}
+"""What these log below it says nothing of a job, or says it each second."""
+_facts: dict[str, object] = {}
+
+
+class JsonFormatter(logging.Formatter):
+    """One object for each message.
+
+    Fields: ``time`` (UTC, ISO 8601, ms), ``level``, ``logger``, ``message``, ``host``; of a process
+    that is one incarnation ``processor`` and ``epoch``; ``exception`` with its traceback; and what
+    the message brings along in ``extra={"facts": {...}}``.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._host = socket.gethostname()
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, without a line break in it."""
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        found: dict[str, object] = {
+            "time": at.replace("+00:00", "Z"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+            "host": self._host,
+            **_facts,
+            **getattr(record, "facts", {}),
+        }
+        if record.exc_info:
+            found["exception"] = self.formatException(record.exc_info)
+        return json.dumps(found, ensure_ascii=False, default=str)
+
+
+def begin(stream: TextIO, environment: Mapping[str, str]) -> None:
+    """The process logs to ``stream``, as its environment says; INFO and text by default."""
+    handler = logging.StreamHandler(stream)
+    is_json = environment.get(FORMAT_VARIABLE) == "json"
+    handler.setFormatter(JsonFormatter() if is_json else logging.Formatter(TEXT))
+    logging.basicConfig(handlers=[handler])
+    set_level(environment.get(LEVEL_VARIABLE) or "INFO")
+
+
+def set_level(level: str) -> None:
+    """Messages of this level and above are logged from now on; ``level``: a name of Python's."""
+    number = logging.getLevelNamesMapping()[level]
+    logging.getLogger().setLevel(number)
+    for name, least in _LEAST_OF_OTHERS.items():
+        logging.getLogger(name).setLevel(max(number, least))
+
+
+def add_facts(**facts: object) -> None:
+    """Each JSON line of this process has these fields from now on."""
+    _facts.update(facts)

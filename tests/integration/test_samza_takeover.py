@@ -1,0 +1,132 @@
+"""A job that Samza's published classes have made goes on here: with its state, where it stood."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from samza_peer import SamzaPeer
+from samza_streams import READ_COMMITTED
+from topic_records import committed
+from yarn_jobs import PARTITIONS, Job
+
+from homeport.config.config import Config
+from homeport.config.settings.sections import JobConfig
+
+DONE = 300
+SERDES = "org.apache.samza.serializers."
+CHANGELOG = {partition: PARTITIONS - 1 - partition for partition in range(PARTITIONS)}
+"""{input partition of a task: partition of its changelog}, as no rule would give them."""
+
+
+@dataclass
+class Task:
+    """What a task of Samza's has counted, and the last message that it has read."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    last: int = -1
+
+
+def counted(job: Job) -> dict[int, Task]:
+    """{input partition: its task}, after all that is in the input now."""
+    tasks: dict[int, Task] = defaultdict(Task)
+    for message in committed(job.servers, f"{job.name}-in", PARTITIONS):
+        task = tasks[message.partition() or 0]
+        task.counts[(message.key() or b"").decode()] += 1
+        task.last = max(task.last, message.offset() or 0)
+    return dict(tasks)
+
+
+def write_changelog(job: Job, samza: SamzaPeer, tasks: dict[int, Task]) -> None:
+    """Each task's counts, by Samza's serdes, in the partition of its changelog."""
+    topic = f"{job.name}-counts"
+    make_compacted(job, topic, PARTITIONS)
+    producer = Producer({"bootstrap.servers": job.servers})
+    for partition, task in tasks.items():
+        for key, count in task.counts.items():
+            given = [bytes_of(samza, "String", key), bytes_of(samza, "Json", count)]
+            producer.produce(topic, given[1], given[0], CHANGELOG[partition])
+    assert producer.flush(30) == 0
+
+
+def make_compacted(job: Job, topic: str, partitions: int) -> None:
+    """The topic is there, as Samza makes its own."""
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    wanted = NewTopic(topic, partitions, 1, config={"cleanup.policy": "compact"})
+    admin.create_topics([wanted])[topic].result(30)
+
+
+def bytes_of(samza: SamzaPeer, serde: str, value: object) -> bytes:
+    """What Samza's serde of that name makes of it."""
+    found = samza.ask(
+        "serde", [f"{SERDES}{serde}SerdeFactory", value, json.dumps(value).encode().hex()]
+    )
+    return bytes.fromhex(found["bytes"])
+
+
+def write_metadata(job: Job, samza: SamzaPeer, tasks: dict[int, Task]) -> None:
+    """Coordinator stream and checkpoints, as a Samza job with two containers left them."""
+    servers = {"systems.kafka.producer.bootstrap.servers": job.servers}
+    make_compacted(job, JobConfig.of(Config(job.values)).coordinator_topic, 1)
+    samza.open({**job.values, **servers, **READ_COMMITTED})
+    names = {partition: f"Partition {partition}" for partition in range(PARTITIONS)}
+    ssps = {
+        partition: json.dumps(
+            {"system": "kafka", "stream": f"{job.name}-in", "partition": partition},
+            separators=(",", ":"),
+        )
+        for partition in range(PARTITIONS)
+    }
+    samza.ask("deploy", {**job.values, **servers})
+    samza.ask(
+        "manage",
+        {
+            "assignment": {
+                str(n): {names[p]: "Active" for p in range(PARTITIONS) if p % 2 == n}
+                for n in range(2)
+            },
+            "partitions": {ssps[p]: [names[p]] for p in range(PARTITIONS)},
+            "changelog": {names[p]: CHANGELOG[p] for p in range(PARTITIONS)},
+            "locality": {"0": "nm2", "1": "nm1"},
+        },
+    )
+    samza.ask("checkpoint", {names[p]: {ssps[p]: str(t.last)} for p, t in tasks.items()})
+
+
+def test_a_job_that_samza_made_goes_on_with_its_state(
+    make_job: Callable[[str], Job], samza: SamzaPeer
+) -> None:
+    """Assignment, localities, changelogs by their mapping, and positions are taken over.
+
+    Each record is counted once: those before the take-over by Samza, the others here. Without the
+    checkpoints all would be counted twice, without the mapping in the stores of other tasks.
+    """
+    job = make_job("from-samza")
+    job.values["job.container.count"] = "2"
+    job.values["task.checkpoint.factory"] = (
+        "org.apache.samza.checkpoint.kafka.KafkaCheckpointManagerFactory"
+    )
+    job.produce(DONE)
+    tasks = counted(job)
+    write_changelog(job, samza, tasks)
+    write_metadata(job, samza, tasks)
+    job.produce(200, first=DONE)
+    job.run()
+    containers = job.wait_until_running()
+    assert {p: c["host"] for p, c in containers.items()} == {"0": "nm2", "1": "nm1"}
+    job.expects(DONE + 200)
+    model = job.get("")
+    mapping = {
+        name: task["changelog-partition"]
+        for container in model["containers"].values()
+        for name, task in container["tasks"].items()
+    }
+    assert mapping == {f"Partition {p}": at for p, at in CHANGELOG.items()}
+    counts = {m.partition() for m in committed(job.servers, f"{job.name}-counts", PARTITIONS)}
+    assert counts == {CHANGELOG[p] for p in tasks}
+    assert job.kill() == f"stopped {job.application_id} in order"
+    job.judge_history()

@@ -1,0 +1,104 @@
+"""What becomes of a Samza job's keys: each verdict, rules between keys, and defaults."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.config.config import Config
+from homeport.config.settings.samza_job import Verdict, findings_of
+
+JOB = {
+    "job.name": "wiki",
+    "job.default.system": "kafka",
+    "task.class": "com.example.WikiTask",
+    "task.inputs": "kafka.edits",
+    "systems.kafka.samza.factory": "org.apache.samza.system.kafka.KafkaSystemFactory",
+    "systems.kafka.consumer.bootstrap.servers": "localhost:9092",
+    "stores.wiki.factory": "org.apache.samza.storage.kv.RocksDbKeyValueStorageEngineFactory",
+    "stores.wiki.changelog": "kafka.wiki-changelog",
+    "stores.wiki.key.serde": "string",
+    "stores.wiki.msg.serde": "json",
+}
+SAMZAS_DEFAULTS = {
+    "task.callback.timeout.ms": "-1",
+    "task.exactly.once": "false",
+    "systems.kafka.streams.edits.input.lost": "latest",
+}
+
+
+def verdicts(**further: str) -> dict[str, tuple[Verdict, str]]:
+    """{key: (verdict, what is said)} of the job with further keys; ``__`` stands for a dot."""
+    values = JOB | {key.replace("__", "."): value for key, value in further.items()}
+    return {f.key: (f.verdict, f.about) for f in findings_of(Config(values))}
+
+
+def test_a_usual_job_is_taken_but_for_its_code() -> None:
+    """Class names of Samza's are known; only the task is Java."""
+    found = verdicts()
+    assert {key for key in JOB if found[key][0] is not Verdict.TAKEN} == {"task.class"}
+    assert found["task.class"][0] is Verdict.CHANGED
+    assert "Python" in found["task.class"][1]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "verdict", "said"),
+    [
+        ("job.elasticity.factor", "2", Verdict.REFUSED, "write 1, or remove it"),
+        ("job.elasticity.factor", "1", Verdict.TAKEN, ""),
+        ("job.container.count", "many", Verdict.REFUSED, "number"),
+        ("job.jmx.enabled", "true", Verdict.NO_EFFECT, "no program of the job is a JVM"),
+        ("app.class", "com.example.App", Verdict.CHANGED, "Python"),
+        ("yarn.container.memory.mb", "2048", Verdict.CHANGED, "cluster-manager.container.memory"),
+        ("task.comit.ms", "1", Verdict.NO_EFFECT, "did you mean task.commit.ms"),
+        ("my.key", "1", Verdict.OWN, "own code"),
+        ("systems.kafka.consumer.zookeeper.connect", "z:2181", Verdict.NO_EFFECT, "librdkafka"),
+    ],
+)
+def test_each_kind_of_key_has_its_verdict(
+    key: str, value: str, verdict: Verdict, said: str
+) -> None:
+    """The text says what is different, or what to do."""
+    found, about = verdicts(**{key: value})[key]
+    assert found is verdict
+    assert said in about
+
+
+def test_an_older_name_beside_the_present_one_has_no_effect() -> None:
+    """The present one is read."""
+    both = {"yarn.container.memory.mb": "1", "cluster-manager.container.memory.mb": "2048"}
+    found = verdicts(**both)
+    assert found["yarn.container.memory.mb"][0] is Verdict.NO_EFFECT
+    assert found["cluster-manager.container.memory.mb"][0] is Verdict.TAKEN
+
+
+def test_a_rule_between_keys_is_said_once() -> None:
+    """With its key; a key that is refused by itself is not named twice."""
+    found = findings_of(Config({**JOB, "stores.b.factory": "rocksdb", "task.inputs": "kafka.e d"}))
+    assert [f.key for f in found if f.verdict is Verdict.REFUSED] == ["task.inputs"]
+    two = {**JOB, "stores.b.factory": "rocksdb", "stores.b.changelog": "kafka.wiki-changelog"}
+    two |= {"stores.b.key.serde": "string", "stores.b.msg.serde": "string"}
+    refused = [f for f in findings_of(Config(two)) if f.verdict is Verdict.REFUSED]
+    assert [f.key for f in refused] == ["stores.wiki.changelog"]
+    assert "has the same changelog" in refused[0].about
+
+
+def test_a_system_without_addresses_is_a_rule_between_keys() -> None:
+    """Nothing is said twice of it."""
+    values = {k: v for k, v in JOB.items() if "bootstrap" not in k}
+    refused = [f.key for f in findings_of(Config(values)) if f.verdict is Verdict.REFUSED]
+    assert refused == ["systems.kafka.consumer.bootstrap.servers"]
+
+
+def test_a_python_task_and_samzas_defaults_leave_nothing_to_say() -> None:
+    """Each default that differs is named where the file does not set its key."""
+    names = {key for key, (verdict, _) in verdicts().items() if verdict is Verdict.CHANGED}
+    unset = {"task.callback.timeout.ms", "task.exactly.once", "systems.<system>.input.lost"}
+    assert names == {"task.class", *unset}
+    done = findings_of(Config(JOB | SAMZAS_DEFAULTS | {"task.class": "wiki:Task"}))
+    assert {f.verdict for f in done} <= {Verdict.TAKEN}
+
+
+def test_a_secret_is_in_no_finding() -> None:
+    """A value that is refused is not shown where its key is a secret's."""
+    found = findings_of(Config(JOB | {"systems.kafka.consumer.sasl.password": "hush"}))
+    assert all("hush" not in f.about for f in found)

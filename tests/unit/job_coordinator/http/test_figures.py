@@ -1,0 +1,80 @@
+"""The figures of a container: what the wire carries of them, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from homeport.config.errors import WireError
+from homeport.job_coordinator.http.container_metrics import figure_metrics, stage_metric
+from homeport.job_coordinator.http.container_report import STAGE_BOUNDS_S
+from homeport.job_coordinator.http.figures import Sample, samples_of
+
+
+def test_a_figure_of_another_version_is_left_out() -> None:
+    """The others stay, in their order."""
+    items = [["store_entries", ["s"], 1], ["of tomorrow", [], 2], ["rocksdb_cache_bytes", [], 3.5]]
+    assert samples_of(items) == (
+        Sample("store_entries", ("s",), 1),
+        Sample("rocksdb_cache_bytes", (), 3.5),
+    )
+
+
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        ("store_entries", "a figure is to be"),
+        (["store_entries", ["s"]], "a figure is to be"),
+        ([7, ["s"], 1], "a figure is to be"),
+        (["store_entries", "s", 1], "a figure is to be"),
+        (["store_entries", ["s"], "1"], "a figure is to be"),
+        (["store_entries", [], 1], "has the labels"),
+        (["store_entries", [7], 1], "has the labels"),
+        (["store_entries", ["s"], True], "out of range"),
+        (["store_entries", ["s"], -1], "out of range"),
+        (["store_entries", ["s"], float("nan")], "out of range"),
+        (["store_entries", ["s"], 1e19], "out of range"),
+    ],
+)
+def test_a_wrong_figure_is_refused(item: Any, said: str) -> None:  # noqa: ANN401 - JSON
+    """The error names the figure, or what one is to be."""
+    with pytest.raises(WireError, match=said):
+        samples_of([item])
+
+
+def test_each_processor_has_its_own_series() -> None:
+    """A figure that nothing reports has none; what grows is a counter."""
+    reports: list[tuple[str, dict[str, Any]]] = [
+        ("0", {"figures": [["task_rows", ["Partition 0"], 5]]}),
+        ("1", {}),
+        ("2", {"figures": [["task_rows", ["Partition 2"], 7]]}),
+    ]
+    series = {
+        (sample.name, *sample.labels.values()): sample.value
+        for metric in figure_metrics(reports)
+        for sample in metric.samples
+    }
+    assert series == {
+        ("homeport_task_rows_total", "0", "Partition 0"): 5,
+        ("homeport_task_rows_total", "2", "Partition 2"): 7,
+    }
+
+
+def test_times_of_a_stage_are_a_histogram() -> None:
+    """Counts add up from bound to bound; a container with other bounds is left out."""
+    counts = [0] * (len(STAGE_BOUNDS_S) + 1)
+    counts[1], counts[-1] = 2, 1
+    stages = [{"stage": "tasks", "ms": 1500, "times": 3, "buckets": counts}]
+    other = [{"stage": "tasks", "ms": 1, "times": 1, "buckets": [1]}, {"stage": "fetch", "ms": 1}]
+    metric = stage_metric([("0", {"stages": stages}), ("1", {"stages": other}), ("2", {})])
+    found = {
+        (s.name.removeprefix("homeport_stage_duration_seconds"), s.labels.get("le")): s.value
+        for s in metric.samples
+    }
+    assert found["_bucket", "0.005"] == 0
+    assert found["_bucket", "0.01"] == 2
+    assert found["_bucket", "30.0"] == 2
+    assert found["_bucket", "+Inf"] == 3
+    assert (found["_sum", None], found["_count", None]) == (1.5, 3)
+    assert {s.labels["processor"] for s in metric.samples} == {"0"}
