@@ -1,7 +1,7 @@
 """Tokens of a job's operators as the configuration has them: a name, and the digest of the token.
 
-PURE. The token itself is nowhere in the configuration: who reads the coordinator stream cannot act
-by HTTP. A token has 256 random bits, so its digest needs no salt.
+PURE. The configuration does not have the token itself: a reader of the coordinator stream cannot
+act by HTTP. A token has 256 random bits, so its digest needs no salt.
 """
 
 from __future__ import annotations

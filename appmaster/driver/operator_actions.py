@@ -99,7 +99,7 @@ class DriverActions:
 
 
 class _Move:
-    """A container to another host, or anew to its own. ``processor``, ``host``."""
+    """A container to another host, or again to its own. ``processor``, ``host``."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver

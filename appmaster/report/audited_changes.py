@@ -1,6 +1,6 @@
 """Changes of the running job that come by the coordinator stream, in the audit trail.
 
-Whatever an operator's tool has written is audited when the driver sees it. What was asked by HTTP
+Whatever an operator's tool has written is audited when the driver sees it. What came by HTTP
 is in the trail already, and comes back by the stream: it is not audited twice.
 """
 

@@ -1,4 +1,4 @@
-"""``homeport audit``: each change of a running job, who asked for it, from where, before and after.
+"""``homeport audit``: each change of a running job: operator, address, before and after.
 
 The driver that runs has its own changes in memory. Those of earlier ones are in the history, on the
 hosts where the ApplicationMaster ran (``--history``).

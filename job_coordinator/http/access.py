@@ -1,4 +1,4 @@
-"""Who a request comes from, and what its token allows. PURE.
+"""The caller of a request, and what its token allows. PURE.
 
 Three kinds of token are valid. The job's own, which each submission makes for launchers, containers
 and ``run-job``: it shows secrets and may do everything. Those of operators, by the configuration in

@@ -1,4 +1,4 @@
-"""The audit trail: each change of the running job, who asked for it, from where, before and after.
+"""The audit trail: each change of the running job, its author, from where, before and after.
 
 The newest changes are in memory, bounded; each is also one line of the log and one event of the
 job's history (``audit``), which outlives the process. Secrets are masked before they come here.
@@ -20,7 +20,7 @@ MAX_TEXT: Final = 500
 """Characters of each field; of a longer one the beginning is kept."""
 
 UNKNOWN: Final = "unknown"
-"""Who, where the record of a change does not say it."""
+"""The author, where the record of a change does not say it."""
 
 _log = logging.getLogger("audit")
 
@@ -85,7 +85,7 @@ class AuditTrail:
         self._number = 0
 
     def add(self, change: Change) -> None:
-        """The change is asked for, and will be carried out."""
+        """The change is wanted, and is about to be carried out."""
         bounded = change.bounded()
         self._number += 1
         _log.info("audit %d: %s", self._number, bounded)

@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 def caller(request: web.Request) -> Caller:
-    """Who has made a request that was let through."""
+    """The caller of a request that was let through."""
     found: Caller = request[_CALLER]
     return found
 

@@ -1,4 +1,4 @@
-"""What an operator is told before a command: what becomes of containers, and the answer."""
+"""What an operator sees before a command: what becomes of containers, and the answer."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ MOVE = Change("ada", "10.0.0.7", "http", "move 0", "nm1", "nm2")
 def test_a_change_is_in_memory_in_the_log_and_in_the_history(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Who, from where, through what, what, before and after."""
+    """Author, from where, through what, what, before and after."""
     events = list[Mapping[str, Any]]()
     trail = AuditTrail(events.append)
     with caplog.at_level(logging.INFO, "audit"):

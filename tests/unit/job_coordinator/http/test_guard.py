@@ -1,4 +1,4 @@
-"""Who may do what by HTTP: the real server, its refusals, and the headers of every answer."""
+"""What each token may do by HTTP: the real server, its refusals, the headers of every answer."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_what_only_a_launcher_knows_is_taken_from_launchers_alone(
 
 
 def test_a_reader_changes_nothing(served: Served) -> None:
-    """Neither does a reader of the page who has no token."""
+    """Neither does a reader of the page without a token."""
     error = served.error("POST", "/v1/shutdown", b"{}", Authorization=bearer(READ))
     assert error == "403 the token eve has the role read: this request needs operate"
     assert served.error("POST", "/ui/actions/move", b"{}").startswith("401 ")
@@ -85,7 +85,7 @@ def test_each_of_two_tokens_ends_the_job_and_is_in_the_trail(served: Served) -> 
 def test_a_guesser_has_to_wait_and_the_launchers_beside_it_have_not(
     served: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Then not even a right token of an operator is looked at, so a guess tells nothing."""
+    """Then not even a right token of an operator is looked at, so a guess has no answer."""
     with caplog.at_level(logging.WARNING):
         for number in range(LIMIT):
             assert served.call("GET", "/", Authorization=bearer(f"guess{number}"))[0] == 401
