@@ -57,6 +57,14 @@ class DriverView:
             and container.incarnation == incarnation
         )
 
+    def place_of(self, processor_id: ProcessorId) -> Host | None:
+        """The host whose launcher has its container; None: none has, or there is no such one."""
+        container = self.state.container(processor_id)
+        if container is None or container.resource_id is None:
+            return None
+        launcher = self.launchers.find(container.resource_id)
+        return None if launcher is None else launcher.host
+
     @property
     def is_asking(self) -> bool:
         """Whether an order to Skein has not been carried out yet."""

@@ -4,19 +4,52 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from confluent_kafka import KafkaException, Producer
+from prometheus_client.registry import Collector
 
+from homeport.appmaster.report.metrics_snapshots import Origin, snapshots
+from homeport.config.config import Config
 from homeport.config.errors import HomeportError
-from homeport.config.settings.reporters_section import SnapshotReporter
+from homeport.config.settings.reporters_section import SnapshotReporter, snapshot_reporters
 from homeport.config.settings.sections import SystemConfig
+from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.kafka.clients import producer
 
 log = logging.getLogger("driver")
 
 _FLUSH_S = 5.0
 _PROPERTIES = {"linger.ms": 0, "message.timeout.ms": 10_000}
+
+
+@contextmanager
+def sending_snapshots(
+    config: Config,
+    origin: Origin,
+    metrics: Collector,
+    status: Callable[[], Mapping[str, Any]],
+) -> Iterator[None]:
+    """Within the block each snapshot reporter of the configuration sends.
+
+    To be used on the event loop, where ``metrics`` and ``status`` are read.
+    """
+
+    def look() -> list[bytes]:
+        return snapshots(origin, metrics.collect(), status()["containers"], wall_ms())
+
+    senders = [
+        SnapshotSender(found, SystemConfig.of(config, found.stream.system), look, origin.host)
+        for found in snapshot_reporters(config)
+    ]
+    tasks = [asyncio.create_task(sender.run()) for sender in senders]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 class SnapshotSender:

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import importlib.metadata
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,8 +37,9 @@ from homeport.appmaster.driver.decision_api import DriverDecisions
 from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.driver.driver_settings import DriverSettings, allocator_settings
 from homeport.appmaster.driver.http_backend import DriverBackend
+from homeport.appmaster.driver.operator_actions import DriverActions
 from homeport.appmaster.driver.placement_requests import messages_of_a_new_run
-from homeport.appmaster.driver.snapshot_sender import SnapshotSender
+from homeport.appmaster.driver.snapshot_sender import sending_snapshots
 from homeport.appmaster.job_model import publication, takeover
 from homeport.appmaster.job_model.input_acceptance import InputAcceptance
 from homeport.appmaster.job_model.input_watch import look
@@ -54,30 +54,34 @@ from homeport.appmaster.job_model.model_change import (
 )
 from homeport.appmaster.lease.fencing import fence_incarnation
 from homeport.appmaster.lease.keeper_link import KeeperLink
-from homeport.appmaster.programs.am_container import AmContainer, await_kafka
+from homeport.appmaster.programs.am_container import AmContainer, await_kafka, origin_of
 from homeport.appmaster.report.job_status import JobIdentity
-from homeport.appmaster.report.metrics_snapshots import Origin, snapshots
 from homeport.appmaster.yarn.request_ledger import RequestLedger
 from homeport.appmaster.yarn.resource_manager_rest import ApplicationHosts, ResourceManagerRest
 from homeport.appmaster.yarn.skein_resource_manager import SkeinResourceManager, connect
 from homeport.config.config import Config
 from homeport.config.errors import CannotListenError, ConfigError, HomeportError, UnavailableError
 from homeport.config.settings.log_section import LogConfig
-from homeport.config.settings.reporters_section import snapshot_reporters
 from homeport.config.settings.sections import (
     ClusterManagerConfig,
     JobConfig,
-    SystemConfig,
     YarnConfig,
 )
 from homeport.job_coordinator import logs
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.grouper.job_model_calculator import (
+    calculate_job_model,
+    input_streams,
+)
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.history.writer import HistoryWriter, history_directory
+from homeport.job_coordinator.http.actions import Operators
 from homeport.job_coordinator.http.metrics import JobCoordinatorMetrics
 from homeport.job_coordinator.http.pinned_tls import scheme
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.metadata.epochs import EpochManager, Rank
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.metadata.lifecycle import JobEndManager, RetryManager, StopManager
@@ -205,49 +209,36 @@ async def serve(
         resources=resources,
         job_models=job_models,
     )
-    manager, decisions = ClusterManagerConfig.of(config), DriverDecisions(driver)
-    host = manager.url_host or container.names.address(container.host)
-    wanted_port = heartbeat.port or manager.url_port
-    server = JobCoordinatorServer(
-        backend, container.token, host, wanted_port, decisions, container.tls
-    )
+    server = server_of(container, driver, backend, heartbeat.port)
     address, port = await server.start()
     heartbeat.send_port(port)
     url = f"{scheme(container.tls)}://{address}:{port}/"
     try:
         log.info("the job coordinator answers at %s", url)
         await asyncio.to_thread(announce, url, container.certificate, stream, resources)
-        async with sending_snapshots(container, config, backend, decisions):
+        metrics = JobCoordinatorMetrics(backend.status, DriverDecisions(driver).metrics)
+        with sending_snapshots(config, origin_of(container, config), metrics, backend.status):
             end = await driver.run(url)
     finally:
         await server.stop()
     return end.result
 
 
-@asynccontextmanager
-async def sending_snapshots(
-    container: AmContainer, config: Config, backend: DriverBackend, decisions: DriverDecisions
-) -> AsyncIterator[None]:
-    """Within the block each snapshot reporter of the configuration sends."""
-    job = JobConfig.of(config)
-    resource = container.environment["CONTAINER_ID"]
-    version = importlib.metadata.version("homeport")
-    origin = Origin(job.name, job.id, resource, container.host, version, wall_ms())
-    metrics = JobCoordinatorMetrics(backend.status, decisions.metrics)
-
-    def look() -> list[bytes]:
-        return snapshots(origin, metrics.collect(), backend.status()["containers"], wall_ms())
-
-    senders = [
-        SnapshotSender(found, SystemConfig.of(config, found.stream.system), look, container.host)
-        for found in snapshot_reporters(config)
-    ]
-    tasks = [asyncio.create_task(sender.run()) for sender in senders]
-    try:
-        yield
-    finally:
-        for task in tasks:
-            task.cancel()
+def server_of(
+    container: AmContainer, driver: Driver, backend: DriverBackend, port: int | None
+) -> JobCoordinatorServer:
+    """What serves the driver by HTTP, on that port; None: on the one that the job names."""
+    manager = ClusterManagerConfig.of(driver.live.job_models.model.config)
+    actions = DriverActions(driver, container.submission.submitted.file, check_model)
+    return JobCoordinatorServer(
+        backend,
+        container.token,
+        manager.url_host or container.names.address(container.host),
+        port or manager.url_port,
+        DriverDecisions(driver),
+        container.tls,
+        operators=Operators(actions, driver.audit.trail),
+    )
 
 
 def job_coordinator(
@@ -265,6 +256,17 @@ def job_coordinator(
         history=history,
         topics=InputTopicManager(stream, container.rank.submission),
     )
+
+
+def check_model(config: Config) -> None:
+    """A JobModel can be made of ``config`` and its inputs as Kafka has them now.
+
+    Raises:
+        ConfigError: none can.
+        UnavailableError: Kafka does not answer.
+    """
+    counts = StreamMetadataCache(config).partition_counts(input_streams(config))
+    calculate_job_model(config, counts, NOTHING)
 
 
 def permitted(published: JobModelPublished, found: Inheritance) -> tuple[Incarnation, ...]:

@@ -34,6 +34,9 @@ _CLI = "homeport.job_coordinator.cli"
 # Loaded by name alone: what is the container's is not imported from here.
 _STATE_CLI = "homeport.container.cli"
 COMMANDS = {
+    "audit": Command(
+        f"{_CLI}.audit_command", "show each change of a running job: by which operator, from where"
+    ),
     "checkpoint": Command(
         f"{_STATE_CLI}.checkpoint_commands", "show how far a job has read its input, or set it"
     ),
@@ -101,6 +104,9 @@ COMMANDS = {
     ),
     "status": Command(
         f"{_CLI}.status_command", "show what of a running job is late, and what runs where"
+    ),
+    "token": Command(
+        f"{_CLI}.token_commands", "make, list and revoke the tokens of operators of a job"
     ),
     "what-if": Command(
         f"{_CLI}.what_if_command", "show what would come of the loss of hosts, without any loss"
