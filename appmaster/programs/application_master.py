@@ -168,10 +168,11 @@ async def serve(
     inherited = still_waited_for(found, adopt)
     settings = replace(settings_of(container, stream, config), inherited=inherited, adopt=adopt)
     attempts = YarnConfig.of(config).am_max_attempts
+    user = container.environment.get("USER", "")
     driver = Driver(
         settings=settings,
         allocator=allocator_settings(config, container.submission.services),
-        identity=JobIdentity(job.name, job.id, container.rank, attempts, application_url),
+        identity=JobIdentity(job.name, job.id, container.rank, attempts, application_url, user),
         published=published,
         resources=resources,
         stream=stream,
