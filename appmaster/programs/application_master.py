@@ -165,11 +165,11 @@ def new_driver(
     adopt = () if heartbeat.starts == 1 else permitted(published, found)
     inherited = still_waited_for(found, adopt)
     settings = replace(settings_of(container, stream, config), inherited=inherited, adopt=adopt)
-    attempts = YarnConfig.of(config).am_max_attempts
+    attempts, user = YarnConfig.of(config).am_max_attempts, container.environment.get("USER", "")
     return Driver(
         settings=settings,
         allocator=allocator_settings(config, container.submission.services),
-        identity=JobIdentity(job.name, job.id, container.rank, attempts, application_url),
+        identity=JobIdentity(job.name, job.id, container.rank, attempts, application_url, user),
         published=published,
         resources=resources,
         stream=stream,

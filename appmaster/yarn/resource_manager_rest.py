@@ -72,6 +72,7 @@ class Node:
             self.available_mb,
             self.available_cores,
             self.is_running,
+            self.web,
         )
 
 

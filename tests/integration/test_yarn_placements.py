@@ -72,6 +72,9 @@ def _moved_by_http(job: Job, processor: str, host: str) -> None:
     assert "ada from " in lines[-1]
     assert lines[-1].endswith(f"by http: move {processor}: {before!r} -> {host!r}")
     assert not [line for line in lines if old in line or new in line]
+    # The page of the NodeManager that the dashboard leads to has the container's log.
+    with urllib.request.urlopen(job.containers()[processor]["log_url"], timeout=30) as answer:  # noqa: S310 - ours
+        assert f"processor {processor}" in answer.read().decode()
 
 
 def _act(
