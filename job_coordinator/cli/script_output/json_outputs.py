@@ -59,7 +59,7 @@ key?                string          of the record
 values?             object|null     its fields; null: it is deleted
 source?             string|null     which program wrote it
 host?               string          where that ran
-username?           string          as whom
+username?           string          that of the user it ran as
 timestamp?          integer         when, in ms since 1970
 fault?              string          why it cannot be read; then only offset is beside it
 """
@@ -216,7 +216,7 @@ path                string          of the directory
 kind                string          what it holds; other job: that of another job
 store?              string          whose state it is
 task?               string          of which task
-role?               string|null     active or standby; null: nobody's here
+role?               string|null     active or standby; null: of no container here
 bytes?              integer         its size
 files?              integer         how many it has
 newest_ms?          integer         when its newest file was written, in ms since 1970
