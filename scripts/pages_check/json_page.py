@@ -20,7 +20,7 @@ json-schema COMMAND` prints the JSON Schema of an answer.
 Fields may be added; none goes, or gets another type or meaning. `x[]` is each element of the array
 `x`, `{}` each value of an object whose names are data; `?` marks what may be missing. `config get
 KEY` prints one text, `local logs` an array of paths, `metrics-targets` what Prometheus reads,
-without `--json`. `logs` prints a log as it is.
+without `--json`.
 """
 
 

@@ -194,6 +194,15 @@ nodes[].pids        array           of its processes
         Form.OBJECT,
         _fields("{}  object|string  of each processor its host and address; with --tasks the host"),
     ),
+    "logs": Output(
+        Form.LINES,
+        _fields("""
+host                string          the node where the container runs
+container           string          YARN's name of it
+file                string          the log, in its folder there
+line                string          of the log, without its end
+"""),
+    ),
     "migrate-check": Output(
         Form.ARRAY,
         _fields("""
