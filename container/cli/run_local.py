@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from homeport.container.cli.run_processor import WorkDir, run
 from homeport.container.standalone.stream_processor import StreamProcessor
 from homeport.job_coordinator.cli.options import ConfigPath, Overrides, loaded, new_app
 from homeport.job_coordinator.kafka.topics import topics_of
+from homeport.job_coordinator.zookeeper import coordination
 
 app = new_app("Runs a whole job on this machine, with the same stores, commits and exactness.")
 
@@ -41,6 +43,8 @@ def command(
     """
     given = loaded(config_path, config, topics_of)
     job = as_trial(given) if trial else given
+    # What a processor says of its agreement with others matters where there are some.
+    logging.getLogger(coordination.__name__).setLevel(logging.WARNING)
     run(StreamProcessor(job, None, work_dir, is_local=True))
 
 

@@ -63,7 +63,8 @@ COMMANDS = {
         f"{_CLI}.job_model_command", "show which container has which tasks, inputs and changelogs"
     ),
     "json-schema": Command(
-        f"{_CLI}.json_schema_command", "show the form of what a command prints with --json"
+        f"{_CLI}.script_output.json_schema_command",
+        "show the form of what a command prints with --json",
     ),
     "local": Command(
         "homeport.local_cluster.cli.local_commands",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from homeport.job_coordinator.cli.json_outputs import OUTPUTS, Field
+from homeport.job_coordinator.cli.script_output.json_outputs import OUTPUTS, Field
 
 PAGE = "docs/json-output.md"
 
 _HEAD = """\
-<!-- Written by scripts/pages --write from job_coordinator/cli/json_outputs.py. -->
+<!-- Written by scripts/pages --write from job_coordinator/cli/script_output/json_outputs.py. -->
 
 # Output for scripts
 
@@ -20,7 +20,7 @@ json-schema COMMAND` prints the JSON Schema of an answer.
 Fields may be added; none goes, or gets another type or meaning. `x[]` is each element of the array
 `x`, `{}` each value of an object whose names are data; `?` marks what may be missing. `config get
 KEY` prints one text, `local logs` an array of paths, `metrics-targets` what Prometheus reads,
-without `--json`. `logs` prints a log as it is.
+without `--json`.
 """
 
 

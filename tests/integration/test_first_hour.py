@@ -28,7 +28,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Path]:
-    """The home of a user that is empty; no cluster of that user is left afterwards."""
+    """The home of a new user, empty; no cluster of that user is left afterwards."""
     folder = tmp_path / "home"
     folder.mkdir()
     yield folder

@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Callable
 from typing import Any
 
+from json_answers import require_promised
 from samza_peer import SamzaPeer
 from samza_streams import READ_COMMITTED
 from yarn_jobs import Job, wait_for
@@ -141,12 +142,15 @@ def test_containers_are_moved_and_restarted(
 
 
 def _read_log(job: Job) -> None:
-    """The end of the log, the whole of it, and a processor that the job has not."""
+    """The end of the log, the whole of it, as objects too, and a processor that the job has not."""
     last = _call(job, "logs", "1", "--tail=1")
     whole = _call(job, "logs", "1", "--tail=0")
     assert "\n" not in last
     assert "processor 1 epoch 1 on" in whole.splitlines()[0]
     assert last in whole
+    first = _call(job, "logs", "1", "--tail=0", "--json").splitlines()[0]
+    require_promised(["logs"], first)
+    assert json.loads(first)["line"] == whole.splitlines()[0]
     refused = "error: PROCESSOR = '7': the job has 0, 1; name one of these"
     assert _refusal(job, "logs", "7") == refused
 

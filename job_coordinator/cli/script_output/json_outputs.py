@@ -59,7 +59,7 @@ key?                string          of the record
 values?             object|null     its fields; null: it is deleted
 source?             string|null     which program wrote it
 host?               string          where that ran
-username?           string          as whom
+username?           string          that of the user it ran as
 timestamp?          integer         when, in ms since 1970
 fault?              string          why it cannot be read; then only offset is beside it
 """
@@ -194,6 +194,15 @@ nodes[].pids        array           of its processes
         Form.OBJECT,
         _fields("{}  object|string  of each processor its host and address; with --tasks the host"),
     ),
+    "logs": Output(
+        Form.LINES,
+        _fields("""
+host                string          the node where the container runs
+container           string          YARN's name of it
+file                string          the log, in its folder there
+line                string          of the log, without its end
+"""),
+    ),
     "migrate-check": Output(
         Form.ARRAY,
         _fields("""
@@ -216,7 +225,7 @@ path                string          of the directory
 kind                string          what it holds; other job: that of another job
 store?              string          whose state it is
 task?               string          of which task
-role?               string|null     active or standby; null: nobody's here
+role?               string|null     active or standby; null: of no container here
 bytes?              integer         its size
 files?              integer         how many it has
 newest_ms?          integer         when its newest file was written, in ms since 1970
