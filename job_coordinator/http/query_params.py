@@ -51,6 +51,12 @@ def hosts_asked(values: Sequence[str]) -> tuple[Host, ...]:
     return tuple(hosts)
 
 
+def version_asked(query: Mapping[str, str]) -> int | None:
+    """Of ``?version=``, which may be left out; else WireError."""
+    text = query.get("version")
+    return None if text is None else _number("version", text)
+
+
 def _number(name: str, text: str) -> int:
     if _NUMBER.fullmatch(text) is None:
         raise WireError(f"{name} is not a number: {shown(text)}")
