@@ -21,6 +21,16 @@ _EVENTS_TOLD: Final = 100
 _NUMBER: Final = re.compile(r"\d{1,18}", re.ASCII)
 
 
+def version_asked(query: Mapping[str, str]) -> int | None:
+    """Of ``?version=``, which may be left out; else WireError."""
+    text = query.get("version")
+    if text is None:
+        return None
+    if _NUMBER.fullmatch(text) is None:
+        raise WireError(f"version is not a number: {shown(text)}")
+    return int(text)
+
+
 @dataclass(frozen=True, slots=True)
 class EventsAsked:
     """Events numbered above ``since`` (None: the newest) that are about one processor, or any."""
@@ -49,12 +59,6 @@ def hosts_asked(values: Sequence[str]) -> tuple[Host, ...]:
     if not hosts:
         raise WireError("no host is given: ask ?host=NAME, once for each host")
     return tuple(hosts)
-
-
-def version_asked(query: Mapping[str, str]) -> int | None:
-    """Of ``?version=``, which may be left out; else WireError."""
-    text = query.get("version")
-    return None if text is None else _number("version", text)
 
 
 def _number(name: str, text: str) -> int:
