@@ -253,9 +253,7 @@ def _keep(draft: Draft, placement: Placement, launcher: ResourceState) -> Resour
     draft.resources[launcher.resource_id] = kept
     moving = replace(placement, step=PlacementStep.MOVING, resource_id=launcher.resource_id)
     draft.placements[placement.request.uuid] = moving
-    container = draft.containers.get(processor_id)
-    if container is not None:
-        warm_moves.warm_up(draft, moving, container, kept)
+    warm_moves.warm_up(draft, moving, draft.containers[processor_id], kept)
     return kept
 
 
