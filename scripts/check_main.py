@@ -67,7 +67,7 @@ def _tools(paths: Sequence[str]) -> list[Tool]:
 
 def _mypy_targets(paths: Sequence[str]) -> tuple[str, ...]:
     if paths:
-        code = ("appmaster/", "config/", "container/", "job_coordinator/")
+        code = ("appmaster/", "config/", "container/", "job_coordinator/", "local_cluster/")
         return tuple(f"build/ns/homeport/{p}" if p.startswith(code) else p for p in paths)
     return _TYPED
 

@@ -10,7 +10,7 @@ from typing import Self
 
 from clusters_under_test import ClusterUnderTest, NetworkUnderTest
 
-from local_cluster.resource_manager import node_states
+from homeport.local_cluster.resource_manager import node_states
 
 WHOLE_LIMIT_S = 120.0
 

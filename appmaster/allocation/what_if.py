@@ -1,4 +1,4 @@
-"""What would come of the loss of hosts: the same machine, driven on from the present state.
+"""What would come of the loss of hosts, or of a command: the machine, driven on from its state.
 
 PURE, without side effects: ``step`` never changes the state it is given, and nothing carries out
 what it instructs here. The world around it is one in which nothing else goes wrong: every launcher
@@ -39,6 +39,7 @@ from homeport.appmaster.allocation.protocol.events import (
     HostsObserved,
     LauncherCheckedIn,
     LauncherSilent,
+    PlacementRequested,
     ResourceEnded,
     Timer,
     TimerFired,
@@ -47,12 +48,14 @@ from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
     RequestResource,
     WriteFailover,
+    WritePlacementResponse,
 )
 from homeport.appmaster.allocation.protocol.reasons import Reason, ReasonKind
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.allocation.shortage import shortage
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.model.placement import PlacementRequest
 
 MAX_ROUNDS: Final = 200
 """Each round answers all requests that stand at its beginning."""
@@ -157,6 +160,27 @@ def what_if(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class CommandOutlook:
+    """What would come of an operator's command; ``fates`` as of the loss of hosts.
+
+    ``answer``: the last one, and so final where nothing would be in its way; None: there is none.
+    """
+
+    answer: WritePlacementResponse | None
+    fates: tuple[Fate, ...]
+
+
+def what_if_commanded(
+    state: AllocatorState, request: PlacementRequest, reports: Sequence[HostReport] = ()
+) -> CommandOutlook:
+    """What would come of this command, now. ``state`` and ``reports`` as of ``what_if``."""
+    future = _Future(state, frozenset(), tuple(reports))
+    future.feed(PlacementRequested(request))
+    future.calm()
+    return CommandOutlook(future.answers.get(request.uuid), tuple(_fates(state, future)))
+
+
 class _Future:
     """The state as it would become; ends with the question."""
 
@@ -167,6 +191,8 @@ class _Future:
         self.reasons: list[Reason] = []
         self.taken: dict[ProcessorId, ProcessorId | None] = {}
         """{active: the standby whose place it takes}"""
+        self.answers: dict[str, WritePlacementResponse] = {}
+        """{command: the last answer}"""
         self._lost = lost
         self._reports = reports
         self._room = {r.host: _room(state.settings, r) for r in reports}
@@ -197,6 +223,8 @@ class _Future:
         for record in decision.records:
             if isinstance(record, WriteFailover):
                 self.taken[record.active] = record.standby
+            elif isinstance(record, WritePlacementResponse):
+                self.answers[record.request.uuid] = record
         for instruction in decision.instructions:
             # All others are read off the state, as launchers ask for theirs again.
             if isinstance(instruction, RequestResource):

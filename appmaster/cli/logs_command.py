@@ -16,7 +16,15 @@ from homeport.appmaster.yarn.node_names import NodeNames
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.job_coordinator.cli.job_view import require_running
-from homeport.job_coordinator.cli.options import ConfigPath, Overrides, loaded, new_app, note
+from homeport.job_coordinator.cli.options import (
+    AsJson,
+    ConfigPath,
+    Overrides,
+    loaded,
+    new_app,
+    note,
+)
+from homeport.job_coordinator.model.json_values import compact_json
 
 app = new_app()
 
@@ -45,11 +53,13 @@ def logs(
     tail: Annotated[
         int, typer.Option("--tail", min=0, help="Print so many of the last lines; 0: all.")
     ] = 100,
+    as_json: AsJson = False,
 ) -> None:
     """Prints the log of the container that runs as PROCESSOR, or of its last one if none runs.
 
     HADOOP_CONF_DIR names the folder with the cluster's configuration; the NodeManager serves the
-    file. With --follow the log of the next container follows when this one has ended.
+    file. With --follow the log of the next container follows when this one has ended. --json: one
+    object per line of the log.
     """
     given = loaded(config_path, config)
     running = require_running(given, "logs", _ON_ITS_HOST)
@@ -60,14 +70,18 @@ def logs(
             f"container {processor} has not begun, so that there is no log of it: homeport "
             f"explain {processor} shows what it waits for"
         )
-    log = _log(rest, place)
-    position = _print_lines(log, tail)
+    log, printer = _log(rest, place), Printer(as_json=as_json)
+    data, position = _last_lines(log, tail)
+    printer.write(data, place)
     while follow:
         time.sleep(_POLL_S)  # a NodeManager does not say that a file has grown
         now = place_of(running.client.status(), processor) or place
-        position = _copied(log, position)
+        data, position = log.after(position)
+        printer.write(data, place)
         if now != place:
+            printer.end(place)
             place, log, position = now, _log(rest, now), 0
+    printer.end(place)
 
 
 def _log(rest: ResourceManagerRest, place: _Place) -> ContainerLog:
@@ -86,26 +100,39 @@ def _log(rest: ResourceManagerRest, place: _Place) -> ContainerLog:
     return log
 
 
-def _print_lines(log: ContainerLog, tail: int) -> int:
-    """Prints the last lines; where the log ends."""
+def _last_lines(log: ContainerLog, tail: int) -> tuple[bytes, int]:
+    """The last lines, and where the log ends."""
     data, length = log.after(0) if tail == 0 else log.last(tail * _LINE_BYTES)
     lines = data.splitlines(keepends=True)
     if len(data) < length:
         lines = lines[1:]  # a part of a line
-    _write(b"".join(lines[-tail:] if tail else lines))
-    return length
+    return b"".join(lines[-tail:] if tail else lines), length
 
 
-def _copied(log: ContainerLog, position: int) -> int:
-    """What came after ``position`` is printed; where it ends."""
-    data, position = log.after(position)
-    _write(data)
-    return position
+class Printer:
+    """Prints a log as it is, or each of its lines as an object."""
 
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._part = b""
 
-def _write(data: bytes) -> None:
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    def write(self, data: bytes, place: _Place) -> None:
+        """What has come to the log at that place; as objects, lines without an end wait for it."""
+        if not self._as_json:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+            return
+        *lines, self._part = (self._part + data).split(b"\n")
+        for line in lines:
+            host, container, file = place
+            body = {"host": host, "container": container, "file": file}
+            text = line.decode(errors="backslashreplace")
+            print(compact_json({**body, "line": text}).decode(), flush=True)
+
+    def end(self, place: _Place) -> None:
+        """Nothing more comes to the log: its last line needs no end."""
+        if self._part:
+            self.write(b"\n", place)
 
 
 def place_of(status: Mapping[str, Any], processor: str) -> _Place | None:

@@ -370,7 +370,7 @@ def order_shutdown(job: Job, application: Application) -> None:
 
 _EPILOG = """\
 HADOOP_CONF_DIR names the folder with the cluster's yarn-site.xml; of a local cluster it is set by
-eval "$(scripts/dev-cluster env --name NAME)".
+eval "$(homeport local env --name NAME)".
 
 Progress and errors go to standard error: an error is one line with key, value, rule and remedy,
 and exit code 1. run refuses before it writes anything, and a job that runs already is refused.

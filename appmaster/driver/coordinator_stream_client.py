@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
@@ -26,6 +26,7 @@ from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.placement import PlacementResponse
 
 _T = TypeVar("_T")
 _RETRY_S = 1.0
@@ -42,6 +43,7 @@ class StreamNews:
 
     ``fenced``: what the last incarnation of each processor that reported has fenced.
     ``has_requests``: whether placement requests wait to be taken.
+    ``written``: the newest record of each key of the configuration.
     """
 
     config: Config
@@ -50,6 +52,7 @@ class StreamNews:
     fenced: Mapping[ProcessorId, FenceReport]
     versions: Mapping[ProcessorId, tuple[int, int]]
     has_requests: bool = False
+    written: Mapping[str, CoordinatorStreamMessage] = field(default_factory=dict)
 
 
 class CoordinatorStreamClient:
@@ -179,6 +182,27 @@ class CoordinatorStreamClient:
         """{key of the configuration: its newest record}, as of the last reading."""
         return await self._in_thread(lambda: self._stream.latest(MessageType.SET_CONFIG))
 
+    async def change(
+        self, make: Callable[[CoordinatorStream], list[CoordinatorStreamMessage]]
+    ) -> None:
+        """What ``make`` makes of the stream, read to its head, is in it; or what it raises is.
+
+        Raises:
+            UnavailableError: Kafka did not answer.
+            WireError: a message cannot be written; nothing was.
+        """
+
+        def write() -> None:
+            self._catch_up()
+            self._stream.write(make(self._stream))
+
+        await self._in_thread(write)
+
+    async def placement(self, uuid: str) -> PlacementResponse | None:
+        """The last answer to that request, as of the last reading."""
+        placements = PlacementManager(self._stream)
+        return (await self._in_thread(placements.read_responses)).get(uuid)
+
     def close(self) -> None:
         """No request is made any more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -203,6 +227,7 @@ class CoordinatorStreamClient:
                 EpochManager(self._stream).read_fenced(),
                 self._versions(),
                 bool(requests.read_requests() or requests.unanswerable()),
+                self._stream.latest(MessageType.SET_CONFIG),
             )
         return self._news
 

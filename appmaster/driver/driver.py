@@ -72,6 +72,7 @@ from homeport.appmaster.lease.fencing import Fencing
 from homeport.appmaster.lease.keeper_client import KeeperClient
 from homeport.appmaster.lease.keeper_link import Keeper
 from homeport.appmaster.lease.launcher_table import LauncherEntry, LauncherTable
+from homeport.appmaster.report.audited_changes import AuditedChanges
 from homeport.appmaster.report.decision_log import DecisionLog
 from homeport.appmaster.report.job_status import JobIdentity, JobStatus
 from homeport.appmaster.report.step import LauncherMessage, Step, StepObserver
@@ -134,6 +135,7 @@ class Driver:
         self.launchers = LauncherTable(settings.lease_ms, boot_ms())
         self.lags = LagBoard()
         self.decisions = DecisionLog(history, self.launchers)
+        self.audit = AuditedChanges(history)
         self._queue = EventQueue()
         self._publisher = Publisher(self._queue, self._client, live.job_models, publish)
         self._placements = PlacementRequests(
@@ -143,6 +145,7 @@ class Driver:
             identity.rank.application,
             lambda: live.job_models.model.config,
             lambda: self._end is None and self._state.phase is not JobPhase.NEW,
+            lambda request: self.audit.requested(request, self.view.place_of(request.processor_id)),
         )
         self._timers = Timers(self.post)
         self._skein = ResourceManagerClient(resources)
@@ -406,6 +409,7 @@ class Driver:
             if news is not None:
                 self.view.localities = news.localities
                 self.status.versions.update(news.versions)
+                self.audit.configured(news.written)
                 self.live.heard(news.config)
                 await self._note_stops(news.stopped)
                 self.fencing.reported(news.fenced)

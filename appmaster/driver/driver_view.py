@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote, urlsplit
 
 from homeport.appmaster.allocation.job_state.state import LIVE, AllocatorState
 from homeport.appmaster.allocation.protocol.events import named
@@ -16,7 +17,7 @@ from homeport.appmaster.driver.driver_settings import DriverSettings
 from homeport.appmaster.driver.resource_manager_client import ResourceManagerClient
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
 from homeport.appmaster.lease.launcher_table import LauncherTable
-from homeport.appmaster.report.job_status import JobStatus
+from homeport.appmaster.report.job_status import JobIdentity, JobStatus
 from homeport.appmaster.report.recovery_reporter import RecoveryReporter
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -57,6 +58,14 @@ class DriverView:
             and container.incarnation == incarnation
         )
 
+    def place_of(self, processor_id: ProcessorId) -> Host | None:
+        """The host whose launcher has its container; None: none has, or there is no such one."""
+        container = self.state.container(processor_id)
+        if container is None or container.resource_id is None:
+            return None
+        launcher = self.launchers.find(container.resource_id)
+        return None if launcher is None else launcher.host
+
     @property
     def is_asking(self) -> bool:
         """Whether an order to Skein has not been carried out yet."""
@@ -66,11 +75,16 @@ class DriverView:
         """The body of ``GET /v1/status``."""
         state = self.state
         body = self.status.to_json(state, self.launchers, self.stream.fault)
+        webs = {report.host: report.web for report in self.cluster.hosts}
         held_back = self.hold_back.pending if self.status.held_back is None else ()
         return {
             **body,
             "containers": [
-                {**c, "recovery": self.recoveries.to_json(c["processor_id"])}
+                {
+                    **c,
+                    "recovery": self.recoveries.to_json(c["processor_id"]),
+                    "log_url": log_url(c, webs, self.status.identity),
+                }
                 for c in body["containers"]
             ],
             "unaccounted": [named(i) for i in (*self.adoption.pending, *held_back)],
@@ -79,3 +93,22 @@ class DriverView:
             "coordinator_stream_damaged": self.stream.damaged_count,
             "configuration": self.live.to_json(),
         }
+
+
+def log_url(
+    container: Mapping[str, Any], webs: Mapping[Host, str], identity: JobIdentity
+) -> str | None:
+    """The end of its log on the page of its NodeManager; None: it has none there.
+
+    Args:
+        container: its part of the status.
+        webs: {host: host and port of its NodeManager's web service, empty where not known}.
+        identity: of the job, whose user the page asks for.
+    """
+    web, epoch = webs.get(container["host"]), container["epoch"]
+    if not web or not epoch or not container["resource"] or not identity.user:
+        return None
+    file = quote(f"container-{container['processor_id']}-{epoch}.log", safe="")
+    scheme = urlsplit(identity.application_url).scheme or "http"
+    folder = f"{container['resource']}/{quote(identity.user, safe='')}"
+    return f"{scheme}://{web}/node/containerlogs/{folder}/{file}/?start=-65536"

@@ -52,6 +52,7 @@ class PlacementRequests:
         application: which YARN calls this run of the job.
         config: the configuration in force.
         may_take: whether the allocator can answer now.
+        taken: called with each request that is handed to the allocator.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class PlacementRequests:
         application: str,
         config: Callable[[], Config],
         may_take: Callable[[], bool],
+        taken: Callable[[PlacementRequest], None],
     ) -> None:
         self._requests = PlacementManager(stream)
         self._client = client
@@ -69,6 +71,7 @@ class PlacementRequests:
         self._application = application
         self._config = config
         self._may_take = may_take
+        self._taken = taken
         self._is_news = asyncio.Event()
         self._unanswerable: tuple[str, ...] = ()
         self._unfinished = self._requests.unfinished()
@@ -101,6 +104,8 @@ class PlacementRequests:
             found = await self._client.at_head(partial(self._read, self._config()))
             if self._unanswerable:
                 await self._client.remove(map(PlacementManager.request_deleted, self._unanswerable))
+            if found is not None:
+                self._taken(found.request)
             return found
         except UnavailableError as e:
             log.warning("%s", e)

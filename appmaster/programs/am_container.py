@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import logging
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from homeport.appmaster.report.metrics_snapshots import Origin
 from homeport.appmaster.yarn.node_names import NodeNames
 from homeport.appmaster.yarn.submission_file import SUBMISSION_FILE_NAME, SubmissionFile
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
 from homeport.job_coordinator.http.pinned_tls import certificate_beside, server_context
 from homeport.job_coordinator.kafka.topics import TopicAdmin
@@ -90,3 +93,10 @@ def await_kafka(config: Config, log: logging.Logger) -> None:
     """
     system = SystemConfig.of(config, JobConfig.of(config).coordinator_system)
     TopicAdmin(system, _LOOK_S).await_reachable(log)
+
+
+def origin_of(container: AmContainer, config: Config) -> Origin:
+    """Whose snapshots of metrics those of this driver are."""
+    job, resource = JobConfig.of(config), container.environment["CONTAINER_ID"]
+    version = importlib.metadata.version("homeport")
+    return Origin(job.name, job.id, resource, container.host, version, wall_ms())

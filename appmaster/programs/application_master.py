@@ -37,7 +37,9 @@ from homeport.appmaster.driver.decision_api import DriverDecisions
 from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.driver.driver_settings import DriverSettings, allocator_settings
 from homeport.appmaster.driver.http_backend import DriverBackend
+from homeport.appmaster.driver.operator_actions import DriverActions
 from homeport.appmaster.driver.placement_requests import messages_of_a_new_run
+from homeport.appmaster.driver.snapshot_sender import sending_snapshots
 from homeport.appmaster.job_model import publication, takeover
 from homeport.appmaster.job_model.input_acceptance import InputAcceptance
 from homeport.appmaster.job_model.input_watch import look
@@ -52,7 +54,7 @@ from homeport.appmaster.job_model.model_change import (
 )
 from homeport.appmaster.lease.fencing import fence_incarnation
 from homeport.appmaster.lease.keeper_link import KeeperLink
-from homeport.appmaster.programs.am_container import AmContainer, await_kafka
+from homeport.appmaster.programs.am_container import AmContainer, await_kafka, origin_of
 from homeport.appmaster.report.job_status import JobIdentity
 from homeport.appmaster.yarn.request_ledger import RequestLedger
 from homeport.appmaster.yarn.resource_manager_rest import ApplicationHosts, ResourceManagerRest
@@ -68,10 +70,18 @@ from homeport.config.settings.sections import (
 from homeport.job_coordinator import logs
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.grouper.job_model_calculator import (
+    calculate_job_model,
+    input_streams,
+)
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.history.writer import HistoryWriter, history_directory
+from homeport.job_coordinator.http.actions import Operators
+from homeport.job_coordinator.http.metrics import JobCoordinatorMetrics
 from homeport.job_coordinator.http.pinned_tls import scheme
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.metadata.epochs import EpochManager, Rank
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.metadata.lifecycle import JobEndManager, RetryManager, StopManager
@@ -137,6 +147,43 @@ def settings_of(
     )
 
 
+def new_driver(
+    container: AmContainer,
+    stream: CoordinatorStreamStore,
+    resources: ClusterResourceManager,
+    job_models: JobModelStore,
+    published: JobModelPublished,
+    application_url: str,
+    heartbeat: Heartbeat,
+    found: Inheritance,
+) -> Driver:
+    """The driver of this attempt, before its first event."""
+    config = job_models.model.config
+    job = JobConfig.of(config)
+    history = history_of(container, job)
+    log_reset(stream, history)
+    adopt = () if heartbeat.starts == 1 else permitted(published, found)
+    inherited = still_waited_for(found, adopt)
+    settings = replace(settings_of(container, stream, config), inherited=inherited, adopt=adopt)
+    attempts, user = YarnConfig.of(config).am_max_attempts, container.environment.get("USER", "")
+    return Driver(
+        settings=settings,
+        allocator=allocator_settings(config, container.submission.services),
+        identity=JobIdentity(job.name, job.id, container.rank, attempts, application_url, user),
+        published=published,
+        resources=resources,
+        stream=stream,
+        history=history,
+        keeper=KeeperLink(Path(), container.token),
+        fence=lambda incarnation: fence_incarnation(job_models.model.config, incarnation),
+        live=job_coordinator(container, stream, job_models, history),
+        publish=lambda model, restart_all: publication.publish(
+            model, stream, container.known_host, restart_all=restart_all
+        ),
+        started=StartedLedger(container.folder),
+    )
+
+
 async def serve(
     container: AmContainer,
     stream: CoordinatorStreamStore,
@@ -153,28 +200,8 @@ async def serve(
         HomeportError: this attempt cannot go on.
     """
     config = job_models.model.config
-    job, manager = JobConfig.of(config), ClusterManagerConfig.of(config)
-    history = history_of(container, job)
-    log_reset(stream, history)
-    adopt = () if heartbeat.starts == 1 else permitted(published, found)
-    inherited = still_waited_for(found, adopt)
-    settings = replace(settings_of(container, stream, config), inherited=inherited, adopt=adopt)
-    attempts = YarnConfig.of(config).am_max_attempts
-    driver = Driver(
-        settings=settings,
-        allocator=allocator_settings(config, container.submission.services),
-        identity=JobIdentity(job.name, job.id, container.rank, attempts, application_url),
-        published=published,
-        resources=resources,
-        stream=stream,
-        history=history,
-        keeper=KeeperLink(Path(), container.token),
-        fence=lambda incarnation: fence_incarnation(job_models.model.config, incarnation),
-        live=job_coordinator(container, stream, job_models, history),
-        publish=lambda model, restart_all: publication.publish(
-            model, stream, container.known_host, restart_all=restart_all
-        ),
-        started=StartedLedger(container.folder),
+    driver = new_driver(
+        container, stream, resources, job_models, published, application_url, heartbeat, found
     )
     backend = DriverBackend(
         driver=driver,
@@ -182,21 +209,36 @@ async def serve(
         resources=resources,
         job_models=job_models,
     )
-    host = manager.url_host or container.names.address(container.host)
-    wanted_port = heartbeat.port or manager.url_port
-    server = JobCoordinatorServer(
-        backend, container.token, host, wanted_port, DriverDecisions(driver), container.tls
-    )
+    server = server_of(container, driver, backend, heartbeat.port)
     address, port = await server.start()
     heartbeat.send_port(port)
     url = f"{scheme(container.tls)}://{address}:{port}/"
     try:
         log.info("the job coordinator answers at %s", url)
         await asyncio.to_thread(announce, url, container.certificate, stream, resources)
-        end = await driver.run(url)
+        metrics = JobCoordinatorMetrics(backend.status, DriverDecisions(driver).metrics)
+        with sending_snapshots(config, origin_of(container, config), metrics, backend.status):
+            end = await driver.run(url)
     finally:
         await server.stop()
     return end.result
+
+
+def server_of(
+    container: AmContainer, driver: Driver, backend: DriverBackend, port: int | None
+) -> JobCoordinatorServer:
+    """What serves the driver by HTTP, on that port; None: on the one that the job names."""
+    manager = ClusterManagerConfig.of(driver.live.job_models.model.config)
+    actions = DriverActions(driver, container.submission.submitted.file, check_model)
+    return JobCoordinatorServer(
+        backend,
+        container.token,
+        manager.url_host or container.names.address(container.host),
+        port or manager.url_port,
+        DriverDecisions(driver),
+        container.tls,
+        operators=Operators(actions, driver.audit.trail),
+    )
 
 
 def job_coordinator(
@@ -214,6 +256,17 @@ def job_coordinator(
         history=history,
         topics=InputTopicManager(stream, container.rank.submission),
     )
+
+
+def check_model(config: Config) -> None:
+    """A JobModel can be made of ``config`` and its inputs as Kafka has them now.
+
+    Raises:
+        ConfigError: none can.
+        UnavailableError: Kafka does not answer.
+    """
+    counts = StreamMetadataCache(config).partition_counts(input_streams(config))
+    calculate_job_model(config, counts, NOTHING)
 
 
 def permitted(published: JobModelPublished, found: Inheritance) -> tuple[Incarnation, ...]:

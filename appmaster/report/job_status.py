@@ -36,13 +36,17 @@ _MAX_FAILURES = 20
 
 @dataclass(frozen=True, slots=True)
 class JobIdentity:
-    """Which job this AM attempt runs, and where it can be reached."""
+    """Which job this AM attempt runs, and where it can be reached.
+
+    ``user``: that YARN runs it as; empty: not known.
+    """
 
     name: str
     id: str
     rank: Rank
     attempts_max: int
     application_url: str
+    user: str = ""
 
 
 @dataclass(slots=True)

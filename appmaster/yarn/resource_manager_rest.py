@@ -72,6 +72,7 @@ class Node:
             self.available_mb,
             self.available_cores,
             self.is_running,
+            self.web,
         )
 
 
@@ -250,7 +251,7 @@ class ResourceManagerRest:
             raise UnavailableError(
                 f"{CONF_DIR_VARIABLE} is not set: let it name the folder with the cluster's "
                 "Hadoop configuration; of a local cluster: "
-                'eval "$(scripts/dev-cluster env --name NAME)"'
+                'eval "$(homeport local env --name NAME)"'
             )
         return cls.from_folder(Path(folder))
 

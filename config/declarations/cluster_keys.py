@@ -10,6 +10,7 @@ from homeport.config.declarations.key_types import (
     ListKey,
     Liveness,
     TextKey,
+    TokensKey,
 )
 
 CONTAINER_MEMORY_MB = IntKey(
@@ -157,6 +158,19 @@ JOB_COORDINATOR_TLS = BoolKey(
     meaning="job coordinator and lease keeper serve https, with a certificate of the submission",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
+)
+
+JOB_COORDINATOR_READ_TOKENS = TokensKey(
+    name="cluster-manager.jobcoordinator.tokens.read",
+    meaning="digests of tokens that show, beside what is open, last log lines of failures",
+    source=OWN,
+    liveness=Liveness.LIVE,
+)
+JOB_COORDINATOR_OPERATE_TOKENS = TokensKey(
+    name="cluster-manager.jobcoordinator.tokens.operate",
+    meaning="digests of tokens that may change the running job; written by homeport token",
+    source=OWN,
+    liveness=Liveness.LIVE,
 )
 
 # --------------------------------------------------------------------------------------------- yarn

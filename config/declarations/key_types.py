@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
+from homeport.config.access_tokens import NamedToken, named_tokens
 from homeport.config.config import INT_MAX, Config
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import any_short_name
@@ -250,3 +251,23 @@ class ListKey(Key):
         """The items with one comma between two, each once and sorted where order says nothing."""
         items = Config({self.name: text}).get_list(self.name)
         return ",".join(items if self.is_ordered else sorted({*items}))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokensKey(ListKey):
+    """A key whose value is a list of named digests of tokens."""
+
+    is_ordered: bool = True
+
+    @property
+    def kind(self) -> str:
+        """Items and commas."""
+        return "list of NAME:DIGEST, separated by commas"
+
+    def check(self, config: Config, name: str) -> None:
+        """Raises ConfigError where an item is no named digest, or there are too many."""
+        named_tokens(name, config.get_list(name))
+
+    def tokens(self, config: Config) -> tuple[NamedToken, ...]:
+        """The tokens, in the order given; of one name the newest is the last."""
+        return named_tokens(self.name, config.get_list(self.name))

@@ -343,3 +343,21 @@ TASK_SPARK_DRIVER_MEMORY_MB = IntKey(
     source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
+TASK_TRACES_ENDPOINT = TextKey(
+    name="task.traces.otlp.endpoint",
+    meaning=(
+        "where containers send traces of their transactions (fetch, pipeline, tasks, commit) by "
+        "OpenTelemetry's protocol over HTTP, such as http://collector:4318/v1/traces; without it "
+        "nothing is traced. The job's environment needs homeport[traces]"
+    ),
+    source=OWN,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
+TASK_TRACES_EVERY = IntKey(
+    name="task.traces.every",
+    default=1,
+    minimum=1,
+    meaning="of so many committed transactions one is traced",
+    source=OWN,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)

@@ -77,7 +77,10 @@ def require_never_standalone(recorded: Config) -> None:
         rule = f"{_COMMANDS[found]} has run a job of this name and id, and could still write"
         migrate = f"run {_MIGRATE}{YARN}, or " if found == ZOOKEEPER else ""
         raise ConfigError(
-            key.name, found, rule, f"{migrate}give the job another {keys.JOB_ID.name}"
+            key.name,
+            found,
+            rule,
+            f"{migrate}give the job another {keys.JOB_ID.name} and its stores other changelogs",
         )
 
 

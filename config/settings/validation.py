@@ -23,6 +23,7 @@ from homeport.config.settings.memory_rule import (
     least_with_warm_spare,
 )
 from homeport.config.settings.pipeline_section import PipelineConfig
+from homeport.config.settings.reporters_section import snapshot_reporters
 from homeport.config.settings.sections import (
     ClusterManagerConfig,
     JobConfig,
@@ -72,6 +73,8 @@ def validate(config: Config) -> tuple[str, ...]:
     TimersConfig.of(config)
     systems = _check_systems(config, task, storage, broadcast)
     _check_outputs(config, task)
+    for reporter in snapshot_reporters(config):
+        SystemConfig.of(config, reporter.stream.system)
     _check_pipeline_output(config)
     _check_standby(config, job, storage, adjuncts)
     _check_prewarmed_standbys(config, task)

@@ -52,7 +52,12 @@ def new(
         str | None, typer.Option("--output", help="system.stream; default kafka.NAME-out.")
     ] = None,
     brokers: Annotated[
-        str, typer.Option("--brokers", help="Of Kafka, HOST:PORT.")
+        str,
+        typer.Option(
+            "--brokers",
+            envvar="HOMEPORT_BOOTSTRAP_SERVERS",
+            help="Of Kafka, HOST:PORT; the variable is what `homeport local env` sets.",
+        ),
     ] = "localhost:9092",
 ) -> None:
     """Makes the folder NAME, below the folder where the command runs.

@@ -64,3 +64,4 @@ def run(processor: StreamProcessor) -> None:
     note(f"processor {processor.processor_id} at {processor.location}, logs {processor.work_dir}")
     note(f"it answers at {processor.url}")
     processor.join()
+    note(f"processor {processor.processor_id} has ended")

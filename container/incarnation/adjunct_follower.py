@@ -19,7 +19,6 @@ from homeport.config.settings.sections import SystemConfig
 from homeport.container.adjunct.following import FollowedPartition
 from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.container_job import ContainerJob
-from homeport.container.incarnation.adjunct_report import adjunct_state_of
 from homeport.container.incarnation.adjunct_start import adjunct_feed
 from homeport.container.kafka.clients import follow_properties
 from homeport.container.kafka.head_watch import HeadWatch, Looks
@@ -32,6 +31,7 @@ from homeport.container.progress.checkpoint import NOTHING
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.input_position import InputPosition
 from homeport.container.progress.refusal import Refusal
+from homeport.container.reporting.adjunct_report import adjunct_state_of
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage
 from homeport.container.storage.task_store import passed
 from homeport.job_coordinator.http.container_report import AdjunctState, StoreLag

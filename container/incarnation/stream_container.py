@@ -18,19 +18,12 @@ from homeport.container.host.lease_memory import LeaseMemory, NoLauncher
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation import start_up
-from homeport.container.incarnation.adjunct_report import adjunct_states
 from homeport.container.incarnation.adjunct_start import adjunct_feed, warn_of_compacted
 from homeport.container.incarnation.coordinators import Coordinator
 from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.hanging_transactions import ending_what_hangs
 from homeport.container.incarnation.live_tuning import LiveTuning
 from homeport.container.incarnation.predecessors import open_stores
-from homeport.container.incarnation.process_figures import (
-    CollectorClock,
-    collections,
-    memory,
-    task_lags,
-)
 from homeport.container.incarnation.restore_report import RestoreReport
 from homeport.container.incarnation.standby_tasks import StandbyTasks
 from homeport.container.incarnation.start_events import report_change, report_lost, report_reset
@@ -70,8 +63,17 @@ from homeport.container.processing.task_factory import (
 )
 from homeport.container.processing.task_instance import Context, Outputs
 from homeport.container.processing.timers import Timers, partitions_of, timers_of
-from homeport.container.processing.work_report import WorkReport
 from homeport.container.progress.input_position import InputPosition
+from homeport.container.reporting.adjunct_report import adjunct_states
+from homeport.container.reporting.otlp_traces import traces_of
+from homeport.container.reporting.process_figures import (
+    CollectorClock,
+    collections,
+    memory,
+    task_lags,
+)
+from homeport.container.reporting.traces import Traces
+from homeport.container.reporting.work_report import WorkReport
 from homeport.container.spark.faults import Named
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.prepared import MAX_ROWS_SPARK, PipelineSettings, start_pipeline
@@ -149,6 +151,7 @@ class StreamContainer:
         self.is_over = False
         """Whether it has ended in order, and nothing of it is at work in this process."""
         self._pipeline_name = ""
+        self._traces = self._new_traces()
         self._standbys: StandbyTasks | None = None
         self._restored: dict[str, dict[str, Restored]] = {}
         self._history = start_up.history_of(job, permit, environment)
@@ -192,7 +195,6 @@ class StreamContainer:
             self._stop.check()
             self._write_locality(stream)
         self._report_started()
-        self._want_spare(self._job.spare, self._job.task.memory.warm_spare_mb)
         processed = positions.processed()
         parts = LoopParts(
             source,
@@ -215,6 +217,7 @@ class StreamContainer:
             calls=made.calls,
             drain=Drain(InputEnds(self._job.systems, self._stop.pause)),
             adjuncts=self._feed(made.outputs, processed, pipeline),
+            traces=self._traces,
         )
         return self._work(parts, is_stream_task=issubclass(task_class, StreamTask))
 
@@ -259,6 +262,16 @@ class StreamContainer:
         finally:
             collector.stop()
         return is_finished
+
+    def _new_traces(self) -> Traces:
+        own = self._permit.incarnation
+        resource: dict[str, str | int] = {
+            "service.name": self._job.job.name,
+            "host.name": self._environment.host,
+            "homeport.processor": own.processor_id,
+            "homeport.epoch": own.epoch,
+        }
+        return traces_of(self._job.config, resource)
 
     def keep_beside(self, standbys: StandbyTasks) -> None:
         """They follow from its start on, and end with it. To be called before ``run``."""
@@ -386,6 +399,7 @@ class StreamContainer:
         self._coordinator.report_started(started, self._history, self._stop)
         if self._standbys is not None:
             self._standbys.start(self._history)
+        self._want_spare(self._job.spare, self._job.task.memory.warm_spare_mb)
 
     def _close(self, loop: RunLoop, parts: LoopParts) -> None:
         """The orderly end: what is committed in Kafka is on this disk, and OFFSET says so."""
@@ -396,6 +410,7 @@ class StreamContainer:
             self.kill_children()
         for task in parts.tasks.values():
             task.close()
+        self._traces.close()
         if parts.calls is not None:
             parts.calls.close()
         parts.source.close()

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 _NICENESS = 10
+"""Of a process that may wait for long. Where the permit is near, a start would wait behind it: for
+the modules that the nice thread is about to import."""
 _ROUNDS = 5
 """How often a JVM that has time is exercised: the first rounds are the slow ones."""
 _LOOK_S = 0.5
@@ -89,6 +91,8 @@ class GettingReady:
             spark.stop()
 
     def _import(self, kind: SpareKind) -> None:
+        if not self._launcher.is_permit_near:
+            os.nice(_NICENESS)  # of this thread alone: it gives way to all that runs on the host
         _import_all(kind)
         if kind is not SpareKind.WARM:
             self._launcher.say_ready(is_ready=True)
@@ -140,8 +144,7 @@ class GettingReady:
 
 
 def _import_all(kind: SpareKind) -> None:
-    """What a start imports is there. Gives way to all that runs on the host."""
-    os.nice(_NICENESS)  # of this thread alone
+    """What a start imports is there."""
     for module in ("stream_container", "standby_container"):
         importlib.import_module(f"homeport.container.incarnation.{module}")
     importlib.import_module("homeport.container.spark.table_order").use_arrow_once()

@@ -29,7 +29,8 @@ class Piped:
 
     ``refused``: its records that are not of the schema, which none of the rows is of. ``brought``:
     what it brings to adjunct stores, of which none of the rows is either.
-    Units: ``taken_s`` when it was taken from the input; ``pipeline_s`` how long the pipeline took.
+    Units: ``taken_s`` when it was taken from the input; ``pipeline_s`` how long the pipeline took,
+    ``ended_s`` when it was through; ``fetch_s`` how long its fetch took.
     """
 
     batch: MicroBatch
@@ -38,6 +39,8 @@ class Piped:
     pipeline_s: float
     refused: Refused = ()
     brought: Brought = NOTHING
+    ended_s: float = 0.0
+    fetch_s: float = 0.0
 
 
 class Ahead:
@@ -81,8 +84,8 @@ class Ahead:
         """Whether one more batch may be on its way while the tasks work."""
         return len(self._batches) < self._most and self.size_bytes < _MOST_BYTES
 
-    def add(self, batch: MicroBatch) -> None:
-        """The batch is on its way.
+    def add(self, batch: MicroBatch, fetch_s: float = 0.0) -> None:
+        """The batch is on its way; ``fetch_s``: so long it took to come.
 
         Raises:
             HomeportError: a record of it cannot be kept in its adjunct store, or the store cannot
@@ -107,11 +110,13 @@ class Ahead:
                 rows, refused = self._typed.of(rows)
             if self._pipeline is None:
                 assert not isinstance(rows, SplitRows)  # noqa: S101 - it is for frames alone
-                return Piped(batch, rows, taken_s, 0.0, refused, brought)
+                return Piped(batch, rows, taken_s, 0.0, refused, brought, fetch_s=fetch_s)
             # Where all were refused or brought elsewhere, there is nothing to work on.
             is_idle = not rows.num_rows and (refused or is_all_brought)
             made = batch.table.slice(0, 0) if is_idle else self._pipeline.run(rows, stores)
-            return Piped(batch, made, taken_s, self._clock() - began_s, refused, brought)
+            ended_s = self._clock()
+            took_s = ended_s - began_s
+            return Piped(batch, made, taken_s, took_s, refused, brought, ended_s, fetch_s)
 
         self._batches.append((batch.size_bytes, self._beside.submit(piped)))
 

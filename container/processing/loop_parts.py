@@ -22,7 +22,8 @@ from homeport.container.processing.stream_task_instance import Requests
 from homeport.container.processing.task_instance import Outputs
 from homeport.container.processing.timers import Timers
 from homeport.container.processing.typed_input import TypedInput
-from homeport.container.processing.work_report import WorkReport
+from homeport.container.reporting.traces import NO_TRACES, Traces
+from homeport.container.reporting.work_report import WorkReport
 from homeport.container.spark.faults import Named
 from homeport.container.spark.inputs import Rows
 from homeport.container.storage.container_storage import ContainerStorage
@@ -89,6 +90,7 @@ class LoopParts:
     ``timers``: of each task that may have some.
     ``drain``: says when a container that is to drain has done so; None: it never is.
     ``adjuncts``: fills the stores that inputs fill; None: there are none.
+    ``traces``: gets the stages of each transaction.
     ``calls``: holds calls of tasks until a batch ends; None: each is made when its message comes.
     """
 
@@ -114,6 +116,7 @@ class LoopParts:
     calls: SideCalls | None = None
     drain: Drain | None = None
     adjuncts: AdjunctFeed | None = None
+    traces: Traces = NO_TRACES
 
     def of_tasks(self, offsets: Offsets) -> Offsets:
         """Those of the inputs that tasks see.

@@ -229,6 +229,7 @@ class OpenTransaction:
         (one,) = ended
         self._parts.outputs.clear()
         self._parts.report.ended()
+        self._parts.traces.ended()
         self._clear()
         self._ended_s = self._clock()
         call = self._beside.submit(lambda: (began_s, self._send(one)))
@@ -269,11 +270,13 @@ class OpenTransaction:
         began_s, ended_s = times_s
         self._pace.took(began_s, ended_s)
         self._parts.report.spent("sending", ended_s - began_s)
+        self._parts.traces.committed(times_s)
         self._parts.report.committed(self._parts.source.lag)
 
     def drop(self) -> None:
         """No transaction holds anything: what was written and is not in the stores is gone."""
         self._parts.outputs.clear()
+        self._parts.traces.dropped()
         self._parts.storage.drop()
         self._clear()
 

@@ -57,6 +57,7 @@ class RunLoop:
         self._filling = Filling(_SHARE)
         self._size = BatchSize(settings.max_rows)
         self._is_quiet = False
+        self._fetch_s = 0.0
         self._had_record = False
         self._batches = 0
 
@@ -207,14 +208,14 @@ class RunLoop:
         if batch is None:
             self._parts.report.idles(source.is_caught_up, source.lag)
         else:
-            self._ahead.add(batch)
+            self._ahead.add(batch, self._fetch_s)
 
     def _fetch_ahead(self) -> None:
         """The pipeline has work while the tasks have some, where as much waits as is worth it."""
         if self._ahead.works_ahead() and self._is_worth_a_batch():
             batch = self._polled(0)
             if batch is not None:
-                self._ahead.add(batch)
+                self._ahead.add(batch, self._fetch_s)
 
     def _is_worth_a_batch(self) -> bool:
         """Whether so much input waits that it is taken while something else is under way."""
@@ -224,7 +225,8 @@ class RunLoop:
         began_s = self._clock()
         batch = self._parts.source.poll(self._size.rows, patience_s)
         if batch is not None:
-            self._parts.report.spent("fetch", self._clock() - began_s)
+            self._fetch_s = self._clock() - began_s
+            self._parts.report.spent("fetch", self._fetch_s)
         return batch
 
     def _filling_left_s(self) -> float:
@@ -271,11 +273,15 @@ class RunLoop:
         self._filling.took(began_s - piped.pipeline_s, ended_s, rows)
         target_s = self._tuning.batch_target_ms / 1000
         self._size.took(ended_s - began_s + piped.pipeline_s, rows, target_s)
-        report = self._parts.report
+        report, took = self._parts.report, piped.pipeline_s
         report.spent("tasks", ended_s - began_s)
-        if self._parts.pipeline is not None:
-            report.spent("pipeline", piped.pipeline_s)
+        has_pipeline = self._parts.pipeline is not None
+        if has_pipeline:
+            report.spent("pipeline", took)
         report.read(rows)
+        through = (piped.ended_s - took, piped.ended_s) if has_pipeline else None
+        fetched = (piped.taken_s - piped.fetch_s, piped.taken_s)
+        self._parts.traces.batch(fetched, through, (began_s, ended_s), rows)
         self._progress.add(rows, self._parts.source)
 
     def _note_reads(self, piped: Piped) -> None:

@@ -105,10 +105,11 @@ class ChildWork:
         }
         self._command = tuple(command)
         kind = SpareKind.SPARK if task.has_pipeline else SpareKind.PLAIN
+        self._has_jvm = task.has_pipeline
         self._ready = f"--ready={kind.name.lower()}"
         self._child: _Child | None = None
         self._resting: ChildProcess | None = None
-        self._is_fresh = False
+        self._is_fresh = self._has_told = False
         self._rests_until_ms = 0
         self._reported_ms = 0
         self.report: ContainerReport | None = None
@@ -127,7 +128,7 @@ class ChildWork:
             _LOG.warning("no process is made ready: %s", error)
             return
         process.memory.expect_permit()
-        self._resting, self._is_fresh = process, True
+        self._resting, self._is_fresh, self._has_told = process, True, False
         self._rests_until_ms = boot_ms() + _REST_MS
 
     def _process(self, log_name: str, *arguments: str) -> ChildProcess:
@@ -212,8 +213,7 @@ class ChildWork:
         """What is new; an end that takes too long is brought about."""
         child = self._child
         if child is None:
-            if self._resting is not None and boot_ms() >= self._rests_until_ms:
-                self._end_resting()
+            self._look_at_resting()
             return ()
         found: list[WorkReport] = []
         memory, epoch = child.process.memory, child.incarnation.epoch
@@ -241,6 +241,16 @@ class ChildWork:
             child.has_hung = True
             child.process.signal(signal.SIGKILL)
         return found
+
+    def _look_at_resting(self) -> None:
+        process = self._resting
+        if process is None:
+            return
+        if boot_ms() >= self._rests_until_ms:
+            self._end_resting()
+        elif self._is_fresh and not self._has_told and process.memory.is_ready:
+            self._has_told = True
+            _LOG.info("pid %d has its imports, and waits for its first version", process.pid)
 
     def _end_of(self, child: _Child, exit_code: int) -> WorkEnded:
         is_finished = child.process.memory.is_finished
@@ -276,13 +286,16 @@ class ChildWork:
         return process
 
     def _end_resting(self) -> None:
-        """None rests, and it has been waited for: it ends by itself, or else by SIGKILL."""
+        """None rests, and it has been waited for: it ends by SIGKILL, as it has nothing open.
+
+        One with a JVM first gets the time to end that in order.
+        """
         process, self._resting = self._resting, None
         if process is None:
             return
         process.end_orders()
         deadline_ms, pause = boot_ms() + _END_MS, threading.Event()
-        while process.poll() is None and boot_ms() < deadline_ms:
+        while self._has_jvm and process.poll() is None and boot_ms() < deadline_ms:
             pause.wait(_END_STEP_S)
         process.signal(signal.SIGKILL)
         process.wait()

@@ -29,6 +29,7 @@ from homeport.config.settings.sections import (
     TaskConfig,
 )
 from homeport.config.settings.standalone_section import finish
+from homeport.container.standalone.kept_stream import KeptStream
 from homeport.job_coordinator.grouper.job_model_calculator import (
     calculate_job_model,
     input_streams,
@@ -45,7 +46,7 @@ from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.output_topics import create_outputs
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
-from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
+from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata import input_topics
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager
@@ -75,6 +76,8 @@ _LOG = logging.getLogger(__name__)
 
 _SOURCE = "homeport"
 _PAUSE_S = 1.0
+_KEPT_S = 60.0
+"""So long the stream stays open after its use; its client asks Kafka twenty times a second."""
 _NO_SUBMISSION = 0
 _Order = tuple[int, Plan | None, JobModel | None]
 _PLACE = {
@@ -108,9 +111,16 @@ class JobPlanner:
         self._answers = answers
         self._wanted = threading.Condition()
         self._order: _Order | None = None
-        self._is_closed = False
+        self._is_near = self._is_closed = False
+        self._stream = KeptStream(config)
         self._thread = threading.Thread(target=self._run, name="planner", daemon=True)
         self._thread.start()
+
+    def prepare(self) -> None:
+        """The stream is opened, where it is not: an order is near."""
+        with self._wanted:
+            self._is_near = True
+            self._wanted.notify()
 
     def compute(self, base: int, plan: Plan | None, model: JobModel | None) -> None:
         """The answer comes; an earlier one that is under way does not."""
@@ -127,12 +137,25 @@ class JobPlanner:
     def _run(self) -> None:
         while True:
             with self._wanted:
-                while self._order is None and not self._is_closed:
-                    self._wanted.wait()
-                order = self._order
-            if order is None or self._is_closed:
+                if self._order is None and not self._is_near and not self._is_closed:
+                    self._wanted.wait(_KEPT_S if self._stream.is_open else None)
+                order, is_near, self._is_near = self._order, self._is_near, False
+                is_closed = self._is_closed
+            if order is not None and not is_closed:
+                self._answer(order)
+            elif is_near and not is_closed:
+                self._make_ready()
+            else:
+                self._stream.close()
+            if is_closed:
                 return
-            self._answer(order)
+
+    def _make_ready(self) -> None:
+        try:
+            self._stream.read()
+        except Exception as error:  # noqa: BLE001 - the computation meets it too, and says so
+            _LOG.debug("the coordinator stream is not made ready: %r", error)
+            self._stream.close()
 
     def _answer(self, order: _Order) -> None:
         try:
@@ -168,17 +191,16 @@ class JobPlanner:
         readings = self._readings()
         if readings.version != base:
             return None
-        job = JobConfig.of(self._config)
-        system = SystemConfig.of(self._config, job.coordinator_system)
-        TopicAdmin(system).ensure(coordinator_topic_spec(job))
-        with CoordinatorStreamStore.of(self._config, source=_SOURCE) as stream:
-            stream.connect()  # beside what is read: a first record would wait for half a second
-            stream.bootstrap()
+        try:
+            stream = self._stream.read()
             _require_own(stream, self._config, base)
             before = previous_assignment(stream, plan, model, readings)
             _require_unchanged(stream, self._config, before)
             found = self._model(stream, before, present(readings.registrations))
             _write(stream, self._config, found)
+        except Exception:
+            self._stream.close()  # whatever it was, the next computation begins with other clients
+            raise
         computed = Computed(
             base,
             readings.registrations,

@@ -21,6 +21,7 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.standalone_keys import LOCAL, ZOOKEEPER
 from homeport.config.errors import ConfigError, HomeportError, in_one_line
 from homeport.config.settings.log_section import LogConfig
+from homeport.config.settings.reporters_section import snapshot_reporters
 from homeport.config.settings.sections import JobConfig
 from homeport.config.settings.standalone_section import (
     StandaloneConfig,
@@ -252,8 +253,12 @@ def _with_defaults(config: Config, coordinator: str) -> Config:
 
 
 def _without_effect(config: Config) -> list[str]:
-    key = keys.JOB_COORDINATOR_TLS
-    return [f"{key.name}=true has no effect: processors serve http"] if key.read(config) else []
+    found = []
+    if keys.JOB_COORDINATOR_TLS.read(config):
+        found.append(f"{keys.JOB_COORDINATOR_TLS.name}=true has no effect: processors serve http")
+    if snapshot_reporters(config):
+        found.append(f"{keys.METRICS_REPORTERS.name} has no effect: it is of a job on YARN")
+    return found
 
 
 def _processor_id(config: Config, given: str | None, *, is_local: bool) -> ProcessorId:

@@ -47,9 +47,9 @@ from homeport.container.processing.task_factory import (
     typed_input,
 )
 from homeport.container.processing.task_instance import Context
-from homeport.container.processing.work_report import WorkReport
 from homeport.container.progress.flush_plan import FlushStep, StoreProgress, flush_plan
 from homeport.container.progress.transaction_plan import Step, transaction_plan
+from homeport.container.reporting.work_report import WorkReport
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.store_restore import StoreRestore

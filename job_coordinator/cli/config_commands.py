@@ -200,12 +200,13 @@ def reference_(
     form: Annotated[
         ReferenceFormat, typer.Option("--format", help="How the table is printed.")
     ] = ReferenceFormat.TEXT,
+    as_json: AsJson = False,
 ) -> None:
     """Lists every key: type, default, older names, meaning, and what a change means while it runs.
 
     Then the keys of Samza's that have no effect here, each with the reason. Needs no job.
     """
-    table = reference(form, part)
+    table = reference(ReferenceFormat.JSON if as_json else form, part)
     if not table:
         raise ConfigError("PART", part, "no key's name holds this text", "see all without it")
     print(table)

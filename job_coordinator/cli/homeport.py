@@ -7,12 +7,15 @@ line and exit code 1.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from dataclasses import dataclass
+from importlib import metadata
 
 import typer
 
 from homeport.config.errors import HomeportError
+from homeport.job_coordinator.cli import completion_command
 from homeport.job_coordinator.cli.usage import run_app, usage_error
 
 _HELP = frozenset({"--help", "-h", "help"})
@@ -31,11 +34,17 @@ _CLI = "homeport.job_coordinator.cli"
 # Loaded by name alone: what is the container's is not imported from here.
 _STATE_CLI = "homeport.container.cli"
 COMMANDS = {
+    "audit": Command(
+        f"{_CLI}.audit_command", "show each change of a running job: by which operator, from where"
+    ),
     "checkpoint": Command(
         f"{_STATE_CLI}.checkpoint_commands", "show how far a job has read its input, or set it"
     ),
     "clean": Command(
         f"{_STATE_CLI}.clean_command", "remove state that a job left behind on this host"
+    ),
+    "completion": Command(
+        f"{_CLI}.completion_command", "print what makes bash, zsh or fish complete homeport"
     ),
     "config": Command(
         f"{_CLI}.config_commands", "show, compare and change a job's configuration; list all keys"
@@ -56,6 +65,14 @@ COMMANDS = {
     "job-model": Command(
         f"{_CLI}.job_model_command", "show which container has which tasks, inputs and changelogs"
     ),
+    "json-schema": Command(
+        f"{_CLI}.script_output.json_schema_command",
+        "show the form of what a command prints with --json",
+    ),
+    "local": Command(
+        "homeport.local_cluster.cli.local_commands",
+        "start, show and stop a Kafka and a YARN on this machine; break them",
+    ),
     "locality": Command(f"{_CLI}.locality_command", "show where containers and tasks last ran"),
     "logs": Command(
         "homeport.appmaster.cli.logs_command", "show the log of a container, or follow it"
@@ -69,7 +86,7 @@ COMMANDS = {
         "let a stopped job go on standalone, or on YARN, with its state",
     ),
     "migrate-check": Command(
-        f"{_CLI}.migrate_check_command",
+        f"{_CLI}.checks.migrate_check_command",
         "show what becomes of a Samza job's configuration here, key by key",
     ),
     "move": Command(f"{_CLI}.move_command", "move a container of a running job to another host"),
@@ -92,6 +109,9 @@ COMMANDS = {
     "status": Command(
         f"{_CLI}.status_command", "show what of a running job is late, and what runs where"
     ),
+    "token": Command(
+        f"{_CLI}.token_commands", "make, list and revoke the tokens of operators of a job"
+    ),
     "what-if": Command(
         f"{_CLI}.what_if_command", "show what would come of the loss of hosts, without any loss"
     ),
@@ -112,7 +132,10 @@ def help_text() -> str:
             "",
             *lines,
             "",
-            "homeport COMMAND --help says more.",
+            "homeport COMMAND --help says more, homeport --version which version this is.",
+            "",
+            "Exit codes: 0: done; 1: an error, in one line on standard error; 130: interrupted.",
+            "Where a command has other ones, its --help has them.",
         ]
     )
 
@@ -123,15 +146,25 @@ def run(arguments: list[str]) -> None:
     Raises:
         HomeportError: the user's error, or a service did not answer.
     """
+    if completion_command.VARIABLE in os.environ:
+        summaries = {name: command.summary for name, command in COMMANDS.items()}
+        completion_command.answer(summaries, _app_of)
     if not arguments or arguments[0] in _HELP:
         print(help_text())
+        return
+    if arguments == ["--version"]:
+        print(f"homeport {metadata.version('homeport')}")
         return
     name = arguments[0]
     if name not in COMMANDS:
         known = ", ".join(COMMANDS)
         raise HomeportError(f"homeport has no command {name!r}: it has {known}; see --help")
+    run_app(_app_of(name), arguments[1:], f"homeport {name}")
+
+
+def _app_of(name: str) -> typer.Typer:
     app: typer.Typer = importlib.import_module(COMMANDS[name].module).app
-    run_app(app, arguments[1:], f"homeport {name}")
+    return app
 
 
 def main() -> None:

@@ -210,7 +210,8 @@ def require_no_processor(job: JobView) -> None:
     """
     if not is_standalone(job.given, job.stream):
         return
-    found = registered_processors(job.recorded_config().merged(dict(job.given)), TIMEOUT_S)
+    config = job.recorded_config().merged(dict(job.given))
+    found = registered_processors(config, TIMEOUT_S, is_decisive=True)
     if found:
         names = ", ".join(p.registration.processor_id for p in found)
         raise ConfigError(

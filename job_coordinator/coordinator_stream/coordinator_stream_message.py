@@ -121,11 +121,15 @@ class CoordinatorStreamMessage(NamedTuple):
     def stamped(
         self, *, source: str, host: str, username: str, timestamp_ms: int
     ) -> CoordinatorStreamMessage:
-        """This message as written by ``source``; a source that it names already stays."""
+        """This message as written by ``source``; a source that it names already stays.
+
+        So do user and host where it names a user: one that asks by HTTP, of whose host the address
+        is known.
+        """
         return self._replace(
             source=self.source or source,
-            host=host,
-            username=username,
+            host=self.host if self.username else host,
+            username=self.username or username,
             timestamp_ms=timestamp_ms,
         )
 

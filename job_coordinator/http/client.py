@@ -150,6 +150,10 @@ class CoordinatorClient:
         query = urlencode([("host", host) for host in hosts])
         return parse_object(self._call("GET", f"v1/what-if?{query}"), "the answer")
 
+    def audit(self) -> dict[str, Any]:
+        """The last changes of the running job."""
+        return parse_object(self._call("GET", "v1/audit"), "the audit trail")
+
     def _connection(self) -> HTTPConnection:
         if self._tls is None:
             return HTTPConnection(self._host, self._port, timeout=self._timeout_s)

@@ -1,8 +1,9 @@
 """The dashboard below ``/ui/``: its files, and what they show, at once and again and again.
 
-SHELL. Reads alone, as the other reading routes do: every client that reaches the port gets it, with
-secrets masked and without log lines. All clients share one look at the job, so a hundred pages cost
-what one does, and without a page nothing is looked at but a point of the plots every 15 seconds.
+SHELL. It only reads (``actions`` changes), as the other reading routes do: every client that
+reaches the port gets it, with secrets masked and without log lines. All clients share one look at
+the job, so a hundred pages cost what one does, and without a page nothing is looked at but a point
+of the plots every 15 seconds.
 """
 
 from __future__ import annotations
@@ -50,8 +51,6 @@ _HEADERS: Final = {
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
 

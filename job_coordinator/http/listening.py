@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import resource
 import socket
 import ssl
 from collections.abc import MutableMapping
+from http import HTTPStatus
 from typing import Any, Final
 
 from aiohttp import web
+
+from homeport.job_coordinator.clocks import boot_ms
+from homeport.job_coordinator.http.responses import SECURITY_HEADERS, error_answer
 
 _TURNS = 2
 """Until the server knows of all that were accepted: the transport is made, then announced."""
@@ -30,11 +35,35 @@ _SEND_BUFFER_BYTES: Final = 256 * 1024
 """What the kernel keeps for one slow reader; left to itself it would be megabytes."""
 
 
+_LINES: Final = 60
+_MINUTE_MS: Final = 60_000
+_QUOTE: Final = re.compile(r"""\bb?['"]""")
+"""How aiohttp begins to quote what was sent; the names of headers that it quotes go too."""
+
+
 class OneLineLog(logging.LoggerAdapter[logging.Logger]):
     """aiohttp's log of what is no HTTP, or beyond its limits: a line each instead of a traceback.
 
-    Any program that reaches the port can send such; the log must stay readable.
+    Any program that reaches the port can send such; the log must stay readable. So a line has none
+    of what was sent, which may be a token with one character too many, and there are at most
+    ``_LINES`` a minute.
     """
+
+    def __init__(self, logger: logging.Logger) -> None:
+        super().__init__(logger)
+        self._since_ms: int | None = None
+        self._lines = 0
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:  # noqa: ANN401 - the base's signature
+        """Logged, unless there were too many within the minute; the last one says so."""
+        now_ms = boot_ms()
+        if self._since_ms is None or now_ms - self._since_ms >= _MINUTE_MS:
+            self._since_ms, self._lines = now_ms, 0
+        self._lines += 1
+        if self._lines <= _LINES:
+            super().log(level, msg, *args, **kwargs)
+        if self._lines == _LINES:
+            self.logger.warning("further requests that are no HTTP are not logged for a minute")
 
     def process(
         self, msg: object, kwargs: MutableMapping[str, Any]
@@ -42,8 +71,29 @@ class OneLineLog(logging.LoggerAdapter[logging.Logger]):
         """The message with what the exception says, if there is one."""
         error = kwargs.pop("exc_info", None)
         # A message is formatted with its arguments later.
-        reason = " ".join(str(error or "").split()).replace("%", "%%")
+        reason = _QUOTE.split(" ".join(str(error or "").split()), maxsplit=1)[0]
+        reason = reason.rstrip(" :").replace("%", "%%")
         return f"{msg}: {reason}" if reason else str(msg), kwargs
+
+
+def refuse_odd_expectations(runner: web.AppRunner) -> None:
+    """A request that expects anything but ``100-continue`` gets 417; the runner is set up.
+
+    aiohttp (3.14) answers these before any middleware, and fails at a value that is not UTF-8.
+    """
+    server = runner.server
+    if not isinstance(server, web.Server):
+        raise TypeError("the runner is not set up")
+    inner = server.request_handler
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        expected = request.headers.get("Expect", "100-continue")
+        if expected.lower() != "100-continue":
+            text = "no expectation but 100-continue is met"
+            return error_answer(HTTPStatus.EXPECTATION_FAILED, text, SECURITY_HEADERS)
+        return await inner(request)
+
+    server.request_handler = handle
 
 
 async def listen(

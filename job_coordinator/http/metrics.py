@@ -62,6 +62,9 @@ _RUNNING: Final = "running"
 _FINISHED: Final = "finished"
 
 
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
+
+
 class JobCoordinatorMetrics(Collector):
     """The numbers of one server.
 
@@ -83,8 +86,11 @@ class JobCoordinatorMetrics(Collector):
         self._registry.register(self)
 
     def answered(self, method: str, route: str, code: int) -> None:
-        """One more request has its answer. ``route``: as it is declared, not as requested."""
-        self._requests[method, route, code] += 1
+        """One more request has its answer. ``route``: as it is declared, not as requested.
+
+        A method that HTTP does not have counts as ``other``: each label is a series, for ever.
+        """
+        self._requests[method if method in _METHODS else "other", route, code] += 1
 
     def text(self) -> bytes:
         """All numbers as they are now."""

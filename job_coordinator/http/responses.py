@@ -1,4 +1,4 @@
-"""The forms of an answer: JSON, an error of one line, a document sent as fast as it is read.
+"""The forms of an answer: JSON, an error of one line, a document; and the body of a request.
 
 SHELL.
 """
@@ -9,13 +9,13 @@ import asyncio
 import re
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 
 from homeport.job_coordinator.http.documents import Document
-from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.model.json_values import compact_json, parse_object
 
 _PIECE_BYTES: Final = 32 * 1024
 """What a reader that stops reading holds of this process's memory; the rest stays shared."""
@@ -23,11 +23,31 @@ _PIECE_BYTES: Final = 32 * 1024
 _STALL_S: Final = 30.0
 """How long a reader may take nothing at all."""
 
+_BODY_S: Final = 30.0
+"""How long a request may take until its body has arrived."""
+
 _SENDERS: Final = 4
 """How many readers get what their sockets take before other requests get an answer."""
 
 _JSON: Final = "application/json"
 _GZIP: Final = re.compile(r"\s*(x-)?gzip\s*(;\s*q=(?P<quality>[\d.]+)\s*)?", re.ASCII)
+
+
+SECURITY_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+"""Of every answer that has no such header of its own."""
+
+
+async def put_security_headers(_request: web.Request, response: web.StreamResponse) -> None:
+    """No browser runs, frames or embeds the answer, and it names no version of the server."""
+    for name, value in SECURITY_HEADERS.items():
+        response.headers.setdefault(name, value)
+    response.headers["Server"] = "homeport"
 
 
 def json_answer(body: bytes, headers: Mapping[str, str] | None = None) -> web.Response:
@@ -42,6 +62,19 @@ def error_answer(
     line = " ".join(message.split())
     body = compact_json({"error": line})
     return web.Response(status=status, body=body, content_type=_JSON, headers=headers)
+
+
+async def request_body(request: web.Request) -> dict[str, Any]:
+    """The object that the body is.
+
+    Raises:
+        WireError: it is none.
+    """
+    try:
+        async with asyncio.timeout(_BODY_S):
+            return parse_object(await request.read(), "the body")
+    except TimeoutError:
+        raise web.HTTPRequestTimeout from None
 
 
 def takes_gzip(request: web.Request) -> bool:

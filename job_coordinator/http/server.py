@@ -2,8 +2,8 @@
 
 SHELL. Decides nothing: every answer comes from a ``JobCoordinatorBackend``. Every client that
 reaches the port can read, with secrets masked; the job's bearer token shows them, and is needed for
-every POST. A wrong token is refused also where no token is needed: its sender would otherwise run
-on masked values.
+every POST of its own programs. What a token of an operator allows is in ``access``, and what is
+refused, in ``guard``.
 
 Source: design, section 5; interfaces, "HTTP between launcher, container and AM"; Samza's routes:
 reference, 2.3.
@@ -11,8 +11,6 @@ reference, 2.3.
 
 from __future__ import annotations
 
-import asyncio
-import hmac
 import logging
 import re
 import socket
@@ -25,11 +23,15 @@ from typing import Any, Final, Protocol
 from aiohttp import web
 from prometheus_client.core import Metric
 
+from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import CannotListenError, UnavailableError, WireError
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
+from homeport.job_coordinator.http.access import Role
+from homeport.job_coordinator.http.actions import ACTION_ROUTE, ActionRoutes, Operators
+from homeport.job_coordinator.http.audit import AuditTrail, Change
 from homeport.job_coordinator.http.dashboard import Dashboard
 from homeport.job_coordinator.http.documents import (
     Document,
@@ -37,19 +39,27 @@ from homeport.job_coordinator.http.documents import (
     JobModelDocuments,
     document_of,
 )
-from homeport.job_coordinator.http.listening import OneLineLog, listen, stop_accepting
+from homeport.job_coordinator.http.guard import Guard, caller
+from homeport.job_coordinator.http.listening import (
+    OneLineLog,
+    listen,
+    refuse_odd_expectations,
+    stop_accepting,
+)
 from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped, Unfit
 from homeport.job_coordinator.http.metrics import CONTENT_TYPE, JobCoordinatorMetrics
-from homeport.job_coordinator.http.query_params import EventsAsked, hosts_asked
+from homeport.job_coordinator.http.query_params import EventsAsked, hosts_asked, version_asked
 from homeport.job_coordinator.http.responses import (
     DocumentSender,
     error_answer,
     json_answer,
+    put_security_headers,
+    request_body,
     takes_gzip,
 )
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
-from homeport.job_coordinator.model.json_values import compact_json, parse_object, shown
+from homeport.job_coordinator.model.json_values import compact_json, shown
 from homeport.job_coordinator.model.locality_model import (
     LocalityModel,
     ProcessorLocality,
@@ -67,15 +77,12 @@ _SHUTDOWN_S: Final = 2.0
 _IDLE_S: Final = 75.0
 """How long a connection may take until its next request has arrived, its headers included."""
 
-_BODY_S: Final = 30.0
-"""How long a request may take until its body has arrived."""
-
 _HEALTH, _METRICS, _PROCESSOR, _EVENTS = "/health", "/metrics", "/v1/processor", "/v1/events"
+_SHUTDOWN: Final = "/v1/shutdown"
 _OF_EACH: Final = frozenset({_HEALTH, _METRICS, _PROCESSOR, ""})
 """Routes that each processor answers of itself; "" is of none, which is an error."""
 
 _RESOURCE_ID = re.compile(r"container_(e\d+_)?\d+_\d+_\d+_\d+", re.ASCII)
-_VERSION = re.compile(r"\d{1,18}", re.ASCII)
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -168,6 +175,7 @@ class JobCoordinatorServer:
         decisions: DecisionSource | None = None,
         tls: ssl.SSLContext | None = None,
         peers: Peers | None = None,
+        operators: Operators | None = None,
     ) -> None:
         """Nothing is opened yet.
 
@@ -179,11 +187,18 @@ class JobCoordinatorServer:
             decisions: answers about decisions; None: none.
             tls: serves https; None: http.
             peers: one of them answers for the job, and the others redirect to it; None: this one.
+            operators: what they may do, and where changes are written down; None: they may do
+                nothing, and changes are in the log alone.
         """
         self._backend = backend
-        self._token = token.strip().encode()
-        if not self._token:
+        own = token.strip().encode()
+        if not own:
             raise ValueError("the job's token is empty: everyone would hold it")
+        may = operators or Operators(None, AuditTrail(lambda _: None))
+        self._audit = may.audit
+        self._actions = ActionRoutes(may.actions, may.audit)
+        changing = {_SHUTDOWN: Role.OPERATE, ACTION_ROUTE: Role.OPERATE}
+        self._guard = Guard(own, self._config, changing)
         self._host = host
         self._port = port
         self._runner: web.AppRunner | None = None
@@ -213,6 +228,7 @@ class JobCoordinatorServer:
             keepalive_timeout=_IDLE_S,
         )
         await runner.setup()
+        refuse_odd_expectations(runner)
         try:
             self._listener = await listen(runner, self._host, self._port, self._tls)
         except OSError as error:
@@ -239,7 +255,7 @@ class JobCoordinatorServer:
     def _application(self) -> web.Application:
         app = web.Application(
             client_max_size=MAX_BODY_BYTES,
-            middlewares=[self._count, _errors_as_json, self._check_token, self._redirect],
+            middlewares=[self._count, _errors_as_json, self._guard.check, self._redirect],
         )
         app.add_routes(
             [
@@ -253,15 +269,18 @@ class JobCoordinatorServer:
                 web.get("/v1/status", self._get_status),
                 web.get(_EVENTS, self._get_events),
                 web.get("/v1/what-if", self._get_what_if),
+                web.get("/v1/audit", self._get_audit),
                 web.get("/v1/processors/{processor_id:[^/]+}/model", self._get_part),
                 web.post("/v1/check-in", self._post_check_in),
                 web.post("/v1/started", self._post_started),
                 web.post("/v1/stopped", self._post_stopped),
                 web.post("/v1/unfit", self._post_unfit),
-                web.post("/v1/shutdown", self._post_shutdown),
+                web.post(_SHUTDOWN, self._post_shutdown),
                 *self._dashboard.routes(self._get_configuration),
+                *self._actions.routes(),
             ]
         )
+        app.on_response_prepare.append(put_security_headers)
         return app
 
     @web.middleware
@@ -271,15 +290,6 @@ class JobCoordinatorServer:
         route = "unknown" if resource is None else resource.canonical
         self._metrics.answered(request.method, route, response.status)
         return response
-
-    @web.middleware
-    async def _check_token(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        offered = _bearer_token(request)
-        if offered is None and request.method not in {"GET", "HEAD"}:
-            return _unauthorized("a bearer token is needed")
-        if offered is not None and not self._is_trusted(request):
-            return _unauthorized("the bearer token is not this job's")
-        return await handler(request)
 
     @web.middleware
     async def _redirect(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -302,18 +312,18 @@ class JobCoordinatorServer:
             HTTPStatus.TEMPORARY_REDIRECT, f"answered at {url}", {"Location": location}
         )
 
-    def _is_trusted(self, request: web.Request) -> bool:
-        """Whether the request carries the job's token."""
-        offered = _bearer_token(request)
-        return offered is not None and hmac.compare_digest(offered, self._token)
+    def _config(self) -> Config | None:
+        """In force; None where there is none yet."""
+        model = self._backend.job_model(None)
+        return None if model is None else model.config
 
     async def _get_job_model(self, request: web.Request) -> web.StreamResponse:
-        model = self._model(_version(request))
+        model = self._model(version_asked(request.query))
         return await self._document(request, self._documents.whole(model, self._form(request)))
 
     async def _get_part(self, request: web.Request) -> web.StreamResponse:
         processor_id = ProcessorId(request.match_info["processor_id"])
-        model = self._model(_version(request))
+        model = self._model(version_asked(request.query))
         if processor_id not in model.containers:
             if processor_id not in (added := self._backend.temporary_standbys()):
                 raise _NotFoundError(f"the JobModel has no processor {shown(processor_id)}")
@@ -328,10 +338,10 @@ class JobCoordinatorServer:
     async def _document(
         self, request: web.Request, making: Awaitable[Document]
     ) -> web.StreamResponse:
-        return await self._sender.answer(request, await making, trusted=self._is_trusted(request))
+        return await self._sender.answer(request, await making, trusted=_sees_secrets(request))
 
     def _form(self, request: web.Request) -> Form:
-        return Form(mask_secrets=not self._is_trusted(request), gzip=takes_gzip(request))
+        return Form(mask_secrets=not _sees_secrets(request), gzip=takes_gzip(request))
 
     async def _get_locality(self, request: web.Request) -> web.StreamResponse:
         localities = self._backend.locality()
@@ -376,7 +386,7 @@ class JobCoordinatorServer:
         if self._peers is not None:
             await self._peers.gather()
         status = self._backend.status()
-        if not self._is_trusted(request):
+        if caller(request).role < Role.READ:
             status = _without_log_lines(status)
         return json_answer(compact_json(dict(status)))
 
@@ -388,6 +398,10 @@ class JobCoordinatorServer:
         hosts = hosts_asked(request.query.getall("host", ()))
         body = compact_json(await self._said().what_if(hosts))
         return await self._document(request, document_of(body, gzip=takes_gzip(request)))
+
+    async def _get_audit(self, request: web.Request) -> web.StreamResponse:
+        document = document_of(self._audit.to_json(), gzip=takes_gzip(request))
+        return await self._document(request, document)
 
     def _said(self) -> DecisionSource:
         if self._decisions is None:
@@ -408,23 +422,25 @@ class JobCoordinatorServer:
         return web.Response(body=self._metrics.text(), headers={"Content-Type": CONTENT_TYPE})
 
     async def _post_check_in(self, request: web.Request) -> web.StreamResponse:
-        order = await self._backend.check_in(CheckIn.from_json(await _body(request)))
+        order = await self._backend.check_in(CheckIn.from_json(await request_body(request)))
         return json_answer(compact_json(order.to_json()))
 
     async def _post_started(self, request: web.Request) -> web.StreamResponse:
-        await self._backend.started(Started.from_json(await _body(request)))
+        await self._backend.started(Started.from_json(await request_body(request)))
         return json_answer(b"{}")
 
     async def _post_stopped(self, request: web.Request) -> web.StreamResponse:
-        await self._backend.stopped(Stopped.from_json(await _body(request)))
+        await self._backend.stopped(Stopped.from_json(await request_body(request)))
         return json_answer(b"{}")
 
     async def _post_unfit(self, request: web.Request) -> web.StreamResponse:
-        await self._backend.unfit(Unfit.from_json(await _body(request)))
+        await self._backend.unfit(Unfit.from_json(await request_body(request)))
         return json_answer(b"{}")
 
-    async def _post_shutdown(self, _request: web.Request) -> web.StreamResponse:
+    async def _post_shutdown(self, request: web.Request) -> web.StreamResponse:
         await self._backend.shutdown()
+        by = caller(request)
+        self._audit.add(Change(by.name, by.address, "http", "the job", "runs", "is to end"))
         return json_answer(b"{}")
 
     def _model(self, version: int | None) -> JobModel:
@@ -474,27 +490,5 @@ def _without_log_lines(status: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**status, "failures": said}
 
 
-def _bearer_token(request: web.Request) -> bytes | None:
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    return token.strip().encode("utf-8", "surrogateescape") if scheme.lower() == "bearer" else None
-
-
-def _unauthorized(reason: str) -> web.Response:
-    return error_answer(HTTPStatus.UNAUTHORIZED, reason, {"WWW-Authenticate": "Bearer"})
-
-
-def _version(request: web.Request) -> int | None:
-    text = request.query.get("version")
-    if text is None:
-        return None
-    if _VERSION.fullmatch(text) is None:
-        raise WireError(f"version is not a number: {shown(text)}")
-    return int(text)
-
-
-async def _body(request: web.Request) -> dict[str, Any]:
-    try:
-        async with asyncio.timeout(_BODY_S):
-            return parse_object(await request.read(), "the body")
-    except TimeoutError:
-        raise web.HTTPRequestTimeout from None
+def _sees_secrets(request: web.Request) -> bool:
+    return caller(request).role is Role.JOB

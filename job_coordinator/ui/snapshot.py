@@ -24,6 +24,7 @@ def snapshot(status: Mapping[str, Any], plots: Plots, now_ms: int) -> dict[str, 
     return {
         "job": {**{name: job.get(name) for name in _OF_JOB}, "version": job.get("model_version")},
         "application_url": status.get("application_url") or None,
+        "coordinator_url": status.get("coordinator_url") or None,
         "screen": first_screen(status, now_ms).to_json(),
         "hosts": _hosts(status, containers),
         "hosts_live": len(status.get("hosts") or ()),
@@ -83,6 +84,7 @@ def _container(container: Mapping[str, Any], plots: Plots) -> dict[str, Any]:
         "restore": _restore(container, report),
         "resource": resource,
         "log": f"container-{name}-{epoch}.log" if resource and epoch else None,
+        "log_url": container.get("log_url"),
         "leads": bool(container.get("is_leader")),
     }
 

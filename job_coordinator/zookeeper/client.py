@@ -9,6 +9,7 @@ import logging
 import os
 import socket
 import ssl
+from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -68,8 +69,12 @@ def credentials_of(access: ZooKeeperAccess) -> Credentials:
     return found
 
 
+_CLOSED = "socket connection broken"
+"""Kazoo's words for a server that closes the connection before it answers."""
+
+
 class Faults(logging.Logger):
-    """Kazoo's logger of one client, which keeps what went wrong last.
+    """Kazoo's logger of one client, which keeps what went wrong last at each server.
 
     Args:
         is_quiet: whether nothing is logged, as the fault goes into an error.
@@ -79,9 +84,14 @@ class Faults(logging.Logger):
         super().__init__("kazoo")
         self.parent = logging.getLogger("kazoo")
         self._is_quiet = is_quiet
-        self.last = ""
+        self._found: deque[str] = deque(maxlen=1)
         self.is_refused = False
         """Whether ZooKeeper has refused the user."""
+
+    @property
+    def last(self) -> str:
+        """The last faults, in their order, each once; "": nothing went wrong."""
+        return "; ".join(dict.fromkeys(self._found))
 
     def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - the name is logging's
         """Faults always come to ``handle``, whatever is logged."""
@@ -91,14 +101,19 @@ class Faults(logging.Logger):
         """The last fault is kept; the record is logged as ever."""
         _, _, text = record.getMessage().partition(": ")
         if record.exc_info:
-            self.last = repr(record.exc_info[1])
+            self._found.append(repr(record.exc_info[1]))
         elif record.levelno >= logging.WARNING and text:  # the others say nothing of the cause
-            self.last = _with_keys(text.removeprefix("socket connection error: "))
+            self._found.append(_in_words(text.removeprefix("socket connection error: ")))
         if not self._is_quiet and super().isEnabledFor(record.levelno):
             super().handle(record)
 
     def watch(self, client: KazooClient) -> None:
-        """Notes a refusal of the client's user."""
+        """Notes a refusal of the client's user, and faults of each of its servers.
+
+        Kazoo tries the servers in rounds, each in an order of its own: so many faults in a row
+        have at least one of each server.
+        """
+        self._found = deque(self._found, maxlen=2 * len(client.hosts) - 1)
 
         def on_state(_state: str) -> None:
             if client.client_state == KeeperState.AUTH_FAILED:
@@ -210,7 +225,9 @@ def no_right(settings: StandaloneConfig, root: str) -> str:
     )
 
 
-def _with_keys(fault: str) -> str:
+def _in_words(fault: str) -> str:
+    if fault == _CLOSED:
+        return "a server closes the connection, as one without a quorum, or a read-only one, does"
     keys_of_tls = "TLS fails, correct the files of job.coordinator.zk.tls.*: "
     return f"{keys_of_tls}{fault}" if fault.startswith("[SSL") else fault
 

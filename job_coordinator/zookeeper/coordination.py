@@ -145,6 +145,7 @@ class Coordination:
         self._planner = planner
         begun_by = time.monotonic() + self._times.connection / 1000
         try:
+            self._work.prepare()  # beside the session's begin
             self._tree.begin(self)
             while self._end is None:
                 self._take_next()
@@ -316,6 +317,8 @@ class Coordination:
             self._connection = Connection()
             self._tree.renew()
         elif isinstance(instruction, SetTimer):
+            if instruction.timer.kind is TimerKind.DEBOUNCE and self._planner is not None:
+                self._planner.prepare()
             self._timers[instruction.timer] = time.monotonic() + self._takes_s(instruction.timer)
         elif isinstance(instruction, CancelTimer):
             self._timers.pop(instruction.timer, None)

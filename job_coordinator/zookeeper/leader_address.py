@@ -76,8 +76,13 @@ def connected(
         client.close()
 
 
-def registered_processors(config: Config, timeout_s: float) -> list[RegisteredProcessor]:
+def registered_processors(
+    config: Config, timeout_s: float, *, is_decisive: bool = False
+) -> list[RegisteredProcessor]:
     """The processors of the job, the leader first; nothing is written.
+
+    ``is_decisive``: whether something is done where there is none. A server that is read-only, or
+    behind the others, may not know of a processor; such a one is then not believed.
 
     Raises:
         ConfigError: the configuration does not say where ZooKeeper is, or what to show it.
@@ -89,7 +94,9 @@ def registered_processors(config: Config, timeout_s: float) -> list[RegisteredPr
     root = job_root(config, settings)
     path = f"{root}/{nodes.PROCESSORS}"
     found = []
-    with connected(settings, root, timeout_s, read_only=True) as client:
+    with connected(settings, root, timeout_s, read_only=not is_decisive) as client:
+        if is_decisive:
+            client.sync(path)
         for name in _children(client, path):
             try:
                 data, _ = client.get(f"{path}/{name}")

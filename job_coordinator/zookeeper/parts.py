@@ -125,6 +125,9 @@ class Work(Protocol):
 class Planner(Protocol):
     """Computes JobModels, in a thread of its own."""
 
+    def prepare(self) -> None:
+        """It may have to compute soon: what that takes is made ready."""
+
     def compute(self, base: int, plan: Plan | None, model: JobModel | None) -> None:
         """The answer comes; an earlier one that is under way does not.
 

@@ -85,6 +85,9 @@ Put = Callable[[Connection, Event], None]
 class Session:
     """Sessions of one client, one after another. ``close`` in any case.
 
+    The client is never ``read_only``: a server that has lost its quorum would answer, and renew a
+    lease whose session the others may have ended (safety C1).
+
     Args:
         settings: servers and times. credentials: what it shows ZooKeeper.
         put: gets what befalls the connection, in its order. A session has begun when its lease has.

@@ -12,7 +12,7 @@ from flights_demo.screen import DemoError
 from benchmarks.options import COMPARED, REPEATED, parse_arguments
 from benchmarks.report import BenchmarkError, print_machine, print_section
 from homeport.config.errors import HomeportError
-from local_cluster.errors import ClusterError
+from homeport.local_cluster.errors import ClusterError
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.report import BenchmarkError
-from local_cluster.processes import tree
+from homeport.local_cluster.processes import tree
 
 _STOP_S = 30.0
 

@@ -11,8 +11,8 @@ from docker_cluster import observability
 from docker_cluster.cluster import SERVICES, DockerCluster
 from docker_cluster.errors import DockerError
 from homeport.config.errors import HomeportError
-from local_cluster.errors import ClusterError
-from local_cluster.hadoop_conf import SCHEDULERS
+from homeport.local_cluster.errors import ClusterError
+from homeport.local_cluster.hadoop_conf import SCHEDULERS
 
 _EPILOG = "Exit code 0: done; 1: it cannot be done, and one line says why and what to do."
 

@@ -37,8 +37,8 @@ from docker_cluster.errors import DockerError
 from docker_cluster.faults import DockerFaults
 from docker_cluster.free_addresses import free_net, free_ports
 from homeport.appmaster.environment.pack import pack
-from local_cluster.hadoop_conf import LABEL, LABELS, SCHEDULERS, labelled_nodes
-from local_cluster.resource_manager import label_nodes, node_states
+from homeport.local_cluster.hadoop_conf import LABEL, LABELS, SCHEDULERS, labelled_nodes
+from homeport.local_cluster.resource_manager import label_nodes, node_states
 from local_setup.environment import cache_dir
 
 Progress = Callable[[str], None]

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import NameOID
 
 from docker_cluster import secure_settings
-from local_cluster.hadoop_conf import site_xml
+from homeport.local_cluster.hadoop_conf import site_xml
 
 USERS = ("flights", "producer", "reader")
 """Of Kafka: the job, the program that writes its input, and the one that checks its output."""

@@ -19,7 +19,7 @@ from flights_demo.attached import DONE, REQUEST
 from docker_cluster.cluster import ROOT, DockerCluster
 from docker_cluster.errors import DockerError
 from homeport.config.errors import HomeportError
-from local_cluster.errors import ClusterError
+from homeport.local_cluster.errors import ClusterError
 
 _FOLDER = ROOT / "build" / "docker-demo"
 _PYTHON = "/opt/homeport/bin/python"

@@ -20,7 +20,7 @@ from docker_cluster import settings
 from docker_cluster.engine import Engine, folder
 from docker_cluster.errors import DockerError
 from homeport.appmaster.environment.class_data import PROGRAM, HostJava
-from local_cluster.jars import ensure_jars
+from homeport.local_cluster.jars import ensure_jars
 
 Progress = Callable[[str], None]
 

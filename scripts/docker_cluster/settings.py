@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from docker_cluster import secure_settings
-from local_cluster import hadoop_conf
-from local_cluster.kafka_broker import shared_properties
+from homeport.local_cluster import hadoop_conf
+from homeport.local_cluster.kafka_broker import shared_properties
 
 LABELLED = f"/opt/hadoop/conf/{hadoop_conf.LABELS}"
 """The folder with the queues of a cluster with node labels."""

@@ -41,8 +41,8 @@ from flights_demo.verdict import (
 )
 from flights_demo.victim import Killed, Victim
 from homeport.config.errors import HomeportError
-from local_cluster.cluster import LocalCluster
-from local_cluster.errors import ClusterError
+from homeport.local_cluster.cluster import LocalCluster
+from homeport.local_cluster.errors import ClusterError
 
 sys.path.insert(0, str(EXAMPLE))
 from data import FLIGHTS

@@ -18,8 +18,8 @@ from pathlib import Path
 from flights_demo.job import CONTAINERS, DemoJob
 from flights_demo.screen import DemoError, Screen
 from homeport.appmaster.attempt.heartbeat import SPARE_NAME
-from local_cluster import processes
-from local_cluster.cluster import LocalCluster
+from homeport.local_cluster import processes
+from homeport.local_cluster.cluster import LocalCluster
 
 LEAST_FAULTS = 10
 KILLS = 20

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from flights_demo.job import ROOT
-from local_cluster.cluster import LocalCluster, remove_abandoned
-from local_cluster.errors import ClusterRunningError
+from homeport.local_cluster.cluster import LocalCluster, remove_abandoned
+from homeport.local_cluster.errors import ClusterRunningError
 
 
 class DemoCluster(Protocol):

@@ -21,7 +21,7 @@ from flights_demo.job import DemoJob
 from flights_demo.screen import DemoError, Screen
 from flights_demo.timeline import PHASES, Lost, first_output_ms, moments, own_end
 from flights_demo.verdict import CHANGELOGS, Reader, next_offsets
-from local_cluster.resource_manager import node_states
+from homeport.local_cluster.resource_manager import node_states
 
 LEASE_LOST = "lease-lost"
 LEASE_MS = 3_000

@@ -23,12 +23,14 @@ from flights_demo.screen import DemoError, Screen
 from homeport.job_coordinator.standalone import nodes
 from homeport.job_coordinator.standalone.plan import Plan, Registration
 from homeport.job_coordinator.standalone.protocol import BarrierPhase
-from local_cluster import processes
+from homeport.local_cluster import processes
 
 _LIMIT_S = 180.0
 _END_LIMIT_S = 60.0
 _POLL_S = 0.05
 _HISTORY = "*/.history/*.jsonl"
+_READY = "waits for its first version"
+"""What a new processor's log says as soon as nothing but its tasks is missing."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,35 @@ class Processors:
         code = process.wait(_END_LIMIT_S)
         if code != 0:
             raise DemoError(f"{name} ended with exit code {code}: {self._last_line(name)}")
+
+    def restart(self, name: str) -> None:
+        """It has left after SIGTERM, and a new process of that id begins.
+
+        Raises:
+            DemoError: it ends in another way.
+        """
+        self.leave(name)
+        self.start(name)
+
+    def replace(self, name: str) -> None:
+        """A new process of that id is there, and the one before has left.
+
+        It got SIGTERM when the new one was ready to take its tasks.
+
+        Raises:
+            DemoError: it ends in another way, or the new one does not get ready.
+        """
+        was, before = self._running[name], self._log(name).read_text().count(_READY)
+        self.start(name)
+        try:
+            self._until(
+                lambda: self._log(name).read_text().count(_READY) > before,
+                f"the new process of {name} is ready",
+            )
+        finally:
+            new, self._running[name] = self._running[name], was
+            self.leave(name)
+            self._running[name] = new
 
     def pause(self, name: str) -> float:
         """SIGSTOP of all its processes. When that was, in ms since 1970."""

@@ -16,8 +16,8 @@ from flights_demo.chaos import DRIVER, find_programs
 from flights_demo.job import DemoJob
 from flights_demo.screen import DemoError, Screen
 from flights_demo.verdict import Reader, key_written_s
-from local_cluster import processes
-from local_cluster.cluster import LocalCluster
+from homeport.local_cluster import processes
+from homeport.local_cluster.cluster import LocalCluster
 
 KEY = "job.container.count"
 COUNTS = (5, 2)

@@ -28,8 +28,8 @@ from flights_demo.screen import DemoError, Screen
 from flights_demo.standalone_chaos import StandaloneChaos, lasts_s, schedule
 from flights_demo.verdict import PARTITIONS, Reader, next_offsets
 from homeport.job_coordinator.standalone.nodes import root_of
-from local_cluster.processes import NODE_VARIABLE
-from local_cluster.zookeeper import ZooKeeperServer
+from homeport.local_cluster.processes import NODE_VARIABLE
+from homeport.local_cluster.zookeeper import ZooKeeperServer
 
 sys.path.insert(0, str(EXAMPLE))
 from data import FLIGHTS
@@ -91,7 +91,7 @@ class StandaloneDemo:
             for name in NAMES:
                 processors.start(name)
             processors.until_settled(NAMES)
-        # All have committed outputs with old names by now.
+            self._await_flights()
         producer.send_signal(signal.SIGUSR2)
         if self._chaos is None:
             self._suffer_in_turn(processors)
@@ -102,6 +102,14 @@ class StandaloneDemo:
                 parts = processors, self._zookeeper, screen
                 StandaloneChaos(self._chaos, *parts, more=JOINING).run()
         self._end(processors)
+
+    def _await_flights(self) -> None:
+        """Some outputs have old names: a first transaction may be of planes and airports alone."""
+        deadline = time.monotonic() + _CONSUME_LIMIT_S
+        while not any(next_offsets(self._reader).values()):
+            if time.monotonic() > deadline:
+                raise DemoError("no flight is in a committed checkpoint in time")
+            time.sleep(0.25)  # committed checkpoints are polled
 
     def _suffer_in_turn(self, processors: Processors) -> None:
         """One fault after the other, each with its table."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from flights_demo.processors import Processors
 from flights_demo.screen import Screen
-from local_cluster.zookeeper import ZooKeeperServer
+from homeport.local_cluster.zookeeper import ZooKeeperServer
 
 SESSION_S = 3.0
 LEAST_FAULTS = 8

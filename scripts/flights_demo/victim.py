@@ -11,7 +11,7 @@ from typing import Any
 from check_history.reading import values_in
 
 from flights_demo.screen import Screen
-from local_cluster.cluster import LocalCluster
+from homeport.local_cluster.cluster import LocalCluster
 
 TRANSACTIONS_BEFORE_KILL = 3
 

@@ -31,7 +31,7 @@ SHARE = VENV / "share" / "homeport"
 BUILD = ROOT / "build"
 LOG = BUILD / "setup.log"
 PINS = ROOT / "scripts" / "constraints.txt"
-PACKAGES = ("appmaster", "config", "container", "job_coordinator")
+PACKAGES = ("appmaster", "config", "container", "job_coordinator", "local_cluster")
 
 _BUILD_TOOLS = ("pip", "setuptools", "wheel")
 _NEEDED_BYTES = 4 * 1024**3

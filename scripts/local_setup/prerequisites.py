@@ -15,9 +15,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from local_cluster.net import network
 from local_setup.progress import Progress, SetupError, run_logged
 
+_NETWORK = {
+    "ip": "iproute2",
+    "iptables": "iptables",
+    "nsenter": "util-linux",
+    "unshare": "util-linux",
+}
+"""As ``TOOLS`` of ``homeport.local_cluster.net.network``, which cannot be imported yet."""
+_SYSTEM_FOLDERS = "/usr/sbin:/sbin:/usr/bin:/bin"
+"""As root's PATH may lack the folders of the system's programs."""
 _DOCKER = {
     "dockerd": "docker.io",
     "docker-compose": "docker-compose",
@@ -112,7 +120,7 @@ def want_network_tools(progress: Progress, log: Path) -> None:
 
     Elsewhere, and where no root is, the tests that need it say what they lack and are skipped.
     """
-    missing = network.missing_packages()
+    missing = _missing_network_tools()
     if missing and _may_install():
         try:
             _install(missing, progress, log)
@@ -128,7 +136,7 @@ def want_docker_tools(progress: Progress, log: Path) -> None:
     if not _may_install() or _has_engine():
         return
     missing = [package for tool, package in _DOCKER.items() if shutil.which(tool) is None]
-    missing += [p for p in network.missing_packages() if p not in missing]
+    missing += [p for p in _missing_network_tools() if p not in missing]
     if missing:
         try:
             _install(missing, progress, log)
@@ -147,6 +155,11 @@ def want_browser(progress: Progress, log: Path) -> None:
         _install(["chromium"], progress, log)
     except SetupError as error:
         progress.say(f"Tests of the dashboard are left out: {error}")
+
+
+def _missing_network_tools() -> list[str]:
+    path = f"{os.environ.get('PATH', '')}:{_SYSTEM_FOLDERS}"
+    return sorted({p for tool, p in _NETWORK.items() if shutil.which(tool, path=path) is None})
 
 
 def _has_engine() -> bool:

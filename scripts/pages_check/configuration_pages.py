@@ -51,6 +51,7 @@ SECTIONS = (
     ),
     Section("rocksdb", "RocksDB of a store", ("stores.<store>.rocksdb.",)),
     Section("cluster", "Containers, hosts and YARN", ("cluster-manager.", "yarn.")),
+    Section("metrics", "Metrics reporters", ("metrics.",)),
 )
 """Every key is on one page."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import count, zip_longest
 from pathlib import Path
 
-from pages_check import allocator_phases, configuration_pages, metrics_page
+from pages_check import allocator_phases, configuration_pages, json_page, metrics_page
 from pages_check.finding import Finding
 
 _REMEDY = "run scripts/pages --write"
@@ -18,6 +18,7 @@ def generated() -> Mapping[str, str]:
         **configuration_pages.pages(),
         allocator_phases.PAGE: allocator_phases.page(),
         metrics_page.PAGE: metrics_page.page(),
+        json_page.PAGE: json_page.page(),
     }
 
 

@@ -10,7 +10,7 @@ from clusters_in_containers import ContainersUnderTest
 from node_labels import stays_on_labelled_nodes
 from yarn_jobs import Job
 
-from local_cluster.hadoop_conf import LABELS
+from homeport.local_cluster.hadoop_conf import LABELS
 
 pytestmark = pytest.mark.long
 _BUILD = Path(__file__).resolve().parents[2] / "build"

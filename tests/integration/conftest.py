@@ -23,9 +23,9 @@ from yarn_jobs import Job
 from homeport.config.config import Config
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
-from local_cluster.cluster import remove_abandoned
-from local_cluster.errors import ClusterError
-from local_cluster.net import network
+from homeport.local_cluster.cluster import remove_abandoned
+from homeport.local_cluster.errors import ClusterError
+from homeport.local_cluster.net import network
 from tests.faults import Faults
 
 

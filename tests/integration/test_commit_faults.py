@@ -27,7 +27,7 @@ from stream_containers import (
 
 from homeport.container.host.exit_codes import EXIT_UNAVAILABLE
 from homeport.job_coordinator.model.outcomes import RestoreKind
-from local_cluster.cluster import LocalCluster
+from homeport.local_cluster.cluster import LocalCluster
 
 OUTAGE_S = 60.0
 """How long the fault lasts; nothing is waited for by it."""

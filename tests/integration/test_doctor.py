@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+from json_answers import require_promised
 
 from homeport.appmaster.doctor.clock_facts import clocks_ahead
-from local_cluster.cluster import LocalCluster
+from homeport.local_cluster.cluster import LocalCluster
 
 INPUT, LOG, OUTPUT = "doctor-in", "doctor-log", "doctor-out"
 
@@ -68,6 +69,7 @@ def doctor(
     )
     assert "Traceback" not in done.stderr
     assert done.stdout, done.stderr
+    require_promised(["doctor"], done.stdout)
     found = json.loads(done.stdout)
     levels = {(f["check"], f["subject"]): f["level"] for f in found}
     return done.returncode, levels, {f["check"]: f for f in found}

@@ -30,7 +30,7 @@ from homeport.container.kafka import transactional_producer
 from homeport.job_coordinator.kafka import fencing
 from homeport.job_coordinator.kafka.record_writer import TransactionalWriter
 from homeport.job_coordinator.model.incarnation import state_partition
-from local_cluster.cluster import LocalCluster
+from homeport.local_cluster.cluster import LocalCluster
 
 DEADLINE_S = 60.0
 SHORT_S = 3.0

@@ -24,20 +24,20 @@ from typing import TypeVar
 import pytest
 from clusters_under_test import LocalUnderTest
 
-from local_cluster import processes
-from local_cluster.cluster import LocalCluster, remove_abandoned
-from local_cluster.errors import ClusterError
-from local_cluster.kafka_broker import answers
-from local_cluster.layout import Layout, Record, read_record, write_record
-from local_cluster.net import delay
-from local_cluster.net import network as networks
-from local_cluster.net.addresses import Addresses, node_names, reserved_network
-from local_cluster.net.network import CLIENT, Network
+from homeport.local_cluster import processes
+from homeport.local_cluster.cluster import LocalCluster, remove_abandoned
+from homeport.local_cluster.errors import ClusterError
+from homeport.local_cluster.kafka_broker import answers
+from homeport.local_cluster.layout import Layout, Record, read_record, write_record
+from homeport.local_cluster.net import delay
+from homeport.local_cluster.net import network as networks
+from homeport.local_cluster.net.addresses import Addresses, node_names, reserved_network
+from homeport.local_cluster.net.network import CLIENT, Network
 from tests.faults import Faults
 
 T = TypeVar("T")
 
-DEV_CLUSTER = Path(__file__).resolve().parents[2] / "scripts" / "dev-cluster"
+HOMEPORT_LOCAL = [sys.executable, "-m", "homeport.job_coordinator.cli.homeport", "local"]
 
 PORT = 8041
 PLACES = ("kafka", "rm", "nm1", "nm2", CLIENT)
@@ -346,24 +346,24 @@ def test_a_machine_knows_itself_and_the_others_by_name(machines: Machines) -> No
 
 
 def test_users_have_the_same_faults(machines: Machines, broken: Faults) -> None:
-    """scripts/dev-cluster cuts, slows down and heals; what it cannot do it says in one line."""
+    """``homeport local`` cuts, slows down and heals; what it cannot do it says in one line."""
 
-    def dev_cluster(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, str(DEV_CLUSTER), *words, "--name", "machines"]
+    def homeport_local(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [*HOMEPORT_LOCAL, *words, "--name", "machines"]
         env = {**os.environ, "HOMEPORT_CACHE_DIR": str(machines.layout.cache)}
         return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
 
     for words in (["cut-node", "nm1"], ["cut-pair", "nm2", "kafka"], ["slow-node", "nm2", "10"]):
-        done = dev_cluster(*words)
+        done = homeport_local(*words)
         assert done.returncode == 0, done.stderr
     cut = pairs_with("nm1") | {frozenset(("nm2", "kafka"))}
     assert machines.answered() == ALL_PAIRS - cut
     assert processes.of_cluster(machines.record.cluster_id, "delay-nm2")
     assert broken.is_cut("rm", "nm1")
-    assert dev_cluster("heal").returncode == 0
+    assert homeport_local("heal").returncode == 0
     assert machines.answered() == ALL_PAIRS
     assert processes.of_cluster(machines.record.cluster_id, "delay-nm2") == {}
-    refused = dev_cluster("cut-node", "nm7")
+    refused = homeport_local("cut-node", "nm7")
     assert (refused.returncode, refused.stderr) == (
         1,
         "error: cluster machines has no place 'nm7'; it has kafka, rm, nm1, nm2, client\n",
@@ -452,7 +452,9 @@ def test_cluster_on_loopback_says_that_it_cannot_be_cut(tmp_path: Path) -> None:
     layout.root.mkdir(parents=True)
     addresses = Addresses("127.70.3", {"nm1": "127.70.3.11"}, {"web": 5})
     write_record(layout.state, Record("a", "up", addresses, "/", processes.own(), {}))
-    with pytest.raises(ClusterError, match="are on loopback, which cannot be cut; dev-cluster up"):
+    with pytest.raises(
+        ClusterError, match="are on loopback, which cannot be cut; homeport local up"
+    ):
         _ = LocalCluster("plain", cache=tmp_path).faults
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from counted_words import has_processed, words
 from stream_containers import COUNTER, Running, jobs
+from trace_collector import trace_collector
 
 from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.figures import FIGURES
@@ -29,10 +30,16 @@ def figures(container: Running) -> dict[tuple[str, ...], float]:
 def test_a_container_reports_its_memory_stores_tasks_and_collections(
     kafka: str, tmp_path: Path
 ) -> None:
-    """Every figure that is declared has a value, and those that a test can know are right."""
+    """Every figure that is declared has a value, and those that a test can know are right.
+
+    Its transactions are traced, up to the last one.
+    """
     total = 2_000
-    with jobs(kafka, tmp_path, common={"task.pipeline.class": "user_job:same"}) as made:
-        job = made(PIPELINE)
+    with (
+        trace_collector() as collector,
+        jobs(kafka, tmp_path, common={"task.pipeline.class": "user_job:same"}) as made,
+    ):
+        job = made(PIPELINE, **{"task.traces.otlp.endpoint": collector.url})
         job.produce(words(total))
         container = job.start(1)
         job.until(lambda: has_processed(job, total), container)
@@ -54,6 +61,13 @@ def test_a_container_reports_its_memory_stores_tasks_and_collections(
     stages = {time.stage: time for time in report.stages}
     assert set(stages) == {"fetch", "pipeline", "tasks", "sending"}
     assert all(sum(time.buckets) == time.times for time in stages.values())
+
+    roots = [span for span in collector.spans() if span.name == "transaction"]
+    rows = [a.value.int_value for r in roots for a in r.attributes if a.key == "homeport.rows"]
+    assert sum(rows) == total
+    first = {span.name for span in collector.spans() if span.trace_id == roots[0].trace_id}
+    assert first == {"transaction", "fetch", "pipeline", "tasks", "commit"}
+    assert collector.resource()["homeport.epoch"] == "1"
 
 
 def _rows(found: dict[tuple[str, ...], float]) -> float:

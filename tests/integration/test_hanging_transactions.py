@@ -30,10 +30,10 @@ from homeport.config.settings.sections import SystemConfig, TaskConfig
 from homeport.container.host.exit_codes import EXIT_UNAVAILABLE
 from homeport.container.kafka.transactional_producer import fence
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
-from local_cluster import processes
-from local_cluster.cluster import LocalCluster
-from local_cluster.jars import default_cache
-from local_cluster.layout import Layout
+from homeport.local_cluster import processes
+from homeport.local_cluster.cluster import LocalCluster
+from homeport.local_cluster.jars import default_cache
+from homeport.local_cluster.layout import Layout
 
 SOON_OVER = {"systems.kafka.producer.transaction.timeout.ms": "1000"}
 """Of the job, whose patience with an open transaction is a sweep of Kafka's longer than this."""

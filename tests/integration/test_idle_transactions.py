@@ -21,8 +21,8 @@ from homeport.config.settings.sections import SystemConfig
 from homeport.container.host.exit_codes import EXIT_UNAVAILABLE
 from homeport.job_coordinator.kafka.record_writer import TransactionalWriter, WriterOverError
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
-from local_cluster import daemons, kafka_broker
-from local_cluster.cluster import LocalCluster
+from homeport.local_cluster import daemons, kafka_broker
+from homeport.local_cluster.cluster import LocalCluster
 
 SOON = {
     "transactional.id.expiration.ms": 3000,

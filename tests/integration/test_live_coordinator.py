@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import random
@@ -288,8 +289,12 @@ def test_an_attempt_that_dies_in_the_middle_of_a_change_leaves_it_to_the_next(
 
 
 def test_a_tuning_key_is_in_effect_without_a_restart(make_job: Callable[[str], Job]) -> None:
-    """Containers that would not flush for ten minutes do so twice a second; processes stay."""
+    """Containers that would not flush for ten minutes do so twice a second; processes stay.
+
+    The level of their logs falls too: JSON lines that were below it appear.
+    """
     job = make_job("retuned")
+    job.values |= {"job.log.format": "json", "job.log.level": "ERROR"}
     job.values["job.container.count"] = "1"
     job.values["task.commit.ms"] = "600000"
     job.produce(100)
@@ -309,9 +314,22 @@ def test_a_tuning_key_is_in_effect_without_a_restart(make_job: Callable[[str], J
     job.expects(200)
     since_ms = max(e["ts_ms"] for e in taken)
     wait_for(lambda: {*flushed(job, since_ms)} == {*pids}, job)
+    assert logged(job, "0") == []
+    write(job, "job.log.level", "INFO")
+    wait_for(lambda: logged(job, "0") != [], job)
+    line = logged(job, "0")[0]
+    assert (line["processor"], line["epoch"], line["level"]) == ("0", before["0"], "INFO")
+    assert "log_level INFO" in line["message"]
     assert (job.pids(), epochs(job)) == (pids, before)
     job.kill()
     job.judge_history()
+
+
+def logged(job: Job, processor: str) -> list[dict[str, Any]]:
+    """The JSON lines in the container's log."""
+    shown = job.operator("logs", processor)
+    assert shown.returncode == 0, shown.stderr
+    return [json.loads(line) for line in shown.stdout.splitlines() if line.startswith("{")]
 
 
 def flushed(job: Job, since_ms: int) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from yarn_jobs import Job, alive, parent_of, pids_of, wait_for
 
-from local_cluster.processes import children
+from homeport.local_cluster.processes import children
 
 RECORDS = 30_000
 GREEDY = """

@@ -46,7 +46,7 @@ def test_a_new_job_runs_on_this_machine_and_makes_its_output(kafka: str, tmp_pat
     for amount in (5, 7):
         producer.produce(f"{name}-in", b'{"amount": %d}' % amount, b"ann")
     assert producer.flush(30) == 0
-    options = [f"--config-path={name}.properties", "--config=yarn.package.path=package"]
+    options = [f"--config-path={name}.properties"]
     with subprocess.Popen(
         [*_HOMEPORT, "run-local", *options, f"--work-dir={tmp_path / 'work'}"],
         cwd=tmp_path / name,

@@ -10,7 +10,7 @@ from clusters_under_test import LocalUnderTest
 from node_labels import stays_on_labelled_nodes
 from yarn_jobs import Job
 
-from local_cluster.hadoop_conf import LABEL, LABELS
+from homeport.local_cluster.hadoop_conf import LABEL, LABELS
 
 pytestmark = pytest.mark.long
 

@@ -16,13 +16,19 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from coordinator_server import TOKEN, Backend, Loop
+from json_answers import require_promised
 from recorded_jobs import record_job
 
+from homeport.config.access_tokens import digest_of
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.http.audit import AuditTrail, Change
+from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
@@ -67,6 +73,8 @@ class Operator:
         done = self.call(*words, **overrides)
         assert done.returncode == 0, done.stderr
         assert SECRET not in done.stdout + done.stderr
+        if "--json" in words:
+            require_promised(words, done.stdout)
         return done.stdout
 
     def refusal(self, *words: str, **overrides: str) -> str:
@@ -216,6 +224,59 @@ def test_a_change_is_written_and_its_meaning_said(
     assert "nothing changes" in operator.answer("config", "set", "yarn.queue", "--delete")
     running.name = "another"
     assert "next start" in operator.answer("config", "set", "job.container.count", "3")
+
+
+def test_tokens_are_made_listed_and_revoked(operator: Operator) -> None:
+    """A token is printed once; the stream has its digest. Two of a name are valid at once."""
+    key = keys.JOB_COORDINATOR_OPERATE_TOKENS.name
+    made = [operator.call("token", "new", "ada", "--role=operate") for _ in range(2)]
+    tokens = [done.stdout.strip() for done in made]
+    digests = [digest_of(token.encode()) for token in tokens]
+    assert operator.recorded()[key] == ",".join(f"ada:{digest}" for digest in digests)
+    assert not [d for done in made for d in digests if d in done.stdout + done.stderr]
+    assert "at most 2 are valid at once" in operator.refusal(
+        "token", "new", "ada", "--role=operate"
+    )
+    assert "NAME:DIGEST" in operator.refusal("token", "new", "a b")
+    operator.answer("token", "new", "eve")
+    listed = [line.split() for line in operator.answer("token", "list").splitlines()]
+    assert [words[:2] for words in listed] == [["read", "eve"], *[["operate", "ada"]] * 2]
+    assert listed[2][2] == digests[1][:12]
+    operator.answer("token", "revoke", "ada", "--old")
+    assert operator.recorded()[key] == f"ada:{digests[1]}"
+    assert "has no older token" in operator.refusal("token", "revoke", "ada", "--old")
+    operator.answer("token", "revoke", "ada")
+    assert key not in operator.recorded()
+    assert "has no token" in operator.refusal("token", "revoke", "ada")
+    # What the file says would come back by a deletion.
+    own = {key.replace(".", "__"): f"ada:{digests[0]}"}
+    operator.answer("config", "set", key, f"ada:{digests[0]}")
+    operator.answer("token", "revoke", "ada", **own)
+    assert operator.recorded()[key] == ""
+    assert operator.answer("token", "list", **own).split()[:2] == ["read", "eve"]
+
+
+def test_changes_are_shown(operator: Operator, running: RunningBackend, tmp_path: Path) -> None:
+    """Of the running job; of an earlier one by its history, whole lines alone."""
+    url = operator.recorded()["yarn.am.tracking.url"]
+    CoordinatorClient(url, TOKEN).shutdown()
+    assert running.said == ["shutdown"]
+    line = operator.answer("audit")
+    assert line.endswith("UTC  job from 127.0.0.1 by http: the job: 'runs' -> 'is to end'\n")
+    assert json.loads(operator.answer("audit", "--json"))[0]["who"] == "job"
+    folder = tmp_path / "history"
+    writer = HistoryWriter(folder, "driver", "nm1", 64)
+    AuditTrail(lambda change: writer.event("audit", **change)).add(
+        Change("ada", "10.0.0.7", "http", "config a", None, "1")
+    )
+    writer.event("decision", cause="audit")
+    writer.close()
+    (file,) = folder.glob("*.jsonl")
+    file.write_text(file.read_text() + '{"event":"audit","ts_')
+    said = operator.answer("audit", f"--history={folder}")
+    assert said.endswith("UTC  ada from 10.0.0.7 by http: config a: nothing -> '1'\n")
+    assert len(said.splitlines()) == 1
+    assert "it is no folder" in operator.refusal("audit", f"--history={tmp_path / 'none'}")
 
 
 @pytest.mark.parametrize(

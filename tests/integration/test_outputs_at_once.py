@@ -16,7 +16,7 @@ from stream_containers import DEADLINE_S, Job, jobs
 from homeport.config.config import Config
 from homeport.config.settings.sections import SystemConfig, TaskConfig
 from homeport.job_coordinator.kafka.topics import TopicAdmin
-from local_cluster.cluster import LocalCluster
+from homeport.local_cluster.cluster import LocalCluster
 
 Make = Callable[..., Job]
 

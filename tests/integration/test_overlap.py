@@ -15,7 +15,7 @@ import pytest
 from counted_words import has_processed, is_exact, local_state, words
 from stream_containers import COUNTER, Job, Running, jobs
 
-from local_cluster.processes import children
+from homeport.local_cluster.processes import children
 
 Make = Callable[..., Job]
 

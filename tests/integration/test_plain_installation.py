@@ -14,9 +14,10 @@ from flights_demo.common import reference
 from flights_demo.job import EXAMPLE, DemoJob
 from flights_demo.names import judge
 from flights_demo.verdict import Reader, compare, next_offsets, outputs_of, skipped_flights
-from installations import Installation
+from installations import Installation, link_extra
+from page_commands import PAGE, commands_of
 
-from local_cluster.cluster import LocalCluster
+from homeport.local_cluster.cluster import LocalCluster
 
 LIMIT_S = 180.0
 ALL_MODULES = """
@@ -59,6 +60,35 @@ def test_the_installation_is_complete(installation: Installation) -> None:
     count, is_own, left_out = done.stdout.split()
     assert int(count) > 150
     assert (is_own, left_out) == ("True", "True")
+
+
+def test_the_commands_of_the_page_make_a_job_whose_test_passes(
+    installation: Installation, tmp_path: Path
+) -> None:
+    """Those of "Getting started" that need no cluster; the rest is in ``test_first_hour.py``."""
+    alone = ("homeport --version", 'eval "$(homeport completion', "homeport new", "pytest")
+    lines = [line for block in commands_of(PAGE) for line in block if line.startswith(alone)]
+    assert len(lines) == len(alone)
+    link_extra("testing", tmp_path / "extra")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    pytest_program = programs / "pytest"
+    pytest_program.write_text('#!/bin/sh\nexec python -m pytest "$@"\n', encoding="utf-8")
+    pytest_program.chmod(0o755)
+    done = subprocess.run(
+        ["/bin/bash", "-euo", "pipefail", "-c", "\n".join(lines)],
+        cwd=tmp_path,
+        env={
+            "HOME": str(tmp_path),
+            "PATH": f"{programs}:{installation.python.parent}:/usr/bin:/bin",
+            "PYTHONPATH": str(tmp_path / "extra"),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout
 
 
 def _run_producer(cluster: LocalCluster, *arguments: str) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from confluent_kafka import Producer
+from json_answers import require_promised
 from yarn_jobs import Job, pids_of, wait_for
 
 MARK = f"pLaNtEd{uuid.uuid4().hex[:8]}"
@@ -96,6 +97,9 @@ OPERATORS = (
     ("status",),
     ("status", "--json"),
     ("what-if", "--host=nm1"),
+    ("what-if", "--host=nm1", "--json"),
+    ("audit",),
+    ("token", "list"),
 )
 
 
@@ -129,6 +133,8 @@ class Seen:
         for command in OPERATORS:
             done = self._job.operator(*command)
             assert done.returncode == 0 or not is_running, done.stderr
+            if "--json" in command and done.returncode == 0:
+                require_promised(command, done.stdout)
             self.look(f"homeport {command}", done.stdout + done.stderr)
 
     def pages(self) -> None:
@@ -143,15 +149,18 @@ class Seen:
             "v1/status",
             "v1/events",
             "v1/what-if?host=nm1",
+            "v1/audit",
             "v1/processors/0/model?version=1",
             "containerHeartbeat?executionContainerId=container_1_0001_01_000001",
             "ui/",
             "ui/state",
             "ui/plots?processor=0",
             "ui/configuration",
+            "ui/actions",
             "nothing",
         ):
             self.look(f"AM /{path}", _page(self._job.url + path))
+        self.look("AM /ui/stream", _first_event(self._job.url + "ui/stream"))
 
     def yarn(self) -> None:
         """The pages of the ResourceManager and of Skein's AM have been asked."""
@@ -214,6 +223,14 @@ def _page(url: str) -> bytes:
         return error.read()
 
 
+def _first_event(url: str) -> bytes:
+    """What the dashboard gets of itself, until the first blank line."""
+    with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310 - ours
+        lines = list(iter(answer.readline, b"\n"))
+    assert lines[0] == b"event: state\n"
+    return b"".join(lines)
+
+
 def _command_lines() -> Iterator[tuple[int, bytes]]:
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -250,6 +267,11 @@ def test_no_planted_secret_is_seen(make_job: Callable[[str], Job]) -> None:
     job.expects(60)
     stated = job.get_text("config", job.token)
     assert [key for key, value in PLANTED.items() if value not in stated] == []
+    # A change of a secret while the job runs is in the trail, masked.
+    done = job.operator("config", "set", "my.later.password", PLANTED["my.api.key"])
+    assert done.returncode == 0
+    wait_for(lambda: "my.later.password" in job.get_text("v1/audit"), job)
+    job.wait_until_running()
     seen.pages()
     seen.yarn()
     seen.processes()

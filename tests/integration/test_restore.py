@@ -24,7 +24,7 @@ from homeport.container.storage.lock_holder import lock_holder
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.outcomes import RestoreKind
-from local_cluster.cluster import LocalCluster
+from homeport.local_cluster.cluster import LocalCluster
 
 LARGE = SMALL_OFFSETS + 20_000
 TASK = TaskName("Partition 0")

@@ -21,7 +21,7 @@ from homeport.container.progress.restore_schedule import SMALL_OFFSETS
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.model.ids import ProcessorId
-from local_cluster.cluster import LocalCluster
+from homeport.local_cluster.cluster import LocalCluster
 
 STANDBY = ProcessorId("0-0")
 ACTIVE_HOME, STANDBY_HOME = "stores", "stores-b"

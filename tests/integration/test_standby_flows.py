@@ -33,7 +33,7 @@ from standby_jobs import (
 from yarn_jobs import Job, alive, parent_of, pids_of, wait_for
 
 from homeport.job_coordinator.model.outcomes import RestoreKind
-from local_cluster.cluster import LocalCluster
+from homeport.local_cluster.cluster import LocalCluster
 
 AM_ALONE_MB = "16128"
 """Leaves less of a node's memory than one container needs."""

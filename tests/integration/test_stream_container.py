@@ -25,7 +25,7 @@ from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
 from homeport.job_coordinator.model.outcomes import RestoreKind
-from local_cluster.processes import children
+from homeport.local_cluster.processes import children
 
 Make = Callable[..., Job]
 

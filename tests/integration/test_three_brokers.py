@@ -17,7 +17,7 @@ from stream_containers import COUNTER, make_job
 from suites import long
 
 from homeport.config.settings.sections import TaskConfig
-from local_cluster.cluster import LocalCluster
+from homeport.local_cluster.cluster import LocalCluster
 
 PATIENT = {"systems.kafka.producer.transaction.timeout.ms": "60000"}
 """No transaction runs out of time by a fault that only changes leaders."""

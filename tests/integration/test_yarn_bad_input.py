@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from suites import long
 
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
-from local_cluster.cluster import LocalCluster
+from homeport.local_cluster.cluster import LocalCluster
 
 NAME = "refused"
 INPUT = "refused-in"

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from typing import Any
 
+from json_answers import require_promised
 from samza_peer import SamzaPeer
 from samza_streams import READ_COMMITTED
 from yarn_jobs import Job, wait_for
 
+OK, UNAUTHORIZED = 200, 401
 _TOOL = [sys.executable, "-m", "homeport.job_coordinator.cli.homeport"]
 
 
@@ -51,6 +56,45 @@ def _at(job: Job, processor: str) -> tuple[str, int]:
     return container["host"], container["epoch"]
 
 
+def _moved_by_http(job: Job, processor: str, host: str) -> None:
+    """By a token that is made, rotated and revoked while the job runs; each change is audited."""
+    old, new = (_call(job, "token", "new", "ada", "--role=operate") for _ in range(2))
+    wait_for(lambda: _act(job, new, "restart", processor=processor)[0] == OK, job)
+    status, plan = _act(job, old, "move", processor=processor, host=host)
+    before, _ = _at(job, processor)
+    assert (status, plan["lines"]) == (OK, [f"{processor}: {before} -> {host}"])
+    _call(job, "token", "revoke", "ada", "--old")
+    wait_for(lambda: _act(job, old, "restart", processor=processor)[0] == UNAUTHORIZED, job)
+    assert _act(job, new, "move", dry_run=False, processor=processor, host=host)[0] == OK
+    wait_for(lambda: job.containers()[processor]["host"] == host, job)
+    wait_for(lambda: job.containers()[processor]["phase"] == "running", job)
+    lines = _call(job, "audit").splitlines()
+    assert len([line for line in lines if "config cluster-manager.jobcoordinator" in line]) == 3
+    assert "ada from " in lines[-1]
+    assert lines[-1].endswith(f"by http: move {processor}: {before!r} -> {host!r}")
+    assert not [line for line in lines if old in line or new in line]
+    # The page of the NodeManager that the dashboard leads to has the container's log.
+    with urllib.request.urlopen(job.containers()[processor]["log_url"], timeout=30) as answer:  # noqa: S310 - ours
+        assert f"processor {processor}" in answer.read().decode()
+
+
+def _act(
+    job: Job, token: str, action: str, *, dry_run: bool = True, **body: str
+) -> tuple[int, dict[str, Any]]:
+    """Status and body of one action by HTTP."""
+    request = urllib.request.Request(  # noqa: S310 - ours
+        f"{job.url}ui/actions/{action}",
+        json.dumps({"dry_run": dry_run, **body}).encode(),
+        {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - ours
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as refusal:
+        with refusal:
+            return refusal.code, json.loads(refusal.read())
+
+
 def test_containers_are_moved_and_restarted(
     make_job: Callable[[str], Job], samza: SamzaPeer
 ) -> None:
@@ -77,6 +121,7 @@ def test_containers_are_moved_and_restarted(
     assert job.containers()["0"]["resource"] != resource
     assert _call(job, "move", "1", "any").startswith("SUCCEEDED: 1@2 runs on ")
     assert _at(job, "1")[0] != hosts["1"]
+    _moved_by_http(job, "1", hosts["1"])
 
     stated = _refusal(job, "move", "7", "any")
     assert stated == "error: PROCESSOR = '7': the job has none of that id; there are 0, 1"
@@ -97,12 +142,15 @@ def test_containers_are_moved_and_restarted(
 
 
 def _read_log(job: Job) -> None:
-    """The end of the log, the whole of it, and a processor that the job has not."""
+    """The end of the log, the whole of it, as objects too, and a processor that the job has not."""
     last = _call(job, "logs", "1", "--tail=1")
     whole = _call(job, "logs", "1", "--tail=0")
     assert "\n" not in last
     assert "processor 1 epoch 1 on" in whole.splitlines()[0]
     assert last in whole
+    first = _call(job, "logs", "1", "--tail=0", "--json").splitlines()[0]
+    require_promised(["logs"], first)
+    assert json.loads(first)["line"] == whole.splitlines()[0]
     refused = "error: PROCESSOR = '7': the job has 0, 1; name one of these"
     assert _refusal(job, "logs", "7") == refused
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 import pytest
 from yarn_jobs import Job
 
-from local_cluster.cluster import LocalCluster
+from homeport.local_cluster.cluster import LocalCluster
 
 pytestmark = pytest.mark.long
 

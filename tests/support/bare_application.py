@@ -28,7 +28,7 @@ from homeport.appmaster.yarn.submission import (
     services_of,
 )
 from homeport.job_coordinator.model.ids import Host
-from local_cluster.cluster import LocalCluster
+from homeport.local_cluster.cluster import LocalCluster
 
 CONTAINER_MB = 6144
 """Two of it fit on a node of the local cluster."""

@@ -22,7 +22,7 @@ from stream_containers import Job, Running
 
 from homeport.config.errors import UnavailableError
 from homeport.container.host.exit_codes import EXIT_UNAVAILABLE
-from local_cluster.cluster import LocalCluster
+from homeport.local_cluster.cluster import LocalCluster
 
 LIMIT_S = 90.0
 _POLL_S = 0.1

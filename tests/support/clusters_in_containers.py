@@ -16,8 +16,8 @@ from docker_cluster.cluster import SERVICES, DockerCluster
 from docker_cluster.settings import STATE
 from small_disk import small_disk
 
-from local_cluster import hadoop_conf
-from local_cluster.processes import info
+from homeport.local_cluster import hadoop_conf
+from homeport.local_cluster.processes import info
 
 _HEALTH_LIMIT_S = 120.0
 _MANAGER = "nodemanager.NodeManager"

@@ -14,9 +14,9 @@ from typing import Any, Protocol
 
 from small_disk import small_disk
 
-from local_cluster import processes
-from local_cluster.cluster import LocalCluster
-from local_cluster.layout import read_record
+from homeport.local_cluster import processes
+from homeport.local_cluster.cluster import LocalCluster
+from homeport.local_cluster.layout import read_record
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,14 @@ from coordinator_server import Backend
 from prometheus_client.core import Metric
 
 from homeport.config.config import Config
+from homeport.config.errors import ConfigError
+from homeport.config.secret_names import shown_value
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
+from homeport.job_coordinator.http.access import Caller
+from homeport.job_coordinator.http.actions import Plan
 from homeport.job_coordinator.http.query_params import EventsAsked
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
@@ -22,7 +26,7 @@ from homeport.job_coordinator.model.job_model import (
     SystemStreamPartition,
     TaskModel,
 )
-from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.model.json_values import compact_json, required_field
 
 SECRET = "hunter2"  # noqa: S105 - of no real program
 
@@ -228,3 +232,49 @@ def lose_host(status: dict[str, Any], host: str) -> None:
         )
         if replica:
             replica.update(phase="requested", host=None, report=None, since_ms=now_ms - 20_000)
+
+
+class ActionsOnPage:
+    """``OperatorActions`` of a job on a page: a container is where it is moved to at once."""
+
+    names = ("move", "restart", "config")
+
+    def __init__(self, job: JobOnPage) -> None:
+        self._job = job
+        self.carried_out: list[tuple[str, dict[str, Any]]] = []
+        self.answers: dict[str, dict[str, Any]] = {}
+
+    async def plan(self, name: str, asked: Mapping[str, Any]) -> Plan:
+        """Of another container than the job has: it is not possible."""
+        if name == "config":
+            key = required_field(asked, "key", str)
+            if key.startswith("yarn."):
+                raise ConfigError(key, None, "the AM writes it", "leave it")
+            value = asked.get("value")
+            after = None if value is None else shown_value(key, str(value))
+            said = "the running job takes it within 2000 ms"
+            return Plan(f"config {key}", "5000", after, (said,))
+        processor = required_field(asked, "processor", str)
+        host = str(asked.get("host", ""))
+        found = [c for c in self._job.current["containers"] if c["processor_id"] == processor]
+        if not found:
+            return Plan(f"{name} {processor}", None, host, ("no processor",), is_possible=False)
+        before = str(found[0]["host"])
+        return Plan(f"{name} {processor}", before, host, (f"{processor}: {before} -> {host}",))
+
+    async def carry_out(self, name: str, asked: Mapping[str, Any], by: Caller) -> Mapping[str, Any]:
+        """Done at once, and answered."""
+        self.carried_out.append((by.name, {"action": name, **asked}))
+        if name == "config":
+            return {"uuid": None, "message": "set"}
+        for one in self._job.current["containers"]:
+            if one["processor_id"] == asked["processor"] and name == "move":
+                one["host"] = asked["host"]
+        uuid = f"00000000-0000-0000-0000-{len(self.answers):012}"
+        message = f"{asked['processor']}@4 runs on {asked.get('host', 'its host')}"
+        self.answers[uuid] = {"status": "SUCCEEDED", "message": message, "final": True}
+        return {"uuid": uuid, "message": f"{name}: written"}
+
+    async def answer(self, uuid: str) -> Mapping[str, Any] | None:
+        """As it was given."""
+        return self.answers.get(uuid)

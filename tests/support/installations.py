@@ -62,26 +62,38 @@ class Installation:
         self.python = folder / "env" / "bin" / "python"
         self._site = _site_packages(folder / "env")
         venv.EnvBuilder(symlinks=True, with_pip=False).create(folder / "env")
-        copy_sources(folder / "sources")
-        _pip("wheel", "--no-build-isolation", "-w", str(folder), str(folder / "sources"))
-        (wheel,) = folder.glob("homeport-*.whl")
-        self.pip("install", "--no-compile", str(wheel))
+        self.pip("install", "--no-compile", str(build_wheel(folder)))
         (metadata,) = importlib.metadata.distributions(name="homeport", path=[str(self._site)])
         plain = [line for line in metadata.requires or () if "extra ==" not in line]
         for name in closure(plain):
-            self._link(importlib.metadata.distribution(name))
+            _link(importlib.metadata.distribution(name), self._site)
 
     def pip(self, command: str, *arguments: str) -> str:
         """What pip, which is not in the environment, prints of this command in it."""
         return _pip(command, *arguments, python=self.python)
 
-    def _link(self, distribution: importlib.metadata.Distribution) -> None:
-        """The environment has the modules and data of ``distribution``; not its programs."""
-        for file in distribution.files or ():
-            if file.parts[0] != "..":
-                link = self._site / file
-                link.parent.mkdir(parents=True, exist_ok=True)
-                link.symlink_to(str(distribution.locate_file(file)))
+
+def build_wheel(folder: Path) -> Path:
+    """The wheel of this tree, in ``folder``."""
+    copy_sources(folder / "sources")
+    _pip("wheel", "--no-build-isolation", "-w", str(folder), str(folder / "sources"))
+    (wheel,) = folder.glob("homeport-*.whl")
+    return wheel
+
+
+def link_extra(extra: str, folder: Path) -> None:
+    """``folder`` has, for PYTHONPATH, what this extra of homeport declares beyond the rest."""
+    for name in closure(declared(extra)) - closure(declared()):
+        _link(importlib.metadata.distribution(name), folder)
+
+
+def _link(distribution: importlib.metadata.Distribution, folder: Path) -> None:
+    """The folder has the modules and data of ``distribution``; not its programs."""
+    for file in distribution.files or ():
+        if file.parts[0] != "..":
+            link = folder / file
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(str(distribution.locate_file(file)))
 
 
 def _site_packages(prefix: Path) -> Path:

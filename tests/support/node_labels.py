@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from yarn_jobs import Job
 
-from local_cluster.hadoop_conf import labelled_nodes
+from homeport.local_cluster.hadoop_conf import labelled_nodes
 
 
 def stays_on_labelled_nodes(job: Job, values: Mapping[str, str]) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from json_answers import require_promised
 from stream_containers import Job
 
 from homeport.config.settings.sections import JobConfig
@@ -61,7 +62,9 @@ class Operator:
 
     def objects(self, *words: str) -> list[dict[str, Any]]:
         """What it prints with --json; it succeeds."""
-        return [json.loads(line) for line in self.answer(*words, "--json")]
+        lines = self.answer(*words, "--json")
+        require_promised(words, "\n".join(lines))
+        return [json.loads(line) for line in lines]
 
     def refusal(self, *words: str) -> str:
         """Its one line of error."""

@@ -128,6 +128,11 @@ class MemoryPlanner:
         self._tasks = tasks
         self._readings = readings
         self._put = put
+        self.prepared = 0
+
+    def prepare(self) -> None:
+        """An order is near."""
+        self.prepared += 1
 
     def compute(
         self,

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from local_cluster import preflight
-from local_cluster.jars import Progress, default_cache, ensure_jars
+from homeport.local_cluster import preflight
+from homeport.local_cluster.jars import Progress, default_cache, ensure_jars
 
 _HERE = Path(__file__).resolve().parent / "samza"
 POM = _HERE / "pom.xml"

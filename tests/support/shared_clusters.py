@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from clusters_under_test import LocalUnderTest
 
-from local_cluster import processes
-from local_cluster.cluster import remove_abandoned
+from homeport.local_cluster import processes
+from homeport.local_cluster.cluster import remove_abandoned
 
 PREFIX = "test-"
 VARIABLE = "HOMEPORT_TEST_RUN"

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from homeport.container.host.parent_death import die_with_parent
-from local_cluster.zookeeper import ZooKeeperServer
+from homeport.local_cluster.zookeeper import ZooKeeperServer
 
 __all__ = ["ZooKeeperServer", "zookeeper_server"]
 

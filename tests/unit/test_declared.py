@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 from local_setup.environment import pins
 
 ROOT = Path(__file__).resolve().parents[2]
-PRODUCT = ("appmaster", "config", "container", "job_coordinator")
+PRODUCT = ("appmaster", "config", "container", "job_coordinator", "local_cluster")
 EXTRA_OF = {
     "container/serde/avro_serde.py": "avro",
     "container/serde/protobuf_serde.py": "protobuf",

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-CODE_FOLDERS = ("appmaster", "config", "container", "job_coordinator")
+CODE_FOLDERS = ("appmaster", "config", "container", "job_coordinator", "local_cluster")
 MODULE_LINES = 500
 FUNCTION_LINES = 60
 FOLDER_MODULES = 20
@@ -99,7 +99,7 @@ def test_each_error_has_a_name_of_its_own() -> None:
 
 
 def test_packages_listed_are_the_packages_there() -> None:
-    """setup.cfg lists exactly the folders that hold an __init__.py, and maps the four roots."""
+    """setup.cfg lists exactly the folders that hold an __init__.py, and maps the five roots."""
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg", encoding="utf-8")
     listed = config["options"]["packages"].split()
@@ -117,14 +117,14 @@ def test_packages_listed_are_the_packages_there() -> None:
 
 @pytest.mark.parametrize("folder", CODE_FOLDERS)
 def test_every_code_folder_is_a_package(folder: str) -> None:
-    """Below the four roots a folder with Python has an __init__.py; it is not shipped without."""
+    """Below the five roots a folder with Python has an __init__.py; it is not shipped without."""
     holding = {file.parent for file in _python_files() if file.is_relative_to(ROOT / folder)}
     assert [_shown(d) for d in sorted(holding) if not (d / "__init__.py").is_file()] == []
 
 
 @pytest.mark.parametrize("folder", CODE_FOLDERS)
 def test_types_are_shipped(folder: str) -> None:
-    """Each of the four roots has its py.typed."""
+    """Each of the five roots has its py.typed."""
     assert (ROOT / folder / "py.typed").is_file()
 
 

@@ -145,7 +145,8 @@ class HostReport:
     """What one host has for containers, of ours and of others; ``rack`` None: not known.
 
     Memory in MB: in all, and free at the time of the report. Not ``is_live``: the cluster has had
-    the host and lost it, so that nothing of it is free.
+    the host and lost it, so that nothing of it is free. ``web``: host and port of its web service,
+    which decides nothing; empty: not known.
     """
 
     host: Host
@@ -155,6 +156,7 @@ class HostReport:
     free_memory_mb: int
     free_cores: int
     is_live: bool = True
+    web: str = field(default="", compare=False)
 
     def is_too_small(self, memory_mb: int) -> bool:
         """Whether a container of this size fits not even the empty host.

@@ -1,5 +1,6 @@
-// The dashboard of one job. It reads, and changes nothing.
+// The dashboard of one job. It changes nothing without an operator's token (actions.js).
 
+import { noteState, showChanges, startActions } from "./actions.js";
 import { byId } from "./dom.js";
 import { showBoard } from "./board.js";
 import { showDecisions, startDecisions } from "./decisions.js";
@@ -9,7 +10,7 @@ import { showLink, showScreen, showTimes } from "./screen.js";
 import { showConfiguration, showModel, startTables } from "./tables.js";
 import { showWork, startWork } from "./work.js";
 
-const VIEWS = ["containers", "decisions", "configuration", "model"];
+const VIEWS = ["containers", "decisions", "configuration", "model", "actions"];
 let skewMs = 0;
 let atMs = null;
 let version = null;
@@ -31,6 +32,7 @@ function draw() {
   showScreen(state);
   showBoard(state);
   showWork(state);
+  noteState(state);
   showTimes(skewMs);
   performance.measure("update", "draw"); // as a performance observer sees it; nothing is kept
   performance.clearMarks();
@@ -55,13 +57,14 @@ function open(view, isFocused = false) {
   if (view === "decisions") showDecisions();
   if (view === "configuration") showConfiguration();
   if (view === "model") showModel(version);
+  if (view === "actions") showChanges();
 }
 
 const opened = () => VIEWS.find((name) => !byId(`view-${name}`).hidden);
 
 function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const isTyping = event.target instanceof HTMLInputElement && event.target.type !== "checkbox";
+  const isTyping = (event.target instanceof HTMLInputElement && event.target.type !== "checkbox") || event.target instanceof HTMLSelectElement;
   if (event.target.getAttribute?.("role") === "tab") {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (step) open(VIEWS[(VIEWS.indexOf(opened()) + step + VIEWS.length) % VIEWS.length], true);
@@ -90,5 +93,6 @@ document.addEventListener("click", onLink);
 startWork();
 startDecisions();
 startTables();
+startActions();
 setInterval(() => showTimes(skewMs), 1000);
 follow(take, (mode, text) => showLink(mode, text, atMs));

@@ -95,14 +95,14 @@ function showRow(row, container) {
   write(row.cells.host, place === null ? "–" : is_there ? shortHost(place) : `(${shortHost(place)})`);
   row.cells.failures.replaceChildren(String(failures));
   row.cells.failures.title = last_failure ?? "";
-  row.cells.log.replaceChildren(...logOf(log, log_url, resource));
+  row.cells.log.replaceChildren(...logOf(id, log, log_url, resource));
   row.element.hidden = !matches(row.words, filter);
 }
 
-function logOf(log, url, resource) {
+function logOf(id, log, url, resource) {
   if (!log) return ["–"];
-  const name = url ? el("a", { href: url, rel: "noreferrer" }, log) : el("span", { title: `in ${resource}` }, log);
-  return [name];
+  const name = url?.startsWith("http") ? el("a", { href: url, rel: "noreferrer", title: `in ${resource}` }, log) : el("span", { title: `in ${resource}` }, log);
+  return [name, el("span", { class: "how" }, `homeport logs ${id}`)];
 }
 
 async function requestPlots() {

@@ -33,7 +33,7 @@ from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.model.ids import ProcessorId
-from local_cluster.cluster import LocalCluster, remove_abandoned
+from homeport.local_cluster.cluster import LocalCluster, remove_abandoned
 
 TITLE = (
     f"bootstrap of an adjunct store of {RECORDS:,} x 200 B, distinct keys in random order, against "

@@ -36,7 +36,7 @@ from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorS
 from homeport.job_coordinator.kafka.topics import TopicAdmin, TopicSpec, coordinator_topic_spec
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.model.ids import Host
-from local_cluster.cluster import LocalCluster, remove_abandoned
+from homeport.local_cluster.cluster import LocalCluster, remove_abandoned
 
 LAUNCHERS, HOSTS = 1_000, 100
 STEADY_S, AFTER_S = 20.0, 20.0

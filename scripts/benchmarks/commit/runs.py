@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from benchmarks.processes import result_of
 from benchmarks.report import BenchmarkError, Row, at_least, figure
-from local_cluster.cluster import LocalCluster, remove_abandoned
+from homeport.local_cluster.cluster import LocalCluster, remove_abandoned
 
 _PREFIX = "bench-"
 _NUMBERS = itertools.count(1)

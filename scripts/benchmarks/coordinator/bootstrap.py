@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from benchmarks.processes import result_of
 from benchmarks.report import Row, at_most, figure
-from local_cluster.cluster import LocalCluster, remove_abandoned
+from homeport.local_cluster.cluster import LocalCluster, remove_abandoned
 
 TITLE = "Bootstrap of a coordinator stream of 200,000 records (median of 3)"
 _PREFIX = "bench-"

@@ -29,8 +29,8 @@ from flights_demo.timeline import Lost, first_output_ms, moments
 from benchmarks.failover.grown.package.grown_state import OUTPUT, VALUE_BYTES
 from benchmarks.report import BenchmarkError
 from homeport.job_coordinator.clocks import boot_ms
-from local_cluster.cluster import LocalCluster, remove_abandoned
-from local_cluster.resource_manager import node_states
+from homeport.local_cluster.cluster import LocalCluster, remove_abandoned
+from homeport.local_cluster.resource_manager import node_states
 
 PROCESSOR = "0"
 STANDBY = "0-0"

@@ -24,7 +24,7 @@ from homeport.container.spark.inputs import ALL, Given
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.plan_once import PlanOnce
 from homeport.container.spark.session import LocalSpark, SparkSettings
-from local_cluster.processes import tree
+from homeport.local_cluster.processes import tree
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

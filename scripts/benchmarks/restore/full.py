@@ -15,7 +15,7 @@ from benchmarks.report import Row, at_least, at_most, figure
 from benchmarks.restore.stores import RECORDS, TOPIC, Restore, Stores
 from homeport.container.progress.restore_schedule import WORKER_MB
 from homeport.container.restore.restore_workers import MALLOC_SETTINGS
-from local_cluster.cluster import LocalCluster, remove_abandoned
+from homeport.local_cluster.cluster import LocalCluster, remove_abandoned
 
 TITLE = (
     "Full restore of 1,000,000 x 1 KiB, distinct keys in random order, random values (3 rounds, "

@@ -20,7 +20,7 @@ from benchmarks.failover.runs import Busy
 from benchmarks.processes import tree_cpu_s
 from benchmarks.report import BenchmarkError, Row, at_most, figure
 from homeport.container.host.parent_death import die_with_parent
-from local_cluster.zookeeper import ZooKeeperServer
+from homeport.local_cluster.zookeeper import ZooKeeperServer
 
 PROCESSORS, PROCESSES, TASKS, DEBOUNCE_MS = 50, 5, 500, 2000
 TITLE = f"{PROCESSORS} light processors in {PROCESSES} processes share {TASKS} tasks by a ZooKeeper"

@@ -82,6 +82,9 @@ class LightPlanner:
         self._config, self._tasks = config_of(0), tasks
         self._readings, self._put = readings, put
 
+    def prepare(self) -> None:
+        """There is nothing to make ready."""
+
     def compute(self, base: int, plan: Plan | None, model: JobModel | None) -> None:
         """The answer is put, where the version is still the newest."""
         found = self._readings()

@@ -22,9 +22,9 @@ from flights_demo.screen import Screen
 
 from benchmarks.standalone.package.counting import STORE
 from homeport.job_coordinator.standalone.nodes import root_of
-from local_cluster.cluster import LocalCluster, remove_abandoned
-from local_cluster.processes import NODE_VARIABLE
-from local_cluster.zookeeper import ZooKeeperServer
+from homeport.local_cluster.cluster import LocalCluster, remove_abandoned
+from homeport.local_cluster.processes import NODE_VARIABLE
+from homeport.local_cluster.zookeeper import ZooKeeperServer
 
 SESSION_MS = 3000
 _PREFIX = "bench-"

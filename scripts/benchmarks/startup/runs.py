@@ -21,7 +21,7 @@ from benchmarks.failover.grown.package.grown_state import OUTPUT
 from benchmarks.failover.runs import EXAMPLE, INPUT, PARTITIONS, Busy, cluster_of_three, wait_until
 from benchmarks.report import BenchmarkError, Row, spread
 from homeport.job_coordinator.clocks import boot_ms
-from local_cluster.cluster import LocalCluster
+from homeport.local_cluster.cluster import LocalCluster
 
 _LIMIT_S = 180.0
 _UP_S, _RUN_S = 45, 35

@@ -9,7 +9,7 @@ import pytest
 from bare_application import BareApplication, bare_application
 from cluster_resource_manager_conformance import ClusterResourceManagerConformance
 
-from local_cluster.cluster import LocalCluster
+from homeport.local_cluster.cluster import LocalCluster
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from standby_jobs import standing_still
 from yarn_jobs import Job, alive, parent_of, pids_of, wait_for
 
 from homeport.job_coordinator.model.outcomes import RestoreKind
-from local_cluster.resource_manager import node_states
+from homeport.local_cluster.resource_manager import node_states
 from tests.faults import Faults
 
 MakeJob = Callable[[str], Job]

@@ -16,13 +16,13 @@ import pytest
 from broker_faults import topics_of
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from local_cluster import processes
-from local_cluster.cluster import LocalCluster, remove_abandoned
-from local_cluster.errors import ClusterError, ClusterRunningError
-from local_cluster.kafka_broker import answers
-from local_cluster.resource_manager import node_states
+from homeport.local_cluster import processes
+from homeport.local_cluster.cluster import LocalCluster, remove_abandoned
+from homeport.local_cluster.errors import ClusterError, ClusterRunningError
+from homeport.local_cluster.kafka_broker import answers
+from homeport.local_cluster.resource_manager import node_states
 
-DEV_CLUSTER = Path(__file__).resolve().parents[3] / "scripts" / "dev-cluster"
+HOMEPORT_LOCAL = [sys.executable, "-m", "homeport.job_coordinator.cli.homeport", "local"]
 WAIT_S = 20.0
 NUMBERS = itertools.count(1)
 
@@ -35,10 +35,10 @@ def name() -> Iterator[str]:
     LocalCluster(own).down(keep_logs=False)
 
 
-def dev_cluster(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run scripts/dev-cluster to its end."""
+def homeport_local(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run ``homeport local`` to its end."""
     return subprocess.run(
-        [sys.executable, str(DEV_CLUSTER), *arguments],
+        [*HOMEPORT_LOCAL, *arguments],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
@@ -50,7 +50,7 @@ def dev_cluster(*arguments: str, **environment: str) -> subprocess.CompletedProc
 def start_and_wait_for_daemons(name: str) -> tuple[subprocess.Popen[bytes], str]:
     """Begin an `up` and return it while its daemons start, with the cluster's id."""
     starter = subprocess.Popen(
-        [sys.executable, str(DEV_CLUSTER), "up", "--name", name, "--nodes", "0"],
+        [*HOMEPORT_LOCAL, "up", "--name", name, "--nodes", "0"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -139,7 +139,7 @@ def test_node_manager_dies_alone(cluster: LocalCluster) -> None:
     }
     container = subprocess.Popen(["/bin/sleep", "300"], env=marked, start_new_session=True)
     try:
-        done = dev_cluster("kill-node-manager", "nm3", "--name", cluster.name)
+        done = homeport_local("kill-node-manager", "nm3", "--name", cluster.name)
         assert done.returncode == 0, done.stderr
         assert node_of(cluster, "nm3")["state"] == "DOWN"
         assert node_of(cluster, "nm3")["pids"] == [container.pid]
@@ -175,7 +175,7 @@ def test_paused_node_stands_still_and_wakes(cluster: LocalCluster) -> None:
         with pytest.raises(ClusterError, match=r"nm3 of cluster .* is paused; resume-node"):
             cluster.start_node("nm3")
 
-        done = dev_cluster("resume-node", "nm3", "--name", cluster.name)
+        done = homeport_local("resume-node", "nm3", "--name", cluster.name)
 
         assert done.returncode == 0, done.stderr
         assert node_of(cluster, "nm3")["state"] == "RUNNING"
@@ -207,7 +207,7 @@ def test_cluster_with_a_paused_node_goes_down(name: str) -> None:
     paused = LocalCluster(name, nodes=1)
     paused.up()
     cluster_id = paused.cluster_id
-    assert dev_cluster("pause-node", "nm1", "--name", name).returncode == 0
+    assert homeport_local("pause-node", "nm1", "--name", name).returncode == 0
     paused.down(keep_logs=False)
     assert processes.of_cluster(cluster_id) == {}
 
@@ -225,7 +225,7 @@ def test_broker_returns_with_its_data(cluster: LocalCluster, *, orderly: bool) -
     admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(30)
     host = servers.split(":")[0]
     options = ("--orderly",) if orderly else ()
-    stopped = dev_cluster("stop-kafka", *options, "--name", cluster.name)
+    stopped = homeport_local("stop-kafka", *options, "--name", cluster.name)
     try:
         assert stopped.returncode == 0, stopped.stderr
         assert not answers(host)
@@ -233,7 +233,7 @@ def test_broker_returns_with_its_data(cluster: LocalCluster, *, orderly: bool) -
         with pytest.raises(ClusterError, match=r"the broker of cluster .* is stopped; start-kafka"):
             cluster.stop_kafka()
     finally:
-        started = dev_cluster("start-kafka", "--name", cluster.name)
+        started = homeport_local("start-kafka", "--name", cluster.name)
     assert started.returncode == 0, started.stderr
     assert answers(host)
     assert cluster.bootstrap_servers == servers
@@ -259,26 +259,26 @@ def test_three_brokers_are_stopped_paused_and_started_one_by_one(brokers: LocalC
     def states() -> list[str]:
         return [broker["state"] for broker in brokers.status()["brokers"]]
 
-    assert dev_cluster("stop-kafka", "--broker", str(victim), *name).returncode == 0
+    assert homeport_local("stop-kafka", "--broker", str(victim), *name).returncode == 0
     assert (states().count("DOWN"), states()[victim - 1]) == (1, "DOWN")
     assert brokers.status()["state"] == "up"
     limit = time.monotonic() + WAIT_S
     while topics_of(admin)["kept"].partitions[0].leader in {-1, victim}:
         assert time.monotonic() < limit
         time.sleep(0.1)
-    again = dev_cluster("start-kafka", "--broker", str(victim), *name)
+    again = homeport_local("start-kafka", "--broker", str(victim), *name)
     assert again.returncode == 0, again.stderr
     assert states() == ["RUNNING"] * 3
     with pytest.raises(ClusterError, match=r"broker 2 of cluster .* is running; stop-kafka"):
         brokers.start_kafka(broker=2)
     with pytest.raises(ClusterError, match=r"has no broker 4; it has 1 to 3"):
         brokers.stop_kafka(4)
-    assert dev_cluster("pause-kafka", "--broker", "2", *name).returncode == 0
+    assert homeport_local("pause-kafka", "--broker", "2", *name).returncode == 0
     assert states()[1] == "PAUSED"
-    assert dev_cluster("resume-kafka", "--broker", "2", *name).returncode == 0
+    assert homeport_local("resume-kafka", "--broker", "2", *name).returncode == 0
     with pytest.raises(ClusterError, match=r"broker 2 of cluster .* is not paused"):
         brokers.resume_kafka(2)
-    listed = dev_cluster("logs", *name).stdout.split()
+    listed = homeport_local("logs", *name).stdout.split()
     assert {Path(path).name for path in listed} == {"kafka.log", "kafka2.log", "kafka3.log"}
 
 
@@ -303,7 +303,7 @@ def test_resource_manager_is_restarted_with_a_node_down(cluster: LocalCluster) -
     url = cluster.rm_url
     cluster.kill_node("nm3")
     try:
-        done = dev_cluster("restart-rm", "--name", cluster.name)
+        done = homeport_local("restart-rm", "--name", cluster.name)
         assert done.returncode == 0, done.stderr
         assert cluster.rm_url == url
         states = node_states(url) or {}
@@ -340,7 +340,7 @@ def test_crashed_cluster_is_cleaned_by_the_next_up(name: str) -> None:
     assert LocalCluster(name).status()["state"] == "crashed"
     assert processes.of_cluster(old_id) != {}
 
-    result = dev_cluster("up", "--name", name, "--nodes", "0")
+    result = homeport_local("up", "--name", name, "--nodes", "0")
 
     assert result.returncode == 0, result.stderr
     assert processes.of_cluster(old_id) == {}
@@ -354,7 +354,7 @@ def test_crashed_cluster_is_cleaned_by_the_next_up(name: str) -> None:
 
 def test_cluster_of_a_dead_owner_is_removed_unless_kept(name: str) -> None:
     """What a SIGKILLed run left up is found by its owner's death."""
-    assert dev_cluster("up", "--name", name, "--nodes", "0").returncode == 0
+    assert homeport_local("up", "--name", name, "--nodes", "0").returncode == 0
     remove_abandoned(name)
     assert LocalCluster(name).status()["state"] == "down"
 
@@ -372,7 +372,7 @@ def test_interrupted_up_leaves_nothing(name: str) -> None:
 
 def test_a_bad_java_home_gives_one_line(name: str) -> None:
     """A JAVA_HOME without Java is refused with the remedy, before anything starts."""
-    result = dev_cluster("up", "--name", name, JAVA_HOME="/nonexistent")
+    result = homeport_local("up", "--name", name, JAVA_HOME="/nonexistent")
     assert result.returncode == 1
     assert result.stderr == (
         "error: JAVA_HOME=/nonexistent has no bin/java; set it to a JDK 17 or newer, "
@@ -390,7 +390,7 @@ def test_dying_daemon_is_shown_with_its_log(name: str, tmp_path: Path) -> None:
         encoding="utf-8",
     )
     java.chmod(0o755)
-    result = dev_cluster("up", "--name", name, "--nodes", "0", JAVA_HOME=str(tmp_path))
+    result = homeport_local("up", "--name", name, "--nodes", "0", JAVA_HOME=str(tmp_path))
     log = LocalCluster(name).log_dir / "kafka.log"
     assert result.returncode == 1
     assert result.stderr.splitlines() == [

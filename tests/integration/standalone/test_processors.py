@@ -53,6 +53,26 @@ def test_a_processor_takes_over_the_tasks_of_one_that_was_killed(job: Standalone
     assert job.counted() == job.sent
 
 
+def test_a_new_process_takes_over_from_the_one_of_its_id(job: StandaloneJob) -> None:
+    """It is ready when the other one leaves; no task goes to another processor meanwhile."""
+    job.produce(20)
+    old, other = job.processor("one"), job.processor("two")
+    job.until(lambda: job.started_by("one") > 0 and job.started_by("two") > 0)
+    before = job.started_by("one"), job.started_by("two")
+    said = job.logs().count("waits for its first version")
+    new = job.processor("one")
+    job.until(lambda: job.logs().count("waits for its first version") > said)
+    job.produce(20)
+    old.send_signal(signal.SIGTERM)
+    assert old.wait(60) == 0, job.logs()
+    job.until(lambda: job.started_by("one") > before[0])
+    job.until_counted()
+    assert job.started_by("two") == before[1]
+    assert new.poll() is None
+    assert other.poll() is None
+    assert "All members of version" in job.logs()
+
+
 @pytest.mark.long
 def test_a_whole_job_runs_in_one_process_without_zookeeper(local_job: StandaloneJob) -> None:
     """Killed and started again it goes on where it was, as a new generation that fences the old."""

@@ -62,6 +62,8 @@ import org.apache.samza.job.model.ProcessorLocality;
 import org.apache.samza.job.model.TaskMode;
 import org.apache.samza.metadatastore.MetadataStore;
 import org.apache.samza.metrics.MetricsRegistryMap;
+import org.apache.samza.metrics.reporter.MetricsSnapshot;
+import org.apache.samza.serializers.MetricsSnapshotSerde;
 import org.apache.samza.serializers.Serde;
 import org.apache.samza.serializers.SerdeFactory;
 import org.apache.samza.serializers.model.SamzaObjectMapper;
@@ -206,6 +208,8 @@ public final class SamzaPeer {
         return writeOffset(argument);
       case "read-offset":
         return readOffset(argument);
+      case "snapshot":
+        return snapshot(argument.asText());
       case "checkpoint":
         return peer.checkpoint(argument);
       case "drain":
@@ -213,6 +217,13 @@ public final class SamzaPeer {
       default:
         throw new IllegalArgumentException("no such operation: " + request.get(0));
     }
+  }
+
+  /** What MetricsSnapshotSerde reads from the bytes, given in hex. */
+  private static Object snapshot(String data) {
+    MetricsSnapshot found =
+        new MetricsSnapshotSerde().fromBytes(HexFormat.of().parseHex(data));
+    return found.getAsMap();
   }
 
   /** Where the store of a task is below a base directory: [base, store, task, mode]. */

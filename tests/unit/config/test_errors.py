@@ -10,7 +10,7 @@ from pathlib import Path
 from homeport.config.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[3]
-PACKAGES = ("appmaster", "config", "container", "job_coordinator")
+PACKAGES = ("appmaster", "config", "container", "job_coordinator", "local_cluster")
 
 
 def _errors() -> Iterator[str]:

@@ -122,10 +122,12 @@ def test_other_keys_are_shown(key: str) -> None:
 
 
 def test_no_declared_key_counts_as_a_secret() -> None:
-    """Every declared key is shown, but those in whose place a password may stand by mistake."""
+    """Every declared key is shown, but those in whose place a secret may stand by mistake."""
     assert [key.name for key in keys.ALL if is_secret(key.name)] == [
         "job.coordinator.zk.auth.password",
         "job.coordinator.zk.tls.key.password",
+        "cluster-manager.jobcoordinator.tokens.read",
+        "cluster-manager.jobcoordinator.tokens.operate",
     ]
 
 

@@ -10,7 +10,7 @@ import pytest
 from docker_cluster import cluster, free_addresses, image, settings
 from docker_cluster.errors import DockerError
 
-from local_cluster import hadoop_conf
+from homeport.local_cluster import hadoop_conf
 
 
 def values(path: Path) -> dict[str, str]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
 
 import pytest
 
-from local_cluster.errors import ClusterError
-from local_cluster.net.addresses import (
+from homeport.local_cluster.errors import ClusterError
+from homeport.local_cluster.net.addresses import (
     Addresses,
+    block_of,
     fixed_endpoints,
     node_addresses,
     node_names,
+    reserved,
     reserved_network,
 )
 
@@ -68,3 +71,30 @@ def test_networks_chosen_at_once_differ_and_no_route_of_the_machine_touches_them
         reserved_network((), routes),
     ):
         pytest.fail("a block that the machine has a route to")
+
+
+def test_a_cluster_finds_its_addresses_again_also_after_a_server_that_just_ended() -> None:
+    """Connections that linger on a port do not keep its owner from it."""
+    owner = "/a folder/of this test"
+    with reserved((), owner=owner) as addresses:
+        assert addresses.block == block_of(owner)
+    place = (addresses.brokers["kafka"], 9092)
+    with (
+        socket.create_server(place) as server,
+        socket.create_connection(place) as client,
+        server.accept()[0] as accepted,
+    ):
+        accepted.close()  # its side lingers, as it ends first
+        assert client.recv(1) == b""
+    with reserved((), owner=owner) as again:
+        assert again.block == addresses.block
+
+
+def test_a_block_that_is_taken_is_left_alone() -> None:
+    """By a cluster that starts at the same time, and by whatever listens."""
+    owner = "/another folder/of this test"
+    with reserved((), owner=owner) as first, reserved((), owner=owner) as second:
+        assert first.block == block_of(owner) != second.block
+    listening = socket.create_server((first.brokers["kafka"], 9093))
+    with listening, reserved((), owner=owner) as third:
+        assert third.block != first.block

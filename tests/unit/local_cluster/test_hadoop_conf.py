@@ -6,9 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from local_cluster.hadoop_conf import HadoopSite, hosts_text, node_site, site_xml, yarn_site
-from local_cluster.layout import Layout
-from local_cluster.net.addresses import Addresses
+from homeport.local_cluster.hadoop_conf import (
+    HadoopSite,
+    hosts_text,
+    node_site,
+    site_xml,
+    yarn_site,
+)
+from homeport.local_cluster.layout import Layout
+from homeport.local_cluster.net.addresses import Addresses
 
 PORTS = {"client": 1, "scheduler": 2, "tracker": 3, "admin": 4, "web": 5}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from local_cluster.kafka_broker import (
+from homeport.local_cluster.kafka_broker import (
     api_versions_request,
     brokers_in,
     controller_in,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from local_cluster.errors import ClusterError
-from local_cluster.layout import Layout, Record, read_record, write_record
-from local_cluster.net.addresses import Addresses
-from local_cluster.processes import ProcessId
+from homeport.local_cluster.errors import ClusterError
+from homeport.local_cluster.layout import Layout, Record, read_record, write_record
+from homeport.local_cluster.net.addresses import Addresses
+from homeport.local_cluster.processes import ProcessId
 
 
 @pytest.mark.parametrize("name", ["", "Dev", "-a", "a/b", "a" * 41])

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from another_user import unprivileged
 
-from local_cluster.errors import ClusterError
-from local_cluster.net import network
-from local_cluster.net.addresses import Addresses
-from local_cluster.net.network import Network
+from homeport.local_cluster.errors import ClusterError
+from homeport.local_cluster.net import network
+from homeport.local_cluster.net.addresses import Addresses
+from homeport.local_cluster.net.network import Network
 
 
 def _network(*nodes: str) -> Network:

@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from local_cluster import processes
-from local_cluster.processes import ProcessId, ProcessInfo, parse_environment, parse_stat
+from homeport.local_cluster import processes
+from homeport.local_cluster.processes import ProcessId, ProcessInfo, parse_environment, parse_stat
 
 _BUSY_THREADS = """
 import hashlib, threading

@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 import ci_main
 import spark_archive
 from homeport.container.spark import jvm
-from local_cluster.net import network
+from homeport.local_cluster.net import network
 from local_setup import environment, prerequisites
 from local_setup.progress import Progress
 
@@ -56,7 +56,7 @@ def test_the_command_of_a_jvm_is_kept_without_what_a_start_says() -> None:
 
 
 def test_the_installed_package_is_hashed_without_compiled_files() -> None:
-    """What decides about a new installation is sources only, all four folders of them."""
+    """What decides about a new installation is sources only, all five folders of them."""
     files = {file.relative_to(ROOT) for file in environment._package_files()}
     assert not [file for file in files if file.suffix == ".pyc"]
     assert {f.parts[0] for f in files if len(f.parts) > 1} == set(environment.PACKAGES)
@@ -74,6 +74,11 @@ def test_java_version_is_read_from_the_release_file(
     assert prerequisites._major(tmp_path) == major
 
 
+def test_set_up_brings_the_programs_that_networks_need() -> None:
+    """The set-up, which cannot import homeport, installs what the cluster's networks use."""
+    assert prerequisites._NETWORK == network.TOOLS
+
+
 def test_set_up_goes_on_without_the_programs_of_a_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -82,7 +87,7 @@ def test_set_up_goes_on_without_the_programs_of_a_network(
     apt.write_text('#!/bin/sh\n[ "$1" = update ]\n', encoding="utf-8")
     apt.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(network, "_SYSTEM_FOLDERS", str(tmp_path))
+    monkeypatch.setattr(prerequisites, "_SYSTEM_FOLDERS", str(tmp_path))
     monkeypatch.setattr("os.geteuid", lambda: 0)
     prerequisites.want_network_tools(Progress(), tmp_path / "log")
     said = capsys.readouterr().err

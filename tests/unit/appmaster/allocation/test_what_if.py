@@ -9,9 +9,20 @@ import pytest
 
 from homeport.appmaster.allocation.job_state.state import AllocatorState
 from homeport.appmaster.allocation.protocol.events import HostReport, ResourceEnded
-from homeport.appmaster.allocation.what_if import Outlook, known_hosts, what_if
+from homeport.appmaster.allocation.what_if import (
+    CommandOutlook,
+    Outlook,
+    known_hosts,
+    what_if,
+    what_if_commanded,
+)
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId
 from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.model.placement import (
+    FORCE_RESTART_LAST_SEEN,
+    PlacementRequest,
+    PlacementStatus,
+)
 from tests.spec.pairs import running as pair_running
 from tests.unit.appmaster.allocation.conftest import (
     Machine,
@@ -294,3 +305,52 @@ def test_a_lost_host_has_no_room_despite_its_last_report(running: Machine) -> No
     """Its last report is of a time when it lived."""
     reports = (host_with("a", 4000), host_with("b", 4000), host_with("c", 4000))
     assert ways(lost(sized(running), "a", reports=reports)) == {"0": ("a", "b")}
+
+
+def asked(processor: str, destination: str) -> PlacementRequest:
+    """An operator's command."""
+    return PlacementRequest("u1", "a", ProcessorId(processor), destination, None, 1)
+
+
+def commanded(
+    state: AllocatorState, processor: str, destination: str, *reports: HostReport
+) -> CommandOutlook:
+    """What would come of it."""
+    return what_if_commanded(state, asked(processor, destination), reports)
+
+
+def test_a_move_would_end_on_its_host(running: Machine) -> None:
+    """The container alone moves; the state is as it was, and the answer the allocator's own."""
+    before = hash(running.state)
+    outlook = commanded(running.state, "0", "b")
+    (fate,) = outlook.fates
+    assert (fate.host_before, fate.host, fate.is_placed) == ("a", "b", True)
+    assert outlook.answer is not None
+    assert (outlook.answer.status, outlook.answer.message) == (
+        PlacementStatus.SUCCEEDED,
+        "0@2 runs on b",
+    )
+    assert hash(running.state) == before
+
+
+def test_a_restart_would_stop_and_start_it(running: Machine) -> None:
+    """Where it is."""
+    (fate,) = commanded(running.state, "1", FORCE_RESTART_LAST_SEEN).fates
+    assert (fate.host_before, fate.host) == ("b", "b")
+
+
+def test_a_command_that_would_be_refused_moves_nothing(running: Machine) -> None:
+    """An unknown processor; a host without room, where it waits until its time is over."""
+    refused = commanded(running.state, "9", "b")
+    assert refused.fates == ()
+    assert refused.answer is not None
+    assert refused.answer.status is PlacementStatus.BAD_REQUEST
+    full = commanded(sized(running), "0", "b", host_with("a", 0), host_with("b", 0))
+    assert full.fates == ()
+    assert full.answer is not None
+    assert full.answer.status is PlacementStatus.FAILED
+
+
+def test_a_command_before_the_job_is_known_has_no_answer(machine: Machine) -> None:
+    """It waits in the stream."""
+    assert commanded(machine.state, "0", "b").answer is None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from json_answers import require_promised
 
-from homeport.appmaster.cli.logs_command import place_of
+from homeport.appmaster.cli.logs_command import Printer, place_of
 from homeport.config.errors import ConfigError
 
 
@@ -38,3 +40,28 @@ def test_a_processor_that_the_job_has_not() -> None:
     """The line names those that it has."""
     with pytest.raises(ConfigError, match="the job has 0; name one of these"):
         place_of(status(), "1")
+
+
+_PLACE = ("nm1", "container_1", "container-0-2.log")
+
+
+def test_each_line_is_an_object(capfd: pytest.CaptureFixture[str]) -> None:
+    """One that comes in parts is one line; bytes that are no text do no harm; an end may lack."""
+    printer = Printer(as_json=True)
+    for data in (b"one\nt", b"wo\n\xff", b"!"):
+        printer.write(data, _PLACE)
+    printer.end(_PLACE)
+    printer.end(_PLACE)
+    printed = capfd.readouterr().out
+    require_promised(["logs"], printed)
+    found = [json.loads(line) for line in printed.splitlines()]
+    assert [row["line"] for row in found] == ["one", "two", "\\xff!"]
+    assert {(row["host"], row["container"], row["file"]) for row in found} == {_PLACE}
+
+
+def test_a_log_is_printed_as_it_is(capfd: pytest.CaptureFixture[str]) -> None:
+    """At once, whether a line has ended or not."""
+    printer = Printer(as_json=False)
+    printer.write(b"one\nt", _PLACE)
+    printer.end(_PLACE)
+    assert capfd.readouterr().out == "one\nt"

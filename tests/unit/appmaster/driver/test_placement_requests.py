@@ -52,7 +52,8 @@ def desk_of(
     stream: InMemoryCoordinatorStream, queue: EventQueue, client: CoordinatorStreamClient
 ) -> PlacementRequests:
     """A desk of this run."""
-    return PlacementRequests(stream, client, queue, APP, lambda: CONFIG, lambda: True)
+    taken = list[PlacementRequest]()
+    return PlacementRequests(stream, client, queue, APP, lambda: CONFIG, lambda: True, taken.append)
 
 
 def test_a_request_names_its_run() -> None:

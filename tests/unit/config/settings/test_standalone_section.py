@@ -129,7 +129,8 @@ def test_a_job_that_processors_ran_does_not_run_on_yarn() -> None:
         require_never_standalone(Config({"job.coordinator.factory": "local"}))
     assert str(caught.value) == (
         "job.coordinator.factory = 'local': homeport run-local has run a job of this name and id, "
-        "and could still write; give the job another job.id"
+        "and could still write; give the job another job.id and its stores other "
+        "changelogs"
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from another_user import open_folder, unprivileged
+from json_answers import require_promised
 
 from homeport.config.errors import HomeportError, StoreError
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
@@ -51,7 +52,9 @@ def test_a_store_is_dumped_by_its_tasks_name(
     assert said.err == f"from {path}, flushed up to changelog offset 41\n"
     copy = path.rename(tmp_path / "copy")
     run(["state", "dump", "counts", named, f"--dir={copy}", "--json", "--prefix=b"])
-    assert json.loads(capsys.readouterr().out) == {"key": "b", "value": 2}
+    printed = capsys.readouterr().out
+    require_promised(["state", "dump"], printed)
+    assert json.loads(printed) == {"key": "b", "value": 2}
 
 
 @pytest.mark.parametrize(
@@ -128,6 +131,8 @@ def test_two_hosts_directories_are_compared(
         run(["state", "verify", named, f"--base={own}", *others, "--store", "other"])
     with pytest.raises(HomeportError, match="1 of 1 directory not equal"):
         run(["state", "verify", named, f"--base={third}", f"--against={second}", "--json"])
-    (row,) = map(json.loads, capsys.readouterr().out.splitlines())
+    printed = capsys.readouterr().out
+    require_promised(["state", "verify"], printed)
+    (row,) = map(json.loads, printed.splitlines())
     assert (row["is_equal"], row["task"]) == (False, "Partition_0")
     assert row["fault"] == f"there is no {second / 'mine-1' / 'counts' / 'Partition_0'}"

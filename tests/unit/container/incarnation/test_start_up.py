@@ -24,10 +24,10 @@ from homeport.container.incarnation.stream_container import StreamContainer
 from homeport.container.kafka.checkpoints import Checkpoint
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.kafka.transactional_producer import TransactionalProducer
-from homeport.container.processing.work_report import WorkReport
 from homeport.container.progress.checkpoint import NOTHING, Change
 from homeport.container.progress.input_position import InputPosition, LostInputError
 from homeport.container.progress.restore import ChangelogRange
+from homeport.container.reporting.work_report import WorkReport
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.grouper.standby_models import with_standbys

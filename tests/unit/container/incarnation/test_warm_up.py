@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+import pytest
+
 from homeport.config.config import Config
-from homeport.container.host.lease_memory import NoLauncher
+from homeport.container.host.lease_memory import LeaseMemory, NoLauncher, SpareKind
+from homeport.container.incarnation import warm_up
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.spark.prepared import PipelineSettings
 from homeport.container.spark.session import LocalSpark
@@ -70,3 +74,30 @@ def test_a_spark_that_is_of_no_use_ends() -> None:
     assert kept(other).take(settings(2, **{"task.pipeline.class": "m:g"})) is None
     kept(unwanted).stop()
     assert [spark.stops for spark in (dead, other, unwanted)] == [1, 1, 1]
+
+
+class Launcher(NoLauncher):
+    """Says whether a permit is near, and hears when all is done."""
+
+    def __init__(self, *, is_permit_near: bool) -> None:
+        self.is_permit_near = is_permit_near
+        self.heard = threading.Event()
+
+    def say_ready(self, *, is_ready: bool) -> None:
+        """All is done."""
+        assert is_ready
+        self.heard.set()
+
+
+@pytest.mark.parametrize("niceness", [[10], []])
+def test_a_process_gives_way_unless_its_permit_is_near(
+    monkeypatch: pytest.MonkeyPatch, niceness: list[int]
+) -> None:
+    """A start would wait for the modules that a nice thread is importing."""
+    found: list[int] = []
+    monkeypatch.setattr("os.nice", found.append)
+    monkeypatch.setattr(warm_up, "_import_all", lambda _kind: None)
+    launcher = Launcher(is_permit_near=not niceness)
+    GettingReady(cast("LeaseMemory", launcher)).begin(SpareKind.PLAIN)
+    assert launcher.heard.wait(60)
+    assert found == niceness

@@ -17,8 +17,9 @@ from homeport.container.kafka.transactional_producer import RecordRefusedError, 
 from homeport.container.processing.loop_parts import LoopSettings
 from homeport.container.processing.open_transaction import OpenTransaction
 from homeport.container.processing.task_instance import Outputs
-from homeport.container.processing.work_report import WorkReport
 from homeport.container.progress.transaction_plan import Changes, Send, StoreId
+from homeport.container.reporting.traces import NO_TRACES
+from homeport.container.reporting.work_report import WorkReport
 from homeport.job_coordinator.kafka.in_sync import Place
 from homeport.job_coordinator.model.ids import TaskName
 
@@ -105,6 +106,7 @@ class _Case:
             tuning=lambda: Tuning(1, 1, 1),
             source=SimpleNamespace(lag=int),
             report=WorkReport(),
+            traces=NO_TRACES,
         )
         settings = LoopSettings(1, "G", checkpoint_topic)
         self.open = OpenTransaction(parts, settings, StopFlag())

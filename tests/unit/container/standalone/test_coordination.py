@@ -47,8 +47,8 @@ class Local:
         self._thread.start()
 
     def _run(self) -> None:
-        planner = MemoryPlanner(2, self.tree.readings, self.coordination.planned)
-        self.end = self.coordination.run(planner)
+        self.planner = MemoryPlanner(2, self.tree.readings, self.coordination.planned)
+        self.end = self.coordination.run(self.planner)
 
     def _note(self, state: ProcessorState) -> None:
         self.state = state
@@ -180,9 +180,10 @@ def test_work_that_cannot_be_started_ends_the_processor(tmp_path: Path) -> None:
     assert end.text.startswith("the work cannot be started: [Errno 2] No such file")
 
 
-def test_each_registration_makes_the_work_ready(local: Local) -> None:
-    """What a start takes is done while the processor waits for its first version."""
-    assert local.work.prepared == 1
+def test_a_begin_and_each_registration_make_work_and_planner_ready(local: Local) -> None:
+    """What a start takes is done while the processor waits for its session, and its version."""
+    assert (local.work.prepared, local.planner.prepared) == (2, 1)
     local.work.end(StopCause.LEASE_LOST)
     local.until_running(2)
-    assert local.work.prepared == 2
+    # It is back, as all members are: the next version is computed without the debounce time.
+    assert (local.work.prepared, local.planner.prepared) == (3, 1)

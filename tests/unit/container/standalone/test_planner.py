@@ -92,6 +92,23 @@ def test_a_fault_of_the_program_ends_the_processor_and_not_the_thread_alone() ->
     planner.close()
 
 
+def test_a_stream_that_cannot_be_made_ready_is_the_next_orders_fault(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """No processor ends before it has something to compute."""
+    answers = Answers()
+    planner = JobPlanner(Config({}), lambda: Readings(1, (), {}, {}), answers)
+    with caplog.at_level("DEBUG", "homeport.container.standalone.planner"):
+        planner.prepare()
+        until(lambda: "is not made ready" in caplog.text, lambda: caplog.text)
+    assert answers.found.empty()
+    planner.compute(1, None, None)
+    assert "job.name" in str(answers.found.get(timeout=60))
+    planner.close()
+    planner._thread.join(60)
+    assert not planner._thread.is_alive()
+
+
 def model_of(**inputs: tuple[int, ...]) -> JobModel:
     """A task for each name, with these partitions; all in one container."""
     tasks = {

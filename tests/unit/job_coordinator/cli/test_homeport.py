@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from importlib import metadata
 
 import pytest
 import typer
 
 from homeport.config.errors import ConfigError, HomeportError
-from homeport.job_coordinator.cli import homeport, stream_commands
+from homeport.job_coordinator.cli import completion_command, homeport, stream_commands
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
@@ -45,7 +46,9 @@ def test_commands_of_config_have_help(name: str, capsys: pytest.CaptureFixture[s
 
 def test_an_unknown_command_gives_one_line() -> None:
     """It names those that there are."""
-    with pytest.raises(HomeportError, match=r"no command 'jobmodel': it has checkpoint, clean, "):
+    with pytest.raises(
+        HomeportError, match=r"no command 'jobmodel': it has audit, checkpoint, clean, "
+    ):
         homeport.run(["jobmodel"])
 
 
@@ -111,3 +114,46 @@ def test_a_record_as_json_has_everything() -> None:
         "username": "",
         "timestamp": 0,
     }
+
+
+def test_the_version_is_that_of_the_installation(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line, for a report of an error."""
+    homeport.run(["--version"])
+    assert capsys.readouterr().out == f"homeport {metadata.version('homeport')}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "word", "offered"),
+    [
+        ("homeport locali", 1, ["locality"]),
+        ("homeport coordinator-stream ", 2, ["show", "tail"]),
+        ("homeport explain --js", 2, ["--json"]),
+        ("homeport nonsense --js", 2, []),
+    ],
+)
+def test_a_shell_is_answered(
+    line: str,
+    word: int,
+    offered: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """By the variables that the script of bash sets; it goes no further."""
+    monkeypatch.setenv(completion_command.VARIABLE, "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(word))
+    with pytest.raises(SystemExit, match="0"):
+        homeport.run([])
+    assert capsys.readouterr().out.split() == offered
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_has_its_script(
+    shell: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is Typer's, and asks the tool by the variable."""
+    monkeypatch.setenv(completion_command.VARIABLE, "")
+    monkeypatch.delenv(completion_command.VARIABLE)
+    with pytest.raises(SystemExit, match="0"):
+        homeport.run(["completion", shell])
+    assert f"{completion_command.VARIABLE}=complete_{shell}" in capsys.readouterr().out

@@ -390,6 +390,14 @@ def test_a_stamp_keeps_the_source_that_a_message_names() -> None:
     message = wire.set_config("a", "b")._replace(source="job-runner")
     stamped = message.stamped(source="homeport", host="h", username="u", timestamp_ms=1)
     assert stamped.source == "job-runner"
+    assert (stamped.host, stamped.username) == ("h", "u")
+
+
+def test_a_stamp_keeps_the_user_that_a_message_names() -> None:
+    """With the host that the user asks from; of another message both are the writer's."""
+    message = wire.set_config("a", "b")._replace(username="ada", host="10.0.0.7")
+    stamped = message.stamped(source="homeport", host="h", username="u", timestamp_ms=1)
+    assert (stamped.host, stamped.username, stamped.source) == ("10.0.0.7", "ada", "homeport")
 
 
 @given(

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from coordinator_server import CHECK_IN, ORDER, TOKEN, Loop, Served, small_model
 
-from homeport.job_coordinator.http import documents, listening, server
+from homeport.job_coordinator.http import documents, listening
 from homeport.job_coordinator.http import responses as answers
 from homeport.job_coordinator.http.documents import Form, JobModelDocuments
 from homeport.job_coordinator.model.codec import encode_job_model
@@ -115,7 +115,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """408 in one line."""
-    monkeypatch.setattr(server, "_BODY_S", 0.05)
+    monkeypatch.setattr(answers, "_BODY_S", 0.05)
     head = f"POST /v1/check-in HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
     connection = _asked(served, f"{head}Content-Length: 100\r\n\r\n{{")
     answer = connection.recv(65_536)

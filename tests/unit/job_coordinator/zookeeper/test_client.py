@@ -139,3 +139,16 @@ def test_the_last_fault_of_a_connection_is_kept(caplog: pytest.LogCaptureFixture
     assert [record.message for record in caplog.records] == [
         "Unhandled exception in connection loop"
     ]
+
+
+def test_the_last_faults_of_several_servers_have_one_of_each() -> None:
+    """One server of three is read-only, and closes what comes; the two others refuse."""
+    faults = Faults()
+    new_client(StandaloneConfig("a:1,b:1,c:1", "/homeport", 1000, 1000, 1000, 0), {}, faults)
+    closed = "a server closes the connection, as one without a quorum, or a read-only one, does"
+    faults.warning("Connection dropped: socket connection broken")
+    for _ in range(4):
+        faults.warning("Connection dropped: socket connection error: refused")
+    assert faults.last == f"{closed}; refused"
+    faults.warning("Connection dropped: socket connection error: refused")
+    assert faults.last == "refused"

@@ -1,0 +1,254 @@
+"""What operators do to the running job by HTTP: plan it, write it into the coordinator stream.
+
+Each action writes the record that the operator's tool writes, with the name of the token as its
+user; the driver reads it back, and goes on as it does after the tool. A further action is a class
+with the methods of ``_Action``, and a row in ``ACTIONS``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Protocol
+
+from homeport.appmaster.allocation.what_if import CommandOutlook, Fate, what_if_commanded
+from homeport.appmaster.driver.driver import Driver
+from homeport.appmaster.job_model.live_configuration import has_state
+from homeport.appmaster.report.audited_changes import placement_named
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import WireError
+from homeport.config.secret_names import shown_value
+from homeport.job_coordinator.cli.config_change import ConfigChange, check_key, checked_change
+from homeport.job_coordinator.clocks import wall_ms
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+)
+from homeport.job_coordinator.http.access import Caller
+from homeport.job_coordinator.http.actions import Plan
+from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
+from homeport.job_coordinator.metadata.placement import PlacementManager
+from homeport.job_coordinator.model.ids import ProcessorId, host_of
+from homeport.job_coordinator.model.json_values import optional_field, required_field, shown
+from homeport.job_coordinator.model.placement import (
+    ANY_HOST,
+    FORCE_RESTART_LAST_SEEN,
+    LAST_SEEN,
+    PlacementRequest,
+    PlacementStatus,
+)
+
+_WORDS: Final = {"any": ANY_HOST, "last-seen": LAST_SEEN}
+_REFUSED: Final = frozenset({PlacementStatus.BAD_REQUEST, PlacementStatus.FAILED})
+_MAX_KEY: Final = 1_000
+_MAX_VALUE: Final = 100_000
+"""Characters of a key, and of its value."""
+
+CheckModel = Callable[[Config], None]
+"""Raises where no JobModel can be made of a configuration; asks Kafka, so it is for a thread."""
+
+
+class _Action(Protocol):
+    async def plan(self, asked: Mapping[str, Any]) -> Plan:
+        """See ``OperatorActions.plan``."""
+
+    async def carry_out(self, asked: Mapping[str, Any], by: Caller) -> Mapping[str, Any]:
+        """See ``OperatorActions.carry_out``."""
+
+
+class DriverActions:
+    """``OperatorActions`` of a driver. To be used on its event loop.
+
+    Args:
+        driver: of the job.
+        file: the deployment's own configuration, in force again where a key is taken back.
+        check_model: see there.
+    """
+
+    def __init__(self, driver: Driver, file: Config, check_model: CheckModel) -> None:
+        self._driver = driver
+        self._actions: Mapping[str, _Action] = {
+            "move": _Move(driver),
+            "restart": _Restart(driver),
+            "config": _SetKey(driver, file, check_model),
+        }
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """In the order in which the dashboard offers them."""
+        return tuple(self._actions)
+
+    async def plan(self, name: str, asked: Mapping[str, Any]) -> Plan:
+        """What the action of that name would do; nothing is changed."""
+        return await self._actions[name].plan(asked)
+
+    async def carry_out(self, name: str, asked: Mapping[str, Any], by: Caller) -> Mapping[str, Any]:
+        """Its record is in the coordinator stream."""
+        return await self._actions[name].carry_out(asked, by)
+
+    async def answer(self, uuid: str) -> Mapping[str, Any] | None:
+        """The last answer to a move or restart."""
+        found = await self._driver.view.stream.placement(uuid)
+        if found is None:
+            return None
+        status = found.status
+        return {"status": status.value, "message": found.message, "final": status.is_final}
+
+
+class _Move:
+    """A container to another host, or again to its own. ``processor``, ``host``."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+
+    async def plan(self, asked: Mapping[str, Any]) -> Plan:
+        """By the allocator itself, from its present state."""
+        request = self._request(asked)
+        driver = self._driver
+        before = driver.view.place_of(request.processor_id)
+        reports = driver.cluster.hosts
+        outlook = await asyncio.to_thread(what_if_commanded, driver.state, request, reports)
+        return Plan(
+            placement_named(request),
+            before,
+            request.destination,
+            tuple(outlook_lines(outlook)),
+            is_possible=outlook.answer is None or outlook.answer.status not in _REFUSED,
+        )
+
+    async def carry_out(self, asked: Mapping[str, Any], by: Caller) -> Mapping[str, Any]:
+        """The request is in the stream; its answer comes under its uuid."""
+        del by  # the record of a request, which is Samza's, has no room for a name
+        request = self._request(asked)
+        self._driver.audit.by_http(request=request.uuid)
+        message = PlacementManager.request_message(request)
+        await self._driver.view.stream.change(lambda _: [message])
+        return {"uuid": request.uuid, "message": f"{placement_named(request)} is written"}
+
+    def _request(self, asked: Mapping[str, Any]) -> PlacementRequest:
+        request = PlacementRequest(
+            str(uuid.uuid4()),
+            self._driver.status.identity.rank.application,
+            ProcessorId(required_field(asked, "processor", str)),
+            self._destination(asked),
+            None,
+            wall_ms(),
+        )
+        if request.fault:
+            raise WireError(request.fault)
+        return request
+
+    def _destination(self, asked: Mapping[str, Any]) -> str:
+        name = host_of(required_field(asked, "host", str))
+        if name in _WORDS:
+            return _WORDS[name]
+        live = sorted(self._driver.state.hosts or ())
+        if name not in live:
+            raise WireError(
+                f"{shown(name)} is no live host of the cluster: there are {', '.join(live)}, or any"
+            )
+        return name
+
+
+class _Restart(_Move):
+    """A container stops and starts again where it is. ``processor``."""
+
+    def _destination(self, asked: Mapping[str, Any]) -> str:
+        del asked
+        return FORCE_RESTART_LAST_SEEN
+
+
+class _SetKey:
+    """A key of the configuration. ``key``, ``value``; without one what was set is taken back."""
+
+    def __init__(self, driver: Driver, file: Config, check_model: CheckModel) -> None:
+        self._driver = driver
+        self._file = file
+        self._check_model = check_model
+
+    async def plan(self, asked: Mapping[str, Any]) -> Plan:
+        """As ``homeport config set`` checks it; ConfigError: it must not be changed so."""
+        key, value = _key_of(asked)
+        warnings = check_key(key, value)
+        written = await self._driver.view.stream.written()
+        if value is None and not _is_set_by_hand(written.get(key)):
+            said = f"{key} was not set after the deployment: there is nothing to take back"
+            return Plan(f"config {key}", None, None, (said,), is_possible=False)
+        change = await asyncio.to_thread(self._checked, key, value, written)
+        return Plan(
+            f"config {key}",
+            _shown(key, change.before),
+            _shown(key, change.after),
+            (change.meaning(is_running=True), *(f"warning: {line}" for line in warnings)),
+        )
+
+    def _checked(
+        self, key: str, value: str | None, written: Mapping[str, CoordinatorStreamMessage]
+    ) -> ConfigChange:
+        texts = {name: message.value("value") for name, message in written.items()}
+        own = {keys.YARN_AM_TRACKING_URL.name, keys.YARN_AM_CERTIFICATE.name}
+        before = Config({n: t for n, t in texts.items() if t is not None and n not in own})
+        return checked_change(
+            key,
+            value,
+            before,
+            self._file,
+            has_state=has_state(self._driver.live.job_models.model.config),
+            check_model=self._check_model,
+        )
+
+    async def carry_out(self, asked: Mapping[str, Any], by: Caller) -> Mapping[str, Any]:
+        """The record is in the stream, as of the writer tool: a later deployment leaves it."""
+        key, value = _key_of(asked)
+        self._driver.audit.by_http(key=key, value=value)
+        if value is None:
+            message = wire.tombstone(MessageType.SET_CONFIG, key)
+        else:
+            message = wire.set_config(key, value)._replace(
+                source=WRITER_SOURCE, username=by.name, host=by.address
+            )
+        await self._driver.view.stream.change(lambda _: [message])
+        return {"uuid": None, "message": f"{key} is {'taken back' if value is None else 'set'}"}
+
+
+def _key_of(asked: Mapping[str, Any]) -> tuple[str, str | None]:
+    key = required_field(asked, "key", str).strip()
+    value = optional_field(asked, "value", str)
+    if not key or len(key) > _MAX_KEY or not key.isprintable():
+        raise WireError(f"key is no name of a key: {shown(key)}")
+    if value is not None and len(value) > _MAX_VALUE:
+        raise WireError(f"value has {len(value)} characters: at most {_MAX_VALUE} are taken")
+    return key, value
+
+
+def _is_set_by_hand(message: CoordinatorStreamMessage | None) -> bool:
+    return message is not None and message.source == WRITER_SOURCE
+
+
+def _shown(key: str, config: Config) -> str | None:
+    value = config.get(key)
+    return None if value is None else shown_value(key, value)
+
+
+def outlook_lines(outlook: CommandOutlook) -> Iterable[str]:
+    """What would come of a command, line by line: what becomes of containers, then the answer."""
+    for fate in outlook.fates:
+        yield _fate(fate)
+    if outlook.answer is None:
+        yield "the job takes no command now: it waits until it does"
+    elif not outlook.answer.status.is_final:
+        yield f"then it waits: {outlook.answer.message}"
+    elif outlook.answer.status in _REFUSED:
+        yield outlook.answer.message
+
+
+def _fate(fate: Fate) -> str:
+    who, place = str(fate.before.processor_id), fate.host_before or "nowhere"
+    if not fate.is_placed:
+        return f"{who}: {place} -> nowhere"
+    if fate.host == fate.host_before:
+        return f"{who}: stops, and starts again on {place}"
+    return f"{who}: {place} -> {fate.host or 'nowhere'}"

@@ -1,0 +1,108 @@
+"""Sends snapshots of the job's metrics to Kafka, for what reads those of Samza's reporter."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
+from prometheus_client.registry import Collector
+
+from homeport.appmaster.report.metrics_snapshots import Origin, snapshots
+from homeport.config.config import Config
+from homeport.config.errors import HomeportError
+from homeport.config.settings.reporters_section import SnapshotReporter, snapshot_reporters
+from homeport.config.settings.sections import SystemConfig
+from homeport.job_coordinator.clocks import wall_ms
+from homeport.job_coordinator.kafka.clients import producer
+
+log = logging.getLogger("driver")
+
+_FLUSH_S = 5.0
+_PROPERTIES = {"linger.ms": 0, "message.timeout.ms": 10_000}
+
+
+@contextmanager
+def sending_snapshots(
+    config: Config,
+    origin: Origin,
+    metrics: Collector,
+    status: Callable[[], Mapping[str, Any]],
+) -> Iterator[None]:
+    """Within the block each snapshot reporter of the configuration sends.
+
+    To be used on the event loop, where ``metrics`` and ``status`` are read.
+    """
+
+    def look() -> list[bytes]:
+        return snapshots(origin, metrics.collect(), status()["containers"], wall_ms())
+
+    senders = [
+        SnapshotSender(found, SystemConfig.of(config, found.stream.system), look, origin.host)
+        for found in snapshot_reporters(config)
+    ]
+    tasks = [asyncio.create_task(sender.run()) for sender in senders]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+class SnapshotSender:
+    """One reporter. A Kafka that is away costs snapshots, and never the job.
+
+    Args:
+        system: where its stream is.
+        look: makes the snapshots; called on the event loop.
+        key: the key of each record, as Samza's reporter has its host.
+    """
+
+    def __init__(
+        self,
+        reporter: SnapshotReporter,
+        system: SystemConfig,
+        look: Callable[[], Sequence[bytes]],
+        key: str,
+    ) -> None:
+        self._reporter = reporter
+        self._system = system
+        self._look = look
+        self._key = key
+        self._producer: Producer | None = None
+        self._fault = ""
+
+    async def run(self) -> None:
+        """Sends at each interval until it is cancelled."""
+        while True:
+            found = self._look()
+            fault = await asyncio.to_thread(self._send, found)
+            if fault != self._fault:
+                self._fault = fault
+                stream = self._reporter.stream
+                if fault:
+                    log.warning("metrics reporter %s to %s: %s", self._reporter.name, stream, fault)
+                else:
+                    log.info("metrics reporter %s sends to %s again", self._reporter.name, stream)
+            await asyncio.sleep(self._reporter.interval_s)  # its interval: nothing is waited for
+
+    def _send(self, found: Sequence[bytes]) -> str:
+        """What went wrong; "" where all is in Kafka."""
+        faults: list[str] = []
+        try:
+            if self._producer is None:
+                self._producer = producer(self._system, _PROPERTIES)
+            for snapshot in found:
+                self._producer.produce(
+                    self._reporter.stream.stream,
+                    snapshot,
+                    self._key,
+                    on_delivery=lambda error, _: faults.append(str(error)) if error else None,
+                )
+            left = self._producer.flush(_FLUSH_S)
+        except (KafkaException, BufferError, HomeportError) as error:
+            return str(error)
+        return faults[0] if faults else (f"Kafka has not taken {left} of them" if left else "")

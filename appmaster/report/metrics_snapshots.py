@@ -1,0 +1,122 @@
+"""Snapshots of a job's metrics in the form of Samza's MetricsSnapshotReporter.
+
+PURE. One of the AM and one of each container, as the JSON of Samza's MetricsSnapshotSerde (not of
+its V2, which names Java classes): ``header`` and ``metrics`` {group: {name: value}}. Samza's own
+metrics have its groups and names; all others are in the group ``homeport``, with the values of
+their labels behind the name. Source: samza-behaviours 13.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from prometheus_client.core import Metric
+
+_OWN: Final = "homeport"
+_CONTAINER: Final = "org.apache.samza.container.SamzaContainerMetrics"
+_AM: Final = "ApplicationMaster"
+_MIB: Final = 1024 * 1024
+_NS_PER_MS: Final = 1_000_000
+
+Groups = dict[str, dict[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whose snapshots they are. ``began_ms``: of this driver; ``resource``: the AM's container."""
+
+    job_name: str
+    job_id: str
+    resource: str
+    host: str
+    version: str
+    began_ms: int
+
+
+def snapshots(
+    origin: Origin, families: Iterable[Metric], containers: Iterable[Mapping[str, Any]], now_ms: int
+) -> list[bytes]:
+    """The AM's snapshot, then those of the containers that run, in the order of the status.
+
+    Shapes: ``containers`` as ``containers`` of ``/v1/status``.
+    """
+    of_job, of_processors = _by_processor(families)
+    found = [_snapshot(origin, _AM, origin.resource, origin.host, origin.began_ms, now_ms, of_job)]
+    for container in containers:
+        name = str(container["processor_id"])
+        groups = {_CONTAINER: _of_container(container), _OWN: of_processors.get(name, {})}
+        resource, host = container.get("resource") or "", container.get("host") or ""
+        if resource:
+            since_ms = container["since_ms"]
+            whose = f"samza-container-{name}"
+            found.append(_snapshot(origin, whose, resource, host, since_ms, now_ms, groups))
+    return found
+
+
+def _snapshot(
+    origin: Origin,
+    whose: str,
+    resource: str,
+    host: str,
+    reset_ms: int,
+    now_ms: int,
+    groups: Groups,
+) -> bytes:
+    header = {
+        "job-name": origin.job_name,
+        "job-id": origin.job_id,
+        "container-name": whose,
+        "exec-env-container-id": resource,
+        "source": whose,
+        "version": origin.version,
+        "samza-version": f"homeport-{origin.version}",
+        "host": host,
+        "time": now_ms,
+        "reset-time": reset_ms,
+    }
+    return json.dumps({"header": header, "metrics": groups}).encode()
+
+
+def _by_processor(families: Iterable[Metric]) -> tuple[Groups, dict[str, dict[str, float]]]:
+    """The job's metrics by group; and {processor: {name: value}}. Buckets are left out."""
+    of_job: Groups = defaultdict(dict)
+    of_processors: dict[str, dict[str, float]] = defaultdict(dict)
+    for family in families:
+        for sample in family.samples:
+            if sample.name.endswith(("_bucket", "_created")):
+                continue
+            labels = dict(sample.labels)
+            processor = labels.pop("processor", None)
+            name = "-".join([sample.name.removeprefix("homeport_"), *labels.values()])
+            if processor is not None:
+                of_processors[processor][name] = sample.value
+            elif family.name.startswith("samza_"):
+                group, _, rest = family.documentation.partition(" ")
+                of_job[group][rest.partition(". ")[0]] = sample.value
+            else:
+                of_job[_OWN][name] = sample.value
+    return dict(of_job), dict(of_processors)
+
+
+def _of_container(container: Mapping[str, Any]) -> dict[str, float]:
+    """What Samza's containers say of themselves, as far as ours report it.
+
+    Times are means since the container began, in ns.
+    """
+    report = container.get("report") or {}
+    found = {"container-running": float(container["phase"] == "running")}
+    if report.get("processed") is not None:
+        found["process-envelopes"] = report["processed"]
+    for stage in report.get("stages") or ():
+        name = {"tasks": "process", "sending": "commit"}.get(stage["stage"])
+        if name is not None and stage["times"]:
+            found[f"{name}-calls"] = stage["times"]
+            found[f"{name}-ns"] = round(stage["ms"] * _NS_PER_MS / stage["times"])
+    used = [value for name, _, value in report.get("figures") or () if name == "memory_bytes"]
+    if used:
+        found["physical-memory-mb"] = round(sum(used) / _MIB, 1)
+    return found

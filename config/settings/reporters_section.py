@@ -1,0 +1,61 @@
+"""Typed view of Samza's metrics reporters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError
+from homeport.config.system_stream import SystemStream
+
+SNAPSHOTS: Final = "org.apache.samza.metrics.reporter.MetricsSnapshotReporterFactory"
+_JMX: Final = "org.apache.samza.metrics.reporter.JmxReporterFactory"
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotReporter:
+    """One reporter that sends snapshots of all metrics to ``stream``, every ``interval_s``."""
+
+    name: str
+    stream: SystemStream
+    interval_s: int
+
+
+def snapshot_reporters(config: Config) -> tuple[SnapshotReporter, ...]:
+    """The snapshot reporters of ``metrics.reporters``, in their order.
+
+    Raises:
+        ConfigError: a reporter has no class, one of another kind, or no stream.
+    """
+    found = []
+    for name in keys.METRICS_REPORTERS.read(config):
+        key = keys.METRICS_REPORTER_CLASS.named(name)
+        kind = keys.METRICS_REPORTER_CLASS.read(config, name)
+        if kind == _JMX:
+            continue
+        if kind != SNAPSHOTS:
+            raise ConfigError(
+                key,
+                kind,
+                "Homeport has the snapshot reporter, and Prometheus' metrics of each AM",
+                f"write {SNAPSHOTS}, or take {name} out of {keys.METRICS_REPORTERS.name}",
+            )
+        found.append(SnapshotReporter(name, _stream(config, name), _interval_s(config, name)))
+    return tuple(found)
+
+
+def _interval_s(config: Config, name: str) -> int:
+    return keys.METRICS_REPORTER_INTERVAL.read(config, name)
+
+
+def _stream(config: Config, name: str) -> SystemStream:
+    key = keys.METRICS_REPORTER_STREAM.named(name)
+    text = keys.METRICS_REPORTER_STREAM.read(config, name)
+    stream = None if text is None else SystemStream.parse(text)
+    if stream is None:
+        raise ConfigError(
+            key, text, "it must have the form system.stream", "write it as in kafka.metrics"
+        )
+    return stream

@@ -1,0 +1,140 @@
+"""What an operator may do to the running job by HTTP, below ``/ui/actions``.
+
+SHELL. Each action has a name, and the server does not know which there are: it reads the request,
+has the action planned, and shows the plan or has it carried out. A plan is made either way, so
+that what is carried out was checked the same as what was shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final, Protocol
+
+from aiohttp import web
+
+from homeport.config.errors import ConfigError, WireError
+from homeport.job_coordinator.http.access import Caller, Role
+from homeport.job_coordinator.http.audit import AuditTrail, Change
+from homeport.job_coordinator.http.guard import caller
+from homeport.job_coordinator.http.responses import error_answer, json_answer, request_body
+from homeport.job_coordinator.model.json_values import compact_json, required_field, shown
+
+ACTION_ROUTE: Final = "/ui/actions/{action}"
+_JSON: Final = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an action would do now.
+
+    ``what``: the action and its subject, as ``move 0``. ``before``, ``after``: of the subject.
+    ``lines``: what would come of it, for people. ``is_possible``: else they say why not. Secrets
+    are masked in all of it.
+    """
+
+    what: str
+    before: str | None
+    after: str | None
+    lines: tuple[str, ...]
+    is_possible: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer to a dry run."""
+        return {
+            "what": self.what,
+            "before": self.before,
+            "after": self.after,
+            "lines": list(self.lines),
+            "possible": self.is_possible,
+        }
+
+
+class OperatorActions(Protocol):
+    """The actions of one job. Errors as of a backend; ConfigError is answered by 400 too."""
+
+    @property
+    def names(self) -> Collection[str]:
+        """Of the actions that there are."""
+
+    async def plan(self, name: str, asked: Mapping[str, Any]) -> Plan:
+        """What the action of that name would do; nothing is changed."""
+
+    async def carry_out(self, name: str, asked: Mapping[str, Any], by: Caller) -> Mapping[str, Any]:
+        """Its record is written: ``message``, and ``uuid`` where its answer comes later."""
+
+    async def answer(self, uuid: str) -> Mapping[str, Any] | None:
+        """How far it has come: ``status``, ``message``, ``final``; None: nothing is known yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operators:
+    """What operators may do by HTTP (None: nothing), and where each change is written down."""
+
+    actions: OperatorActions | None
+    audit: AuditTrail
+
+
+class ActionRoutes:
+    """To be used on the server's event loop.
+
+    Args:
+        actions: of the job; None: it has none, as a standalone job.
+        audit: where they are written down.
+    """
+
+    def __init__(self, actions: OperatorActions | None, audit: AuditTrail) -> None:
+        self._actions = actions
+        self._audit = audit
+
+    def routes(self) -> list[web.RouteDef]:
+        """What the server adds to its own."""
+        return [
+            web.get("/ui/actions", self._get_actions),
+            web.post(ACTION_ROUTE, self._post_action),
+            web.get("/ui/answers/{uuid:[0-9a-f-]{36}}", self._get_answer),
+        ]
+
+    async def _get_actions(self, request: web.Request) -> web.StreamResponse:
+        """Which there are, and whether the caller's token, as it has arrived here, allows them."""
+        asks = caller(request)
+        body = {
+            "name": asks.name,
+            "role": asks.role.name.lower(),
+            "may_act": asks.role >= Role.OPERATE,
+            "actions": [] if self._actions is None else list(self._actions.names),
+        }
+        return json_answer(compact_json(body), {"Cache-Control": "no-store"})
+
+    async def _post_action(self, request: web.Request) -> web.StreamResponse:
+        # A form of another page can send any other type without asking first.
+        if request.content_type != _JSON:
+            text = f"the content type is not {_JSON}: {shown(request.content_type)}"
+            return error_answer(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text)
+        name = request.match_info["action"]
+        if self._actions is None or name not in self._actions.names:
+            raise web.HTTPNotFound
+        asked = await request_body(request)
+        is_dry_run = required_field(asked, "dry_run", bool)
+        try:
+            plan = await self._actions.plan(name, asked)
+            if is_dry_run:
+                return json_answer(compact_json(plan.to_json()))
+            if not plan.is_possible:
+                raise WireError("; ".join(plan.lines))
+            by = caller(request)
+            # Before it is so: a death in between leaves a line too many, not one too few.
+            self._audit.add(Change(by.name, by.address, "http", plan.what, plan.before, plan.after))
+            said = await self._actions.carry_out(name, asked, by)
+        except ConfigError as error:
+            return error_answer(HTTPStatus.BAD_REQUEST, str(error))
+        return json_answer(compact_json(dict(said)))
+
+    async def _get_answer(self, request: web.Request) -> web.StreamResponse:
+        found = None
+        if self._actions is not None:
+            found = await self._actions.answer(request.match_info["uuid"])
+        if found is None:
+            raise web.HTTPNotFound
+        return json_answer(compact_json(dict(found)), {"Cache-Control": "no-store"})

@@ -1,0 +1,97 @@
+"""The audit trail: each change of the running job, its author, from where, before and after.
+
+The newest changes are in memory, bounded; each is also one line of the log and one event of the
+job's history (``audit``), which outlives the process. Secrets are masked before they come here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from homeport.job_coordinator.clocks import wall_ms
+from homeport.job_coordinator.model.json_values import compact_json
+
+MAX_CHANGES: Final = 1_000
+MAX_TEXT: Final = 500
+"""Characters of each field; of a longer one the beginning is kept."""
+
+UNKNOWN: Final = "unknown"
+"""The author, where the record of a change does not say it."""
+
+_log = logging.getLogger("audit")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of the running job.
+
+    ``who``: the name of the token; of a tool, the user that ran it. ``address``: the peer's; of a
+    tool, its host. ``through``: ``http``, or the tool. ``before``, ``after``: None: nothing there.
+    """
+
+    who: str
+    address: str
+    through: str
+    what: str
+    before: str | None = None
+    after: str | None = None
+
+    def __str__(self) -> str:
+        return (
+            f"{self.who} from {self.address} by {self.through}: {self.what}: "
+            f"{_shown(self.before)} -> {_shown(self.after)}"
+        )
+
+    def bounded(self) -> Change:
+        """With no field longer than ``MAX_TEXT``, each of one line."""
+        before, after = (
+            None if value is None else _one_line(value) for value in (self.before, self.after)
+        )
+        return Change(
+            _one_line(self.who),
+            _one_line(self.address),
+            _one_line(self.through),
+            _one_line(self.what),
+            before,
+            after,
+        )
+
+
+def _one_line(text: str) -> str:
+    """Its beginning, without characters that a terminal would act on."""
+    line = " ".join(text[: 2 * MAX_TEXT].split())[:MAX_TEXT]
+    return "".join(c if c.isprintable() else "?" for c in line)
+
+
+def _shown(value: str | None) -> str:
+    return "nothing" if value is None else repr(value)
+
+
+class AuditTrail:
+    """To be used on one event loop.
+
+    Args:
+        write: makes an event of the history of a change's fields.
+    """
+
+    def __init__(self, write: Callable[[Mapping[str, Any]], None]) -> None:
+        self._write = write
+        self._since_ms = wall_ms()
+        self._kept: deque[dict[str, Any]] = deque(maxlen=MAX_CHANGES)
+        self._number = 0
+
+    def add(self, change: Change) -> None:
+        """The change is wanted, and is about to be carried out."""
+        bounded = change.bounded()
+        self._number += 1
+        _log.info("audit %d: %s", self._number, bounded)
+        self._write(asdict(bounded))
+        self._kept.append({"number": self._number, "at_ms": wall_ms(), **asdict(bounded)})
+
+    def to_json(self) -> bytes:
+        """The body of ``GET /v1/audit``: the newest changes, in the order of their numbers."""
+        return compact_json({"version": 1, "since_ms": self._since_ms, "changes": [*self._kept]})

@@ -1,0 +1,120 @@
+"""Lets a request through, or refuses it: token, role, number of wrong tokens, page of origin.
+
+SHELL around ``access`` and ``wrong_tokens``. The job's own token is let through also from an
+address that has shown too many wrong ones: 256 random bits are not guessed, and a program on a host
+of the cluster must not be able to keep the launchers there from their AM.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+
+from homeport.config.config import Config
+from homeport.job_coordinator.clocks import boot_ms
+from homeport.job_coordinator.http.access import Caller, Role, Tokens, is_of_another_page
+from homeport.job_coordinator.http.responses import error_answer
+from homeport.job_coordinator.http.wrong_tokens import LIMIT, WrongTokens
+
+READING: Final = frozenset({"GET", "HEAD"})
+
+_CALLER: Final = web.RequestKey("caller", Caller)
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_log = logging.getLogger(__name__)
+
+
+def caller(request: web.Request) -> Caller:
+    """The caller of a request that was let through."""
+    found: Caller = request[_CALLER]
+    return found
+
+
+class Guard:
+    """To be used on one event loop.
+
+    Args:
+        token: the job's own.
+        config: in force, None while there is none: it has the tokens of operators.
+        changing: {route: the role that a request there needs which changes something}; of any
+            other it is that of the job's own programs.
+    """
+
+    def __init__(
+        self,
+        token: bytes,
+        config: Callable[[], Config | None],
+        changing: dict[str, Role],
+    ) -> None:
+        self._tokens = Tokens(token)
+        self._config = config
+        self._changing = changing
+        self._wrong = WrongTokens()
+
+    @web.middleware
+    async def check(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """The middleware: the handler's answer, or a refusal."""
+        found = self._identified(request)
+        if isinstance(found, web.Response):
+            return found
+        request[_CALLER] = found
+        refusal = None if request.method in READING else self._refusal(request, found)
+        return refusal or await handler(request)
+
+    def _identified(self, request: web.Request) -> Caller | web.Response:
+        """A wrong token is refused also where none is needed: its sender would go on with less."""
+        address = request.remote or ""
+        offered = _bearer_token(request)
+        if offered is None:
+            return Caller("", Role.NONE, address)
+        if self._tokens.is_job(offered):
+            name, role = self._tokens.holder(offered)
+            return Caller(name, role, address)
+        now_ms = boot_ms()
+        wait_ms = self._wrong.wait_ms(address, now_ms)
+        if wait_ms:
+            seconds = -(-wait_ms // 1000)
+            return error_answer(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                f"{LIMIT} wrong tokens have come from this address: try again in {seconds} s",
+                {"Retry-After": str(seconds)},
+            )
+        config = self._config()
+        if config is not None:
+            self._tokens.configured(config)
+        name, role = self._tokens.holder(offered)
+        if role is Role.NONE:
+            if self._wrong.shown(address, now_ms):
+                _log.warning("%d wrong tokens have come from %s within a minute", LIMIT, address)
+            return _unauthorized("the bearer token is not this job's")
+        return Caller(name, role, address)
+
+    def _refusal(self, request: web.Request, found: Caller) -> web.Response | None:
+        """Of a request that would change something; None: it may."""
+        if is_of_another_page(*(map(request.headers.get, ("Origin", "Sec-Fetch-Site", "Host")))):
+            return error_answer(
+                HTTPStatus.FORBIDDEN, "a page of another server has made this request"
+            )
+        if found.role is Role.NONE:
+            return _unauthorized("a bearer token is needed")
+        resource = request.match_info.route.resource
+        needed = self._changing.get("" if resource is None else resource.canonical, Role.JOB)
+        if found.role >= needed:
+            return None
+        return error_answer(
+            HTTPStatus.FORBIDDEN,
+            f"the token {found.name} has the role {found.role.name.lower()}: this request needs "
+            f"{needed.name.lower()}",
+        )
+
+
+def _bearer_token(request: web.Request) -> bytes | None:
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    return token.strip().encode("utf-8", "surrogateescape") if scheme.lower() == "bearer" else None
+
+
+def _unauthorized(reason: str) -> web.Response:
+    return error_answer(HTTPStatus.UNAUTHORIZED, reason, {"WWW-Authenticate": "Bearer"})

@@ -1,0 +1,41 @@
+"""What the commands of ``homeport local`` have in common."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from homeport.local_cluster.cluster import LocalCluster
+
+DEFAULT_NAME = "dev"
+
+Name = Annotated[str, typer.Option("--name", help="The cluster's name.")]
+Node = Annotated[str, typer.Argument(metavar="NODE", help="nm1, nm2...")]
+Broker = Annotated[
+    int | None,
+    typer.Option("--broker", metavar="N", help="This one only, 1 to the last; default: all."),
+]
+Orderly = Annotated[bool, typer.Option("--orderly", help="Stop it by SIGTERM, in order.")]
+Places = Annotated[
+    list[str], typer.Argument(metavar="PLACE...", help="nm1, nm2..., rm, kafka, client")
+]
+
+
+def running(name: str) -> LocalCluster:
+    """The cluster that runs under this name.
+
+    Raises:
+        ClusterError: there is none.
+    """
+    return LocalCluster.attach(name)
+
+
+def say(line: str) -> None:
+    """A line for people, now."""
+    print(line, flush=True)
+
+
+def named(name: str) -> str:
+    """The option that names the cluster in a command to be typed; nothing for the default."""
+    return "" if name == DEFAULT_NAME else f" --name {name}"

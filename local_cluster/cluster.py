@@ -1,0 +1,482 @@
+"""A local cluster as one object: up, down, status, and what clients need to use it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from homeport.local_cluster import outages, preflight, processes, remains
+from homeport.local_cluster.daemons import RESOURCE_MANAGER, Daemons, hosts_option
+from homeport.local_cluster.errors import ClusterError, ClusterRunningError
+from homeport.local_cluster.hadoop_conf import HadoopSite, write_all, write_hosts
+from homeport.local_cluster.interrupts import uninterrupted
+from homeport.local_cluster.jars import default_cache, ensure_jars, jars_dir
+from homeport.local_cluster.layout import Layout, Record, read_record, write_record
+from homeport.local_cluster.locks import exclusive
+from homeport.local_cluster.net import network
+from homeport.local_cluster.net.addresses import (
+    MAX_BROKERS,
+    MAX_NETWORK_NODES,
+    MAX_NODES,
+    ZOOKEEPER,
+    Addresses,
+    node_names,
+    reserved,
+    reserved_network,
+)
+from homeport.local_cluster.network_faults import NetworkFaults
+from homeport.local_cluster.shutdown import stop_in_order
+from homeport.local_cluster.startup import Stopwatch, Waiter, cluster_steps, node_steps
+from homeport.local_cluster.status import state_of, status_of
+
+Progress = Callable[[str], None]
+
+_LOGS_KEPT_S = 24 * 3600.0
+
+
+def _quiet(_line: str) -> None:
+    """No progress."""
+
+
+class LocalCluster:
+    """One ResourceManager, NodeManagers nm1 to nmN and one or more Kafka brokers, or only these.
+
+    On request there is a ZooKeeper too.
+
+    It holds no state but the cluster's record, so several processes may use one cluster. As a
+    context manager it is up inside the block and gone after it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        nodes: int = 3,
+        cache: Path | None = None,
+        *,
+        brokers: int = 1,
+        namespaces: bool = False,
+        scheduler: str = "fair",
+        zookeeper: bool = False,
+        owner: processes.ProcessId | None = None,
+    ) -> None:
+        """Describe a cluster; nothing is started. Without nodes there is no ResourceManager.
+
+        With ``namespaces`` each daemon has a network of its own, which can be cut and slowed down.
+        The cluster is abandoned when ``owner`` has ended; None: the process that starts it.
+        """
+        if not 1 <= brokers <= MAX_BROKERS:
+            raise ClusterError(f"a cluster has 1 to {MAX_BROKERS} brokers, not {brokers}")
+        self._brokers, self._owner, self._scheduler = brokers, owner, scheduler
+        most = MAX_NETWORK_NODES if namespaces else MAX_NODES
+        if not 0 <= nodes <= most:
+            raise ClusterError(f"a cluster has 0 to {most} nodes, not {nodes}")
+        self.name = name
+        self._zookeeper = zookeeper
+        self._namespaces = namespaces
+        self._node_names = node_names(nodes)
+        self._layout = Layout(cache or default_cache(), name)
+
+    @classmethod
+    def attach(cls, name: str, cache: Path | None = None) -> Self:
+        """The cluster that runs under this name.
+
+        Raises:
+            ClusterError: there is none.
+        """
+        cluster = cls(name, cache=cache)
+        cluster._node_names = tuple(cluster._record().addresses.nodes)
+        return cluster
+
+    # ------------------------------------------------------------------ up and down
+
+    def up(self, progress: Progress = _quiet) -> None:
+        """Start the cluster; when this returns Kafka answers and all nodes take work.
+
+        Remains of a crashed cluster of this name are removed first. If it fails or is interrupted,
+        nothing is left running and the logs are kept.
+
+        Raises:
+            ClusterRunningError: it is up already.
+            ClusterError: something is missing or a daemon failed; says what and where the log is.
+        """
+        with self._changing(progress):
+            self._refuse_if_up()
+            preflight.check_system()
+            if self._namespaces:
+                network.check()
+            preflight.check_disk(self._layout.cache)
+            roles = ["kafka", *(["hadoop"] if self._node_names else [])]
+            roles += ["zookeeper"] if self._zookeeper else []
+            wants_jars = not all(jars_dir(self._layout.cache, role).is_dir() for role in roles)
+            java_home = preflight.require_tools(maven=wants_jars, skein=bool(self._node_names))
+            for role in roles:
+                ensure_jars(self._layout.cache, role, progress)
+            self._remove_remains(progress)
+            try:
+                self._start(java_home, Stopwatch(progress))
+            except BaseException:
+                # An interrupt as well as an error: a half-started cluster is of no use.
+                with uninterrupted():
+                    remains.sweep(self._layout, keep_logs=True)
+                raise
+
+    def down(self, progress: Progress = _quiet, *, keep_logs: bool = True) -> None:
+        """Stop everything and delete the cluster's data; no process of it is left.
+
+        Containers get SIGTERM while Kafka still answers. Logs stay until the next `up` of this
+        name, unless `keep_logs` is false. A cluster that does not exist is no error.
+        """
+        with self._changing(progress):
+            record = read_record(self._layout.state)
+            try:
+                if record is not None:
+                    stop_in_order(record, Stopwatch(progress))
+            finally:
+                # Also when interrupted: a second Ctrl-C kills the rest and leaves no half cluster.
+                with uninterrupted():
+                    remains.sweep(self._layout, keep_logs=keep_logs)
+
+    def keep(self) -> None:
+        """It stays when its owner ends: `remove_abandoned` leaves it alone."""
+        with self._changing(_quiet):
+            write_record(self._layout.state, replace(self._record(), kept=True))
+
+    def __enter__(self) -> Self:
+        self.up()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.down(keep_logs=error is not None)
+
+    def kill_node(self, node: str) -> list[int]:
+        """SIGKILL a NodeManager and everything it started, as if the machine lost power.
+
+        Returns the pids that died; when it returns, none of that node's processes lives.
+        """
+        with self._changing(_quiet):
+            record = self._record_with(node)
+            all_of_it = partial(processes.of_cluster, record.cluster_id, node)
+            return processes.sorted_pids(processes.kill_all(all_of_it))
+
+    def kill_node_manager(self, node: str) -> int:
+        """SIGKILL a NodeManager alone: what it started lives on, and YARN takes it for lost.
+
+        Returns its pid; when it returns, the NodeManager is gone.
+
+        Raises:
+            ClusterError: it does not run.
+        """
+        with self._changing(_quiet):
+            record = self._record_with(node)
+            manager = record.daemons[node]
+            if not processes.is_alive(manager):
+                raise ClusterError(f"{node} of cluster {self.name} is down; start-node starts it")
+            processes.kill_one(manager)
+            return manager.pid
+
+    def pause_node(self, node: str) -> list[int]:
+        """SIGSTOP a NodeManager and everything it started, as if the machine stood still.
+
+        Returns the pids that stand; what was just being started is among them.
+
+        Raises:
+            ClusterError: its NodeManager does not run.
+        """
+        with self._changing(_quiet):
+            record = self._record_with(node)
+            if not processes.is_alive(record.daemons[node]):
+                raise ClusterError(f"{node} of cluster {self.name} is down; start-node starts it")
+            return processes.sorted_pids(
+                processes.freeze(lambda: processes.of_cluster(record.cluster_id, node))
+            )
+
+    def resume_node(self, node: str) -> list[int]:
+        """SIGCONT everything of a paused node, children before parents; the pids that it woke.
+
+        Raises:
+            ClusterError: nothing of the node is paused.
+        """
+        with self._changing(_quiet):
+            record = self._record_with(node)
+            woken = processes.thaw(lambda: processes.of_cluster(record.cluster_id, node))
+            if not woken:
+                raise ClusterError(f"{node} of cluster {self.name} is not paused")
+            return processes.sorted_pids(woken)
+
+    def start_node(self, node: str, progress: Progress = _quiet) -> None:
+        """Start the NodeManager of a killed node again; returns when it takes work."""
+        with self._changing(progress):
+            record = self._record_with(node)
+            if processes.is_stopped(record.daemons[node]):
+                raise ClusterError(f"{node} of cluster {self.name} is paused; resume-node wakes it")
+            if processes.is_alive(record.daemons[node]):
+                raise ClusterError(f"{node} of cluster {self.name} is running; kill-node ends it")
+            watch = Stopwatch(progress)
+            self._keep_container_logs(node)
+            log = self._layout.log(node)
+            offset = log.stat().st_size if log.exists() else 0
+            process = self._daemons(record).start(node)
+            record = replace(record, daemons={**record.daemons, node: process})
+            write_record(self._layout.state, record)
+            waiter = Waiter(self._layout, {node: process}, watch)
+            waiter.wait(node_steps(record, node, log, offset))
+            watch.report(f"{node} is running")
+
+    # ------------------------------------------------------------------ outages
+
+    def stop_kafka(self, broker: int | None = None, *, orderly: bool = False) -> None:
+        """The broker is gone, its data is left: SIGKILL, or SIGTERM and an orderly end.
+
+        Without a number: all brokers at once, as in the following.
+        """
+        with self._changing(_quiet):
+            record = outages.stop_kafka(self._layout, self._record(), broker, orderly=orderly)
+            write_record(self._layout.state, record)
+
+    def start_kafka(self, progress: Progress = _quiet, *, broker: int | None = None) -> None:
+        """The broker answers again, on its port, with its data."""
+        with self._changing(progress):
+            record, watch = self._record(), Stopwatch(progress)
+            record = outages.start_kafka(self._layout, record, self._daemons(record), watch, broker)
+            write_record(self._layout.state, record)
+
+    def pause_kafka(self, broker: int | None = None) -> list[int]:
+        """SIGSTOP a broker, as if its machine stood still; the pids that stand."""
+        with self._changing(_quiet):
+            return outages.pause_kafka(self._layout, self._record(), broker)
+
+    def resume_kafka(self, broker: int | None = None) -> list[int]:
+        """SIGCONT a paused broker; the pids that it woke."""
+        with self._changing(_quiet):
+            return outages.resume_kafka(self._layout, self._record(), broker)
+
+    def restart_resource_manager(
+        self, progress: Progress = _quiet, *, orderly: bool = False, away_s: float = 0.0
+    ) -> None:
+        """A new ResourceManager on the same ports has taken over from the old one's records.
+
+        Applications and their containers go on, for ``away_s`` without any.
+        """
+        with self._changing(progress):
+            record, watch, layout = self._record(), Stopwatch(progress), self._layout
+            record = outages.restart_resource_manager(
+                layout, record, self._daemons(record), watch, orderly=orderly, away_s=away_s
+            )
+            write_record(layout.state, record)
+
+    # ------------------------------------------------------------------ what is
+
+    def status(self) -> dict[str, Any]:
+        """Name, state (up, starting, crashed, down), addresses, each broker and node with pids."""
+        return status_of(self._layout, read_record(self._layout.state))
+
+    def env(self) -> dict[str, str]:
+        """Environment variables for clients of the cluster, to be laid over one's own."""
+        record = self._record()
+        variables = {
+            processes.CLUSTER_VARIABLE: record.cluster_id,
+            "HOMEPORT_BOOTSTRAP_SERVERS": record.addresses.bootstrap_servers,
+        }
+        if record.addresses.zookeeper_connect is not None:
+            variables["HOMEPORT_ZOOKEEPER"] = record.addresses.zookeeper_connect
+        if not record.addresses.nodes:
+            return variables
+        layout = self._layout
+        before = [part for part in os.environ.get("PATH", "").split(":") if part != str(layout.bin)]
+        return {
+            **variables,
+            "HADOOP_CONF_DIR": str(layout.conf),
+            "JAVA_HOME": record.java_home,
+            "PATH": ":".join([str(layout.bin), *before]),
+            "SKEIN_CONFIG": str(layout.skein),
+            "SKEIN_DRIVER_JAVA_OPTIONS": (
+                f"-Djava.net.preferIPv4Stack=true {hosts_option(layout)}"
+            ),
+            "HOMEPORT_HOSTS_FILE": str(layout.hosts),
+        }
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """nm1 to nmN."""
+        return self._node_names
+
+    @property
+    def cluster_id(self) -> str:
+        """Unique to this `up`; in the environment of every process of the cluster."""
+        return self._record().cluster_id
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Address and port of each broker."""
+        return self._record().addresses.bootstrap_servers
+
+    @property
+    def rm_url(self) -> str:
+        """Base of the ResourceManager's web service."""
+        addresses = self._record().addresses
+        if not addresses.nodes:
+            raise ClusterError(f"cluster {self.name} has no nodes and so no ResourceManager")
+        return addresses.rm_url
+
+    @property
+    def log_dir(self) -> Path:
+        """One log per daemon."""
+        return self._layout.logs
+
+    def log_files(self, node: str | None = None) -> list[Path]:
+        """Logs of daemons and containers, of the whole cluster or of one node."""
+        daemon_logs = sorted(self.log_dir.glob("*.log" if node is None else f"{node}.log"))
+        folders = self._layout.root.glob(f"nodes/{node or '*'}/logs*")
+        container_logs = (path for folder in folders for path in folder.rglob("*"))
+        return daemon_logs + sorted(path for path in container_logs if path.is_file())
+
+    @property
+    def faults(self) -> NetworkFaults:
+        """Cuts and delays of the cluster's own network.
+
+        Raises:
+            ClusterError: it has none.
+        """
+        record = self._record()
+        if record.network is None:
+            raise ClusterError(
+                f"the nodes of cluster {self.name} are on loopback, which cannot be cut; "
+                "homeport local up --namespaces gives each node a network of its own"
+            )
+        own = network.Network(record.network, record.addresses)
+        return NetworkFaults(self._layout, record, own)
+
+    def state_dir(self, node: str) -> Path:
+        """LOGGED_STORE_BASE_DIR of the node's containers."""
+        self._record_with(node)
+        return self._layout.node_state(node)
+
+    # ------------------------------------------------------------------ inside
+
+    def _start(self, java_home: Path, watch: Stopwatch) -> None:
+        """Write the files, start all daemons at once, wait until they serve."""
+        cluster_id = uuid.uuid4().hex
+        with self._reserved() as addresses:
+            record = Record(
+                cluster_id=cluster_id,
+                phase="starting",
+                addresses=addresses,
+                java_home=str(java_home),
+                owner=self._owner or processes.own(),
+                daemons={},
+                network=f"hp{cluster_id[:8]}" if self._namespaces else None,
+            )
+            self._layout.root.mkdir(parents=True)
+            # Before the first process and namespace: whatever happens next, it finds all of them.
+            write_record(self._layout.state, record)
+            own = None if record.network is None else network.Network(record.network, addresses)
+            if own is not None:
+                own.make()
+            write_hosts(self._layout, addresses.nodes if own is None else own.machines)
+            daemons = self._daemons(record)
+            names = (*addresses.brokers, *([ZOOKEEPER] if self._zookeeper else []))
+            if self._node_names:
+                jars = daemons.jars("hadoop")
+                write_all(HadoopSite(self._layout, addresses, cluster_id, jars, self._scheduler))
+                names = (RESOURCE_MANAGER, *names, *self._node_names)
+            watch.report(f"starting {', '.join(names)} on {addresses.block}.0/24")
+            record = replace(record, daemons={name: daemons.start(name) for name in names})
+            write_record(self._layout.state, record)
+            steps = cluster_steps(record, watch, self._scheduler)
+            Waiter(self._layout, record.daemons, watch).wait(steps)
+        write_record(self._layout.state, replace(record, phase="up"))
+
+    def _reserved(self) -> contextlib.AbstractContextManager[Addresses]:
+        if self._namespaces:
+            routes, zookeeper = network.routes(), self._zookeeper
+            return reserved_network(self._node_names, routes, self._brokers, zookeeper=zookeeper)
+        owner = str(self._layout.root)
+        return reserved(self._node_names, self._brokers, zookeeper=self._zookeeper, owner=owner)
+
+    def _refuse_if_up(self) -> None:
+        record = read_record(self._layout.state)
+        if record is not None and state_of(record) == "up":
+            raise ClusterRunningError(
+                f"cluster {self.name} is up already; take it down by homeport local down "
+                f"--name {self.name}, or use another name"
+            )
+
+    def _remove_remains(self, progress: Progress) -> None:
+        """Clean up after an earlier cluster of this name: processes of a crashed one, old logs."""
+        if self._layout.state.exists():
+            progress(f"removing what is left of a crashed cluster {self.name}")
+        remains.sweep(self._layout, keep_logs=False)
+
+    def _keep_container_logs(self, node: str) -> None:
+        """Move the logs of the node's last life away: a starting NodeManager deletes them."""
+        logs = self._layout.node_logs(node)
+        lives = len(list(logs.parent.glob(f"{logs.name}*")))
+        logs.rename(logs.with_name(f"{logs.name}-{lives}"))
+        logs.mkdir()
+
+    def _daemons(self, record: Record) -> Daemons:
+        cache = self._layout.cache
+        return Daemons(
+            layout=self._layout,
+            record=record,
+            jars=lambda role: ensure_jars(cache, role, _quiet),
+        )
+
+    def _record(self) -> Record:
+        record = read_record(self._layout.state)
+        if record is None:
+            raise ClusterError(
+                f"no cluster {self.name} is up; start it: homeport local up --name {self.name}"
+            )
+        return record
+
+    def _record_with(self, node: str) -> Record:
+        record = self._record()
+        if node not in record.addresses.nodes:
+            raise ClusterError(
+                f"cluster {self.name} has no node {node!r}; "
+                f"it has {', '.join(record.addresses.nodes) or 'none'}"
+            )
+        return record
+
+    @contextlib.contextmanager
+    def _changing(self, progress: Progress) -> Iterator[None]:
+        """Be the only command that changes this cluster inside the block."""
+        wait_line = f"waiting for another command on cluster {self.name}"
+        with exclusive(self._layout.lock, lambda: progress(wait_line)):
+            try:
+                yield
+            finally:
+                if not self._layout.state.exists():
+                    self._layout.lock.unlink(missing_ok=True)
+
+
+def remove_abandoned(prefix: str, cache: Path | None = None, progress: Progress = _quiet) -> None:
+    """Remove abandoned clusters of such a name, and logs older than a day.
+
+    A cluster is abandoned when its owner has ended and did not `keep` it, as by SIGKILL.
+    """
+    folder = (cache or default_cache()) / "clusters"
+    for root in folder.glob(f"{prefix}*"):
+        if not (root / "state.json").exists() and time.time() - root.stat().st_mtime > _LOGS_KEPT_S:
+            shutil.rmtree(root, ignore_errors=True)
+    for state in folder.glob(f"{prefix}*/state.json"):
+        record = read_record(state)
+        if record is not None and not record.kept and not processes.is_alive(record.owner):
+            name = state.parent.name
+            progress(f"removing abandoned cluster {name}")
+            LocalCluster(name, cache=cache).down(progress, keep_logs=False)

@@ -1,0 +1,212 @@
+"""Where the files of a cluster are, and the record of what runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from homeport.local_cluster.errors import ClusterError
+from homeport.local_cluster.net.addresses import RM_ADDRESS, Addresses
+from homeport.local_cluster.processes import ProcessId
+
+Phase = Literal["starting", "up"]
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+#: Paths end up in shell scripts and in comma-separated Hadoop settings that know no quoting.
+_SAFE_PATH = re.compile(r"[A-Za-z0-9._/+@~-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The files of the cluster `name` in a cache folder."""
+
+    cache: Path
+    name: str
+
+    def __post_init__(self) -> None:
+        """Refuse names and folders that Hadoop or a shell would misread."""
+        if not _NAME.fullmatch(self.name):
+            raise ClusterError(
+                f"cluster name {self.name!r} must be 1 to 40 lower-case letters, digits and "
+                "hyphens, not beginning with a hyphen"
+            )
+        if not _SAFE_PATH.fullmatch(str(self.cache)):
+            raise ClusterError(
+                f"the cache folder {str(self.cache)!r} has a character that Hadoop's settings "
+                "cannot carry; set HOMEPORT_CACHE_DIR to a path of letters, digits and ._+@~-"
+            )
+
+    @property
+    def root(self) -> Path:
+        """Everything of this cluster but its lock."""
+        return self.cache / "clusters" / self.name
+
+    @property
+    def lock(self) -> Path:
+        """Held by the command that changes the cluster."""
+        return self.cache / "clusters" / f".{self.name}.lock"
+
+    @property
+    def state(self) -> Path:
+        """The record; it exists from before the first process starts until after the last ends."""
+        return self.root / "state.json"
+
+    @property
+    def hosts(self) -> Path:
+        """Names to addresses, in the format of /etc/hosts."""
+        return self.root / "hosts"
+
+    @property
+    def conf(self) -> Path:
+        """Hadoop configuration of clients and of the ResourceManager."""
+        return self.root / "conf"
+
+    @property
+    def bin(self) -> Path:
+        """Holds the `yarn` command that Skein asks for its class path."""
+        return self.root / "bin"
+
+    @property
+    def skein(self) -> Path:
+        """Skein's own folder, instead of one in the user's home."""
+        return self.root / "skein"
+
+    @property
+    def fs(self) -> Path:
+        """What Hadoop sees as its file system."""
+        return self.root / "fs"
+
+    @property
+    def temporary(self) -> Path:
+        """Temporary files of the daemons."""
+        return self.root / "tmp"
+
+    @property
+    def logs(self) -> Path:
+        """One file per daemon: rm.log, kafka.log, kafka2.log, zookeeper.log, nm1.log..."""
+        return self.root / "logs"
+
+    def broker(self, broker: str) -> Path:
+        """Settings and data of one broker."""
+        return self.root / "brokers" / broker
+
+    @property
+    def brokers(self) -> Path:
+        """Settings and data of all brokers."""
+        return self.root / "brokers"
+
+    @property
+    def zookeeper(self) -> Path:
+        """Settings and data of ZooKeeper."""
+        return self.root / "zookeeper"
+
+    def log(self, daemon: str) -> Path:
+        """Output of one daemon."""
+        return self.logs / f"{daemon}.log"
+
+    def node(self, node: str) -> Path:
+        """All of one NodeManager."""
+        return self.root / "nodes" / node
+
+    def node_conf(self, node: str) -> Path:
+        """Hadoop configuration of one NodeManager."""
+        return self.node(node) / "conf"
+
+    def node_local(self, node: str) -> Path:
+        """Working directories of a node's containers."""
+        return self.node(node) / "local"
+
+    def node_logs(self, node: str) -> Path:
+        """Container logs: <application>/<container>/<file>."""
+        return self.node(node) / "logs"
+
+    def node_state(self, node: str) -> Path:
+        """LOGGED_STORE_BASE_DIR of a node's containers."""
+        return self.node(node) / "state"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is written down about a cluster, enough to use it or to end it."""
+
+    cluster_id: str
+    phase: Phase
+    addresses: Addresses
+    java_home: str
+    #: The process that called `up`.
+    owner: ProcessId
+    #: Daemon name to its last known process.
+    daemons: dict[str, ProcessId]
+    #: Its owner has left it up on purpose; another command takes it down.
+    kept: bool = False
+    #: What the names of its network namespaces begin with; None: its nodes are on loopback.
+    network: str | None = None
+
+
+def write_record(path: Path, record: Record) -> None:
+    """Replace the record at once: a reader sees the old or the new one, whole."""
+    text = json.dumps(
+        {
+            "cluster_id": record.cluster_id,
+            "phase": record.phase,
+            "block": record.addresses.block,
+            "nodes": record.addresses.nodes,
+            "rm": record.addresses.rm,
+            "brokers": record.addresses.broker_count,
+            "zookeeper": record.addresses.has_zookeeper,
+            "rm_ports": record.addresses.rm_ports,
+            "java_home": record.java_home,
+            "owner": _process_json(record.owner),
+            "daemons": {name: _process_json(value) for name, value in record.daemons.items()},
+            "kept": record.kept,
+            "network": record.network,
+        },
+        indent=2,
+    )
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(text + "\n", encoding="utf-8")
+    partial.replace(path)
+
+
+def read_record(path: Path) -> Record | None:
+    """The record, None when there is none.
+
+    Raises:
+        ClusterError: the file is not one of ours.
+    """
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        return Record(
+            cluster_id=raw["cluster_id"],
+            phase=raw["phase"],
+            addresses=Addresses(
+                block=raw["block"],
+                nodes=raw["nodes"],
+                rm_ports=raw["rm_ports"],
+                rm=raw.get("rm", RM_ADDRESS),
+                broker_count=raw.get("brokers", 1),
+                has_zookeeper=bool(raw.get("zookeeper", False)),
+            ),
+            java_home=raw["java_home"],
+            owner=_process(raw["owner"]),
+            daemons={name: _process(value) for name, value in raw["daemons"].items()},
+            kept=bool(raw.get("kept", False)),
+            network=raw.get("network"),
+        )
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise ClusterError(
+            f"{path} is not a cluster record ({error!r}); end its processes and delete the folder"
+        ) from error
+
+
+def _process_json(process: ProcessId) -> dict[str, int]:
+    return {"pid": process.pid, "start_time": process.start_time}
+
+
+def _process(raw: dict[str, Any]) -> ProcessId:
+    return ProcessId(pid=int(raw["pid"]), start_time=int(raw["start_time"]))

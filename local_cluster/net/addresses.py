@@ -1,0 +1,281 @@
+"""Addresses and ports that no other cluster on this machine has.
+
+Every cluster has a block 127.A.B.0/24: all of 127.0.0.0/8 is loopback on Linux and needs no set-up.
+A cluster tries first the block that follows from its name and folder: started again, it is where it
+was. A chosen port stays bound, without listening, until its daemon listens on it; a socket that
+allows reuse does not disturb the daemon. Of two clusters that start at once, one gets the block's
+address that nothing listens on; the other one goes on to the next block.
+
+A cluster whose nodes have a network of their own has a block 10.A.B.0/24 instead, which this
+machine has no route to yet, and all ports of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import ipaddress
+import itertools
+import random
+import socket
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from homeport.local_cluster.errors import ClusterError
+
+ResourceManagerPorts = dict[str, int]
+
+KAFKA_PORT = 9092
+CONTROLLER_PORT = 9093
+ZOOKEEPER = "zookeeper"
+ZOOKEEPER_PORT = 2181
+NM_PORT = 8041
+LOCALIZER_PORT = 8040
+NM_WEB_PORT = 8042
+RM_ADDRESS = "127.0.0.1"
+RM_SERVICES = ("client", "scheduler", "tracker", "admin", "web")
+
+#: YARN's own defaults, for a ResourceManager that has all ports of its address.
+_RM_PORTS = dict(zip(RM_SERVICES, (8032, 8030, 8031, 8033, 8088), strict=True))
+
+_BROKER_OCTETS = (2, 4, 5, 6, 7)
+_HOLDER_OCTET = 1
+_RM_OCTET = 3
+_ZOOKEEPER_OCTET = 8
+_FIRST_NODE_OCTET = 11
+_SECOND_OCTETS = range(64, 128)
+_TRIES = 50
+_LOWEST_RM_PORT = 20000
+_PORT_RANGE_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+MAX_NODES = 200
+#: The nodes of a network of their own share half a block.
+MAX_NETWORK_NODES = 100
+MAX_BROKERS = len(_BROKER_OCTETS)
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """All addresses of one cluster."""
+
+    #: The first three octets, as in ``127.77.12``.
+    block: str
+    #: Node name to address, in the order of the names.
+    nodes: dict[str, str]
+    #: Ports of the ResourceManager by service; empty in a cluster without nodes.
+    rm_ports: ResourceManagerPorts
+    #: Address of the ResourceManager.
+    rm: str = RM_ADDRESS
+    #: How many brokers there are.
+    broker_count: int = 1
+    #: Whether there is a ZooKeeper.
+    has_zookeeper: bool = False
+
+    @property
+    def brokers(self) -> dict[str, str]:
+        """The address of each broker and its controller, by name, in the order of their ids."""
+        return broker_addresses(self.block, self.broker_count)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What a Kafka client connects to: all brokers."""
+        return ",".join(f"{address}:{KAFKA_PORT}" for address in self.brokers.values())
+
+    @property
+    def zookeeper(self) -> str | None:
+        """The address of ZooKeeper, None where the cluster has none."""
+        return f"{self.block}.{_ZOOKEEPER_OCTET}" if self.has_zookeeper else None
+
+    @property
+    def zookeeper_connect(self) -> str | None:
+        """What a client of ZooKeeper connects to."""
+        return f"{self.zookeeper}:{ZOOKEEPER_PORT}" if self.has_zookeeper else None
+
+    @property
+    def rm_url(self) -> str:
+        """Base of the ResourceManager's web service."""
+        return f"http://{self.rm}:{self.rm_ports['web']}"
+
+
+def node_names(count: int) -> tuple[str, ...]:
+    """nm1 to nmN."""
+    return tuple(f"nm{number}" for number in range(1, count + 1))
+
+
+def node_addresses(block: str, nodes: Sequence[str]) -> dict[str, str]:
+    """The address of each node: the first has .11, the next .12 and so on."""
+    return {node: f"{block}.{_FIRST_NODE_OCTET + index}" for index, node in enumerate(nodes)}
+
+
+def broker_name(broker_id: int) -> str:
+    """The daemon's name: kafka, kafka2, kafka3; the first id is 1."""
+    return "kafka" if broker_id == 1 else f"kafka{broker_id}"
+
+
+def broker_addresses(block: str, count: int) -> dict[str, str]:
+    """The address of each broker by name: .2, .4 and so on."""
+    octets = _BROKER_OCTETS[:count]
+    return {broker_name(number): f"{block}.{octet}" for number, octet in enumerate(octets, 1)}
+
+
+def block_of(owner: str) -> str:
+    """The block that a cluster tries first: always the same one, so that its users find it again.
+
+    ``owner`` is unique to the cluster.
+    """
+    digest = hashlib.sha256(owner.encode()).digest()
+    return f"127.{_SECOND_OCTETS[digest[0] % len(_SECOND_OCTETS)]}.{digest[1]}"
+
+
+def fixed_endpoints(
+    block: str, nodes: Sequence[str], brokers: int = 1, *, zookeeper: bool = False
+) -> tuple[tuple[str, int], ...]:
+    """Every (address, port) of the block that a daemon of the cluster will listen on."""
+    return (
+        *(
+            (address, port)
+            for address in broker_addresses(block, brokers).values()
+            for port in (KAFKA_PORT, CONTROLLER_PORT)
+        ),
+        *(
+            (address, port)
+            for address in node_addresses(block, nodes).values()
+            for port in (NM_PORT, LOCALIZER_PORT, NM_WEB_PORT)
+        ),
+        *([(f"{block}.{_ZOOKEEPER_OCTET}", ZOOKEEPER_PORT)] if zookeeper else []),
+    )
+
+
+@contextlib.contextmanager
+def reserved(
+    nodes: Sequence[str], brokers: int = 1, *, zookeeper: bool = False, owner: str = ""
+) -> Iterator[Addresses]:
+    """Choose addresses for a cluster and keep them from other clusters inside the block.
+
+    The same ``owner`` gets the same ones again, as long as they are free. The daemons must be
+    listening when the block ends.
+
+    Raises:
+        ClusterError: no block or no port is free.
+    """
+    with contextlib.ExitStack() as held:
+        endpoints = partial(fixed_endpoints, nodes=nodes, brokers=brokers, zookeeper=zookeeper)
+        block = _reserve_block(held, endpoints, block_of(owner))
+        ports = _reserve_rm_ports(held) if nodes else {}
+        yield Addresses(
+            block,
+            node_addresses(block, nodes),
+            ports,
+            broker_count=brokers,
+            has_zookeeper=zookeeper,
+        )
+
+
+@contextlib.contextmanager
+def reserved_network(
+    nodes: Sequence[str],
+    routes: Collection[ipaddress.IPv4Network],
+    brokers: int = 1,
+    *,
+    zookeeper: bool = False,
+) -> Iterator[Addresses]:
+    """Choose a private block that none of the machine's routes touches, and keep it from others.
+
+    It must be routed when the block of code ends.
+
+    Raises:
+        ClusterError: no block is free.
+    """
+    chance = random.Random()  # noqa: S311 - addresses are not secrets
+    for _ in range(_TRIES):
+        block = f"10.{chance.choice(_SECOND_OCTETS)}.{chance.randrange(256)}"
+        wanted = ipaddress.IPv4Network(f"{block}.0/24")
+        if any(route.overlaps(wanted) for route in routes):
+            continue
+        with socket.socket(socket.AF_UNIX) as holder:
+            try:
+                # A name without a file: free again when this process ends, however it ends.
+                holder.bind(f"\0homeport-{block}")
+            except OSError:
+                continue
+            yield Addresses(
+                block=block,
+                nodes=node_addresses(block, nodes),
+                rm_ports=_RM_PORTS if nodes else {},
+                rm=f"{block}.{_RM_OCTET}",
+                broker_count=brokers,
+                has_zookeeper=zookeeper,
+            )
+            return
+    raise ClusterError(
+        "no free block of addresses in 10.64.0.0/10: this machine has routes to all that were "
+        "tried (ip route shows them); start the cluster without namespaces"
+    )
+
+
+def _reserve_block(
+    held: contextlib.ExitStack, endpoints: Callable[[str], Iterable[tuple[str, int]]], first: str
+) -> str:
+    """Hold all ports of a free block, ``first`` if that is one; returns its first three octets."""
+    failure: OSError | None = None
+    chance = random.Random()  # noqa: S311 - addresses are not secrets
+    blocks = (f"127.{chance.choice(_SECOND_OCTETS)}.{chance.randrange(256)}" for _ in range(_TRIES))
+    for block in itertools.chain([first], blocks):
+        with contextlib.ExitStack() as attempt:
+            try:
+                attempt.enter_context(_hold(f"{block}.{_HOLDER_OCTET}", KAFKA_PORT))
+                for address, port in endpoints(block):
+                    attempt.enter_context(_hold(address, port, after_another=True))
+            except OSError as error:
+                failure = error
+                continue
+            held.push(attempt.pop_all())
+            return block
+    wanted = sorted({port for _, port in endpoints("127.0.0")})
+    raise ClusterError(
+        f"no free block of loopback addresses for ports {wanted} ({failure}); "
+        "stop the program that listens on one of them on all addresses (ss -ltnp shows it)"
+    )
+
+
+def _reserve_rm_ports(held: contextlib.ExitStack) -> ResourceManagerPorts:
+    """Hold one free port on 127.0.0.1 per service, where no outgoing connection can take it."""
+    highest = _first_ephemeral_port()
+    candidates = list(range(min(_LOWEST_RM_PORT, highest // 2), highest))
+    random.shuffle(candidates)
+    ports: ResourceManagerPorts = {}
+    for port in candidates:
+        with contextlib.suppress(OSError):
+            held.enter_context(_hold(RM_ADDRESS, port))
+            ports[RM_SERVICES[len(ports)]] = port
+        if len(ports) == len(RM_SERVICES):
+            return ports
+    raise ClusterError(
+        f"no free ports on {RM_ADDRESS} below {highest} for the ResourceManager; "
+        "close programs that listen there (ss -ltn shows them)"
+    )
+
+
+def _first_ephemeral_port() -> int:
+    """The lowest port the kernel gives to outgoing connections."""
+    return int(_PORT_RANGE_FILE.read_text(encoding="ascii").split()[0])
+
+
+def _hold(address: str, port: int, *, after_another: bool = False) -> socket.socket:
+    """Bind a free port; a daemon that allows reuse can still listen on it.
+
+    ``after_another``: also where a server has just ended, whose last connections still linger, and
+    where another holder is that does not listen.
+    """
+    holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        if after_another:
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind((address, port))
+    except OSError:
+        holder.close()
+        raise
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    return holder

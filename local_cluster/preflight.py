@@ -1,0 +1,118 @@
+"""What the machine must have before a cluster starts; each check names its remedy."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from homeport.local_cluster.errors import ClusterError
+
+MINIMUM_FREE_BYTES = 2 * 1024**3
+MINIMUM_JAVA = 17
+
+_VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
+_REMEDY = f"install a JDK {MINIMUM_JAVA} (Debian: apt-get install openjdk-17-jre-headless)"
+
+
+def check_system() -> None:
+    """Refuse systems without /proc and without 127.0.0.0/8 as loopback."""
+    if sys.platform != "linux":
+        raise ClusterError(f"the local cluster runs on Linux only, not on {sys.platform}")
+
+
+def check_disk(cache: Path) -> None:
+    """Refuse to start where the disk would soon be full."""
+    cache.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(cache).free
+    if free < MINIMUM_FREE_BYTES:
+        raise ClusterError(
+            f"only {free / 1024**3:.1f} GB free below {cache}, "
+            f"{MINIMUM_FREE_BYTES / 1024**3:.0f} GB needed; "
+            "free some or set HOMEPORT_CACHE_DIR to a folder on a larger disk"
+        )
+
+
+def require_tools(*, maven: bool, skein: bool) -> Path:
+    """The home of the JDK to use, with all else that a cluster and its clients run.
+
+    Args:
+        maven: jars must be fetched.
+        skein: ``run-job`` must be able to submit a job.
+
+    Raises:
+        ClusterError: something is not there; one line has all of it, and how to install it.
+    """
+    lacking = {}
+    if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
+        lacking[f"Java {MINIMUM_JAVA}"] = f"openjdk-{MINIMUM_JAVA}-jre-headless"
+    if maven and shutil.which("mvn") is None:
+        lacking["Maven (mvn), which fetches the jars of Kafka and YARN"] = "maven"
+    if skein and not _has_libcrypt():
+        lacking["libcrypt.so.1, which Skein needs"] = "libcrypt1"
+    if lacking:
+        raise ClusterError(
+            f"this machine lacks {'; '.join(lacking)}; install what is missing (Debian, Ubuntu: "
+            f"sudo apt-get install {' '.join(lacking.values())}) and run this again"
+        )
+    return find_java()
+
+
+def _has_libcrypt() -> bool:
+    try:
+        ctypes.CDLL("libcrypt.so.1")
+    except OSError:
+        return False
+    return True
+
+
+def find_java() -> Path:
+    """The home of the JDK to use: JAVA_HOME if set, else that of the `java` on PATH.
+
+    Raises:
+        ClusterError: there is none, or it is too old.
+    """
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        java = Path(home) / "bin" / "java"
+        if not os.access(java, os.X_OK):
+            raise ClusterError(
+                f"JAVA_HOME={home} has no bin/java; set it to a JDK {MINIMUM_JAVA} or newer, "
+                "or unset it to use the java on PATH"
+            )
+    else:
+        found = shutil.which("java")
+        if found is None:
+            raise ClusterError(f"java is not on PATH and JAVA_HOME is not set; {_REMEDY}")
+        java = Path(found).resolve()
+    version = _java_version(java)
+    if version < MINIMUM_JAVA:
+        raise ClusterError(f"{java} is Java {version}, {MINIMUM_JAVA} is needed; {_REMEDY}")
+    return java.parents[1]
+
+
+def parse_java_version(text: str) -> int | None:
+    """The main version in the output of ``java -version``: 8 of "1.8.0_292", 17 of "17.0.15"."""
+    match = _VERSION.search(text)
+    if match is None:
+        return None
+    first, second = match.groups()
+    return int(second) if first == "1" and second else int(first)
+
+
+def _java_version(java: Path) -> int:
+    """Ask the program itself."""
+    try:
+        result = subprocess.run(
+            [str(java), "-version"], capture_output=True, text=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ClusterError(f"{java} -version cannot be run ({error}); {_REMEDY}") from error
+    version = parse_java_version(result.stderr + result.stdout)
+    if version is None:
+        raise ClusterError(f"{java} -version does not say a version; {_REMEDY}")
+    return version

@@ -1,0 +1,105 @@
+"""What a cluster's record, its processes and YARN say about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from homeport.local_cluster import kafka_broker, processes
+from homeport.local_cluster.daemons import RESOURCE_MANAGER
+from homeport.local_cluster.layout import Layout, Record
+from homeport.local_cluster.net.addresses import ZOOKEEPER
+from homeport.local_cluster.resource_manager import node_states
+
+
+def state_of(record: Record) -> str:
+    """up, starting or crashed.
+
+    A killed node does not make a crashed cluster, nor does a broker that was stopped on purpose.
+    """
+    if record.phase == "starting":
+        return "starting" if processes.is_alive(record.owner) else "crashed"
+    needed = [*record.addresses.brokers]
+    if record.addresses.has_zookeeper:
+        needed.append(ZOOKEEPER)
+    if record.addresses.nodes:
+        needed.append(RESOURCE_MANAGER)
+    kept = [record.daemons[name] for name in needed if name in record.daemons]
+    alive = all(processes.is_alive(process) for process in kept)
+    return "up" if alive else "crashed"
+
+
+def status_of(layout: Layout, record: Record | None) -> dict[str, Any]:
+    """Name, state, addresses, and each broker and node with its pids."""
+    addresses = None if record is None else record.addresses
+    has_nodes = addresses is not None and bool(addresses.nodes)
+    return {
+        "name": layout.name,
+        "state": "down" if record is None else state_of(record),
+        "bootstrap_servers": None if addresses is None else addresses.bootstrap_servers,
+        "resource_manager": addresses.rm_url if addresses is not None and has_nodes else None,
+        "zookeeper": None if addresses is None else addresses.zookeeper_connect,
+        "brokers": [] if record is None else brokers_of(record),
+        "nodes": [] if record is None else nodes_of(record),
+        "conf_dir": str(layout.conf) if has_nodes else None,
+        "log_dir": str(layout.logs),
+    }
+
+
+def brokers_of(record: Record) -> list[dict[str, Any]]:
+    """Each broker: RUNNING, DOWN, PAUSED, or STARTING where it does not take work; and its pid.
+
+    ``controller``: whether it is the active controller, by the word of one that answers.
+    """
+    addresses = record.addresses.brokers
+    living = {
+        name: process
+        for name in addresses
+        if (process := record.daemons.get(name)) is not None and processes.is_alive(process)
+    }
+    asked = [addresses[name] for name, p in living.items() if not processes.is_stopped(p)]
+    answers = (kafka_broker.working(address) for address in asked)
+    working: frozenset[int] = next(filter(None, answers), frozenset())
+    controllers = (kafka_broker.active_controller(address) for address in asked)
+    controller = next((found for found in controllers if found is not None), None)
+    result = []
+    for number, (name, address) in enumerate(addresses.items(), 1):
+        process = living.get(name)
+        if process is None:
+            state = "DOWN"
+        elif processes.is_stopped(process):
+            state = "PAUSED"
+        else:
+            state = "RUNNING" if number in working else "STARTING"
+        result.append(
+            {
+                "id": number,
+                "name": name,
+                "address": address,
+                "state": state,
+                "controller": number == controller,
+                "pid": None if process is None else process.pid,
+            }
+        )
+    return result
+
+
+def nodes_of(record: Record) -> list[dict[str, Any]]:
+    """Each node: YARN's word for its state, and its pids.
+
+    DOWN where its NodeManager is not there, PAUSED where it is stopped, whatever YARN says.
+    """
+    if not record.addresses.nodes:
+        return []
+    states = node_states(record.addresses.rm_url) or {}
+    living = processes.of_cluster(record.cluster_id)
+    result = []
+    for node, address in record.addresses.nodes.items():
+        state = states.get(node, "UNKNOWN")
+        process = record.daemons.get(node)
+        if state in ("RUNNING", "UNKNOWN") and (process is None or not processes.is_alive(process)):
+            state = "DOWN"
+        if process is not None and processes.is_stopped(process):
+            state = "PAUSED"
+        pids = processes.sorted_pids(p for p, its_node in living.items() if its_node == node)
+        result.append({"host": node, "address": address, "state": state, "pids": pids})
+    return result

@@ -1,0 +1,178 @@
+"""Operators' actions by HTTP to a driver: planned, written into the stream, carried out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from driver_attempts import CONFIG, FIRST, P0, Am, drive
+
+from homeport.appmaster.driver.decision_api import DriverDecisions
+from homeport.appmaster.driver.operator_actions import DriverActions
+from homeport.config.access_tokens import digest_of
+from homeport.config.declarations import all_keys as keys
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.http.actions import Operators
+from homeport.job_coordinator.http.messages import OrderKind, Started, Stopped
+from homeport.job_coordinator.http.server import JobCoordinatorServer
+from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
+
+SECOND = Incarnation(P0, 2)
+ADA = "the-token-of-ada"
+OPERATE = keys.JOB_COORDINATOR_OPERATE_TOKENS.name
+
+
+class Operator:
+    """Calls the server of a driver as ada."""
+
+    def __init__(self, am: Am, url: str) -> None:
+        self._am = am
+        self._url = url
+
+    async def ask(self, action: str, token: str = ADA, **body: object) -> tuple[int, Any]:
+        """Status and body of one action; a dry run unless ``dry_run=False``."""
+        headers = {"Authorization": f"Bearer {token}"}
+        url = f"{self._url}ui/actions/{action}"
+        body.setdefault("dry_run", True)
+        async with (
+            aiohttp.ClientSession(headers=headers) as session,
+            session.post(url, json=body) as answer,
+        ):
+            return answer.status, await answer.json()
+
+    async def get(self, path: str) -> Any:  # noqa: ANN401 - JSON
+        """What is served there."""
+        async with aiohttp.ClientSession() as session, session.get(self._url + path) as answer:
+            return json.loads(await answer.read())
+
+    async def changes(self) -> list[tuple[str, ...]]:
+        """The audit trail: name, tool, what, before, after."""
+        names = ("who", "through", "what", "before", "after")
+        found = (await self.get("v1/audit"))["changes"]
+        return [tuple(change[name] for name in names) for change in found]
+
+
+def act(tmp_path: Path, story: Callable[[Am, Operator], Awaitable[None]]) -> Am:
+    """Runs a driver with its server; ada's token is valid. ``story`` ends the container."""
+
+    async def served(am: Am) -> None:
+        await am.started()
+        token = wire.set_config(OPERATE, f"ada:{digest_of(ADA.encode())}")
+        am.stream.write([token._replace(source=WRITER_SOURCE)])
+        await am.until(lambda: OPERATE in am.job_models.model.config)
+        server = JobCoordinatorServer(
+            am.backend,
+            "own",
+            "127.0.0.1",
+            0,
+            DriverDecisions(am.driver),
+            operators=Operators(
+                DriverActions(am.driver, CONFIG, lambda _: None), am.driver.audit.trail
+            ),
+        )
+        _, port = await server.start()
+        try:
+            await story(am, Operator(am, f"http://127.0.0.1:{port}/"))
+        finally:
+            await server.stop()
+
+    return drive(tmp_path / "history", served)[0]
+
+
+def test_a_restart_is_planned_carried_out_and_audited_once(tmp_path: Path) -> None:
+    """The dry run leaves the container alone; the answer comes under the uuid."""
+
+    async def story(am: Am, operator: Operator) -> None:
+        status, plan = await operator.ask("restart", processor="0")
+        assert (status, plan["possible"]) == (200, True)
+        assert plan["lines"] == ["0: stops, and starts again on nm1"]
+        await am.rounds()
+        assert (await am.check_in(FIRST)).kind is OrderKind.WAIT
+        status, said = await operator.ask("restart", processor="0", dry_run=False)
+        assert status == 200
+        await am.until_order(OrderKind.STOP, FIRST)
+        answer = await operator.get(f"ui/answers/{said['uuid']}")
+        assert (answer["status"], answer["final"]) == ("IN_PROGRESS", False)
+        await am.backend.stopped(Stopped(FIRST, StopCause.ORDERED, 143))
+        await am.until_order(OrderKind.RUN)
+        await am.check_in(SECOND)
+        await am.backend.started(Started(SECOND))
+        await am.rounds()
+        answer = await operator.get(f"ui/answers/{said['uuid']}")
+        assert answer == {"status": "SUCCEEDED", "message": "0@2 runs on nm1", "final": True}
+        restart = ("ada", "http", "restart 0", "nm1", "FORCE_RESTART_LAST_SEEN")
+        assert await operator.changes() == [
+            ("user", WRITER_SOURCE, f"config {OPERATE}", None, "********"),
+            restart,
+        ]
+        await am.backend.stopped(Stopped(SECOND, StopCause.FINISHED, 0))
+
+    am = act(tmp_path, story)
+    audited = [line for line in am.history() if line["event"] == "audit"]
+    assert [line["what"] for line in audited] == [f"config {OPERATE}", "restart 0"]
+    assert audited[1]["address"] == "127.0.0.1"
+
+
+def test_a_key_is_set_and_taken_back(tmp_path: Path) -> None:
+    """As by the writer tool, with the token's name; the running job takes it at once."""
+
+    async def story(am: Am, operator: Operator) -> None:
+        key = "cluster-manager.container.request.timeout.ms"
+        status, plan = await operator.ask("config", key=key, value="7000")
+        assert (status, plan["before"], plan["after"]) == (200, None, "7000")
+        assert plan["lines"][0].startswith("the running job takes it within")
+        assert key not in am.job_models.model.config
+        assert (await operator.ask("config", key=key, value="7000", dry_run=False))[0] == 200
+        await am.until(lambda: am.job_models.model.config.get(key) == "7000")
+        record = (await am.driver.view.stream.written())[key]
+        assert (record.source, record.username, record.host) == (WRITER_SOURCE, "ada", "127.0.0.1")
+        assert (await operator.ask("config", key=key, dry_run=False))[0] == 200
+        await am.until(lambda: key not in am.job_models.model.config)
+        await am.rounds()
+        assert (await operator.changes())[1:] == [
+            ("ada", "http", f"config {key}", None, "7000"),
+            ("ada", "http", f"config {key}", "7000", None),
+        ]
+        await am.backend.stopped(Stopped(FIRST, StopCause.FINISHED, 0))
+
+    act(tmp_path, story)
+
+
+def test_what_cannot_be_done_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    """One line each, in the dry run and without; no line in the trail."""
+
+    async def story(am: Am, operator: Operator) -> None:
+        refusals: list[tuple[str, dict[str, Any], str]] = [
+            ("move", {"processor": "0", "host": "nm9"}, "no live host of the cluster"),
+            ("move", {"processor": "0", "host": 7}, "field 'host'"),
+            ("move", {"processor": "0" * 300, "host": "nm1"}, "at most 200 are read"),
+            ("config", {"key": "job.name", "value": "x"}, "it says which job this is"),
+            ("config", {"key": "job.container.count", "value": "x"}, "a whole number"),
+            ("config", {"key": "a\nb", "value": "x"}, "no name of a key"),
+            ("config", {"key": "a", "value": "x" * 100_001}, "at most 100000"),
+        ]
+        for action, body, text in refusals:
+            for dry_run in (True, False):
+                status, said = await operator.ask(action, dry_run=dry_run, **body)
+                assert status == 400
+                assert text in said["error"]
+        for action, body, text in (
+            ("restart", {"processor": "9"}, "no processor '9'"),
+            ("config", {"key": "never.set"}, "nothing to take back"),
+        ):
+            status, plan = await operator.ask(action, **body)
+            assert (status, plan["possible"]) == (200, False)
+            assert text in plan["lines"][0]
+            assert (await operator.ask(action, dry_run=False, **body))[0] == 400
+        assert (await operator.ask("move", processor="0", host="last-seen"))[1]["possible"]
+        assert (await operator.ask("move", "wrong", processor="0", host="any"))[0] == 401
+        await am.rounds()
+        assert len(await operator.changes()) == 1
+        await am.backend.stopped(Stopped(FIRST, StopCause.FINISHED, 0))
+
+    act(tmp_path, story)

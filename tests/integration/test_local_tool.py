@@ -1,0 +1,73 @@
+"""``homeport local`` on the real parts: a Kafka and a ZooKeeper come up, are used, and go."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from json_answers import require_promised
+from kazoo.client import KazooClient
+
+from homeport.local_cluster import processes
+from homeport.local_cluster.cluster import LocalCluster
+
+_LIMIT_S = 120.0
+
+
+@pytest.fixture
+def name() -> Iterator[str]:
+    """A cluster of this test alone, which is gone afterwards."""
+    own = f"test-tool-{uuid.uuid4().hex[:6]}"
+    yield own
+    LocalCluster(own).down(keep_logs=False)
+
+
+def _local(name: str, *words: str, records: str = "") -> str:
+    """What a command of ``homeport local`` prints; it succeeds."""
+    command = [sys.executable, "-m", "homeport.job_coordinator.cli.homeport", "local", *words]
+    done = subprocess.run(
+        [*command, "--name", name],
+        input=records,
+        capture_output=True,
+        text=True,
+        timeout=_LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    if "--json" in words:
+        require_promised(["local", *words], done.stdout)
+    return done.stdout
+
+
+def test_a_cluster_is_used_by_commands_alone(name: str) -> None:
+    """Up, records in and out, its ZooKeeper takes a session, up again, down: nothing is left."""
+    _local(name, "up", "--nodes", "0", "--zookeeper")
+    cluster_id = LocalCluster.attach(name).cluster_id
+    variables = json.loads(_local(name, "env", "--json"))
+    status = json.loads(_local(name, "status", "--json"))
+    assert (status["state"], status["nodes"]) == ("up", [])
+    assert variables["HOMEPORT_BOOTSTRAP_SERVERS"] == status["bootstrap_servers"]
+    assert variables["HOMEPORT_ZOOKEEPER"] == status["zookeeper"]
+
+    assert _local(name, "send", "orders", "ann=5", "bob=") == "orders: 2 records sent\n"
+    _local(name, "send", "orders", records="ann=7\nno key\n")
+    assert _local(name, "read", "orders") == "ann\t5\nbob\t\nann\t7\n\tno key\n"
+    assert len(_local(name, "read", "orders", "--json").splitlines()) == 4
+    client = KazooClient(variables["HOMEPORT_ZOOKEEPER"])
+    client.start(timeout=_LIMIT_S)
+    try:
+        assert client.exists("/zookeeper") is not None
+    finally:
+        client.stop()
+        client.close()
+
+    assert _local(name, "up").startswith(f"cluster {name} is up already\n")
+    assert LocalCluster.attach(name).cluster_id == cluster_id
+    assert set(processes.of_cluster(cluster_id).values()) == {"kafka", "zookeeper"}
+    _local(name, "down")
+    assert processes.of_cluster(cluster_id) == {}
+    assert json.loads(_local(name, "status", "--json"))["state"] == "down"

@@ -1,0 +1,56 @@
+"""What an operator sees before a command: what becomes of containers, and the answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from homeport.appmaster.allocation.job_state.state import ContainerPhase, ContainerState
+from homeport.appmaster.allocation.protocol.instructions import WritePlacementResponse
+from homeport.appmaster.allocation.what_if import CommandOutlook, Fate
+from homeport.appmaster.driver.operator_actions import outlook_lines
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.placement import PlacementRequest, PlacementStatus
+
+ASKED = PlacementRequest("u1", "a", ProcessorId("0"), "nm2", None, 5)
+RUNS = ContainerState(ProcessorId("0"), phase=ContainerPhase.RUNNING)
+MOVED = Fate(RUNS, RUNS, Host("nm1"), Host("nm2"), None, ())
+
+
+def answer(status: PlacementStatus, message: str) -> WritePlacementResponse:
+    """The last one."""
+    return WritePlacementResponse(ASKED, status, message)
+
+
+@pytest.mark.parametrize(
+    ("fate", "line"),
+    [
+        (MOVED, "0: nm1 -> nm2"),
+        (replace(MOVED, host=Host("nm1")), "0: stops, and starts again on nm1"),
+        (replace(MOVED, host_before=None), "0: nowhere -> nm2"),
+        (replace(MOVED, after=None, host=None), "0: nm1 -> nowhere"),
+        (
+            replace(MOVED, after=replace(RUNS, phase=ContainerPhase.FAILED), host=None),
+            "0: nm1 -> nowhere",
+        ),
+    ],
+)
+def test_each_container_has_a_line(fate: Fate, line: str) -> None:
+    """From where to where; a good answer says no more than that."""
+    done = answer(PlacementStatus.SUCCEEDED, "0@2 runs on nm2")
+    assert list(outlook_lines(CommandOutlook(done, (fate,)))) == [line]
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        (None, "the job takes no command now: it waits until it does"),
+        (answer(PlacementStatus.ACCEPTED, "0 does not run"), "then it waits: 0 does not run"),
+        (answer(PlacementStatus.FAILED, "no room"), "no room"),
+        (answer(PlacementStatus.BAD_REQUEST, "no such"), "no such"),
+    ],
+)
+def test_an_answer_that_is_not_good_is_said(said: WritePlacementResponse | None, line: str) -> None:
+    """Also where nothing moves."""
+    assert list(outlook_lines(CommandOutlook(said, ()))) == [line]

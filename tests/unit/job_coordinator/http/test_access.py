@@ -1,0 +1,82 @@
+"""What a token allows, and which requests a page of another server has made."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.config.access_tokens import digest_of
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.job_coordinator.http.access import Role, Tokens, is_of_another_page
+
+READ, OPERATE = (
+    keys.JOB_COORDINATOR_READ_TOKENS.name,
+    keys.JOB_COORDINATOR_OPERATE_TOKENS.name,
+)
+
+
+def config_with(key: str, name: str, *tokens: bytes) -> Config:
+    """These tokens of one name."""
+    return Config({key: ",".join(f"{name}:{digest_of(t)}" for t in tokens)})
+
+
+def test_the_jobs_own_token_is_valid_without_a_configuration() -> None:
+    """And no other is."""
+    tokens = Tokens(b"own")
+    assert tokens.holder(b"own") == ("job", Role.JOB)
+    assert tokens.holder(b"") == tokens.holder(b"owm") == ("", Role.NONE)
+
+
+def test_operators_tokens_are_those_of_the_configuration_in_force() -> None:
+    """Rotated while it runs: the old one, both, the new one; no restart in between."""
+    tokens = Tokens(b"own")
+    for valid in ((b"old",), (b"old", b"new"), (b"new",)):
+        tokens.configured(config_with(OPERATE, "ada", *valid))
+        for token in (b"old", b"new"):
+            expected = ("ada", Role.OPERATE) if token in valid else ("", Role.NONE)
+            assert tokens.holder(token) == expected
+    tokens.configured(Config({}))
+    assert tokens.holder(b"new") == ("", Role.NONE)
+    assert tokens.holder(b"own") == ("job", Role.JOB)
+
+
+def test_the_greater_role_counts() -> None:
+    """Where a token has both."""
+    both = {**config_with(READ, "eve", b"t", b"u"), **config_with(OPERATE, "ada", b"t")}
+    tokens = Tokens(b"own")
+    tokens.configured(Config(both))
+    tokens.configured(Config(both))
+    assert tokens.holder(b"t") == ("ada", Role.OPERATE)
+    assert tokens.holder(b"u") == ("eve", Role.READ)
+
+
+def test_a_wrong_configuration_opens_nothing() -> None:
+    """Validation refuses it; the server goes on with none of that key."""
+    tokens = Tokens(b"own")
+    config = config_with(READ, "eve", b"u").merged({OPERATE: "damaged"})
+    tokens.configured(config)
+    assert tokens.holder(b"damaged") == ("", Role.NONE)
+    assert tokens.holder(b"u") == ("eve", Role.READ)
+
+
+@pytest.mark.parametrize(
+    ("origin", "site", "host", "is_other"),
+    [
+        (None, None, "h:1", False),
+        (None, None, None, False),
+        ("http://h:1", None, "h:1", False),
+        ("http://h:1", "same-origin", "h:1", False),
+        (None, "none", "h:1", False),
+        ("http://evil", None, "h:1", True),
+        ("http://h:2", None, "h:1", True),
+        ("null", None, "h:1", True),
+        ("http://h:1", "cross-site", "h:1", True),
+        (None, "same-site", "h:1", True),
+        ("http://h:1", None, None, True),
+    ],
+)
+def test_a_browser_says_which_page_asks(
+    origin: str | None, site: str | None, host: str | None, *, is_other: bool
+) -> None:
+    """By ``Origin``, and by ``Sec-Fetch-Site`` where it sends it; tools send neither."""
+    assert is_of_another_page(origin, site, host) is is_other

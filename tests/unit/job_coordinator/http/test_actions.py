@@ -1,0 +1,143 @@
+"""Actions of operators by HTTP: planned first, carried out with a token, written down."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import dashboard_jobs as jobs
+import pytest
+from coordinator_server import TOKEN, Loop, Served
+
+from homeport.config.access_tokens import digest_of
+from homeport.config.declarations import all_keys as keys
+from homeport.job_coordinator.http.actions import Operators
+from homeport.job_coordinator.http.audit import AuditTrail
+from homeport.job_coordinator.http.server import JobCoordinatorServer
+
+ADA = "the-token-of-ada"
+UUID = "00000000-0000-0000-0000-000000000000"
+MOVE = {"processor": "0", "host": "nm02.example.com"}
+
+
+class ServedActions(Served):
+    """A server of a job with actions."""
+
+    actions: jobs.ActionsOnPage
+
+    def ask(
+        self, action: str, body: dict[str, Any], token: str = ADA, **headers: str
+    ) -> tuple[int, dict[str, Any]]:
+        """Status and body of one request."""
+        named = {"Content_Type": "application/json", "Authorization": f"Bearer {token}", **headers}
+        path = f"/ui/actions/{action}"
+        status, _, content = self.call("POST", path, json.dumps(body).encode(), **named)
+        return status, json.loads(content)
+
+    def changes(self) -> list[dict[str, Any]]:
+        """The audit trail."""
+        found: list[dict[str, Any]] = json.loads(self.call("GET", "/v1/audit")[2])["changes"]
+        return found
+
+
+@pytest.fixture
+def page(loop: Loop) -> Iterator[ServedActions]:
+    """The server of a job of two containers, on two hosts."""
+    job = jobs.JobOnPage(jobs.settled_job(1, 2))
+    config = job.models[None].config.merged(
+        {keys.JOB_COORDINATOR_OPERATE_TOKENS.name: f"ada:{digest_of(ADA.encode())}"}
+    )
+    job.models[None] = type(job.models[None])(config, job.models[None].containers)
+    actions = jobs.ActionsOnPage(job)
+    operators = Operators(actions, AuditTrail(lambda _: None))
+    server = JobCoordinatorServer(job, TOKEN, "127.0.0.1", 0, job, operators=operators)
+    _, port = loop.run(server.start())
+    opened = ServedActions(job, server, port)
+    opened.actions = actions
+    yield opened
+    loop.run(server.stop())
+
+
+def test_the_page_learns_what_its_token_allows(page: ServedActions) -> None:
+    """As the token has arrived here: a proxy may not pass it on."""
+    for headers, role, may_act in (
+        ({}, "none", False),
+        ({"Authorization": f"Bearer {ADA}"}, "operate", True),
+    ):
+        said = json.loads(page.call("GET", "/ui/actions", None, **headers)[2])
+        assert (said["role"], said["may_act"]) == (role, may_act)
+        assert said["actions"] == ["move", "restart", "config"]
+
+
+def test_a_dry_run_changes_nothing(page: ServedActions) -> None:
+    """It says what would come of it, and leaves no line in the trail."""
+    status, plan = page.ask("move", {**MOVE, "dry_run": True})
+    assert (status, plan["what"], plan["before"]) == (200, "move 0", "nm01.example.com")
+    assert plan["lines"] == ["0: nm01.example.com -> nm02.example.com"]
+    assert plan["possible"]
+    assert (page.actions.carried_out, page.changes()) == ([], [])
+
+
+def test_an_action_is_carried_out_and_written_down(page: ServedActions) -> None:
+    """With the name of the token; its answer comes under its uuid."""
+    status, said = page.ask("move", {**MOVE, "dry_run": False})
+    assert (status, said["uuid"]) == (200, UUID)
+    assert [name for name, _ in page.actions.carried_out] == ["ada"]
+    answer = json.loads(page.call("GET", f"/ui/answers/{UUID}")[2])
+    assert answer == {
+        "status": "SUCCEEDED",
+        "message": "0@4 runs on nm02.example.com",
+        "final": True,
+    }
+    (change,) = page.changes()
+    assert (change["who"], change["address"], change["through"]) == ("ada", "127.0.0.1", "http")
+    assert (change["before"], change["after"]) == ("nm01.example.com", "nm02.example.com")
+
+
+def test_a_secret_is_in_no_answer(page: ServedActions) -> None:
+    """Of a key that names one."""
+    body = {"key": "my.password", "value": "hunter3"}
+    for dry_run in (True, False):
+        assert "hunter3" not in str(page.ask("config", {**body, "dry_run": dry_run}))
+    assert "hunter3" not in str(page.changes())
+
+
+@pytest.mark.parametrize(
+    ("action", "body", "status", "text"),
+    [
+        ("move", MOVE, 400, "field 'dry_run'"),
+        ("move", {**MOVE, "dry_run": 1}, 400, "field 'dry_run'"),
+        ("move", {"dry_run": True}, 400, "field 'processor'"),
+        ("move", {**MOVE, "processor": "9", "dry_run": False}, 400, "no processor"),
+        ("config", {"key": "yarn.x", "dry_run": True}, 400, "the AM writes it"),
+        ("dance", {"dry_run": True}, 404, "Not Found"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_one_line(
+    page: ServedActions, action: str, body: dict[str, Any], status: int, text: str
+) -> None:
+    """Before anything is carried out, and before anything is written down."""
+    said = page.ask(action, body)
+    assert said[0] == status
+    assert text in said[1]["error"]
+    assert (page.actions.carried_out, page.changes()) == ([], [])
+
+
+def test_a_form_of_another_page_is_refused(page: ServedActions) -> None:
+    """It can send text without asking first; so can no program of ours."""
+    status, said = page.ask("move", {**MOVE, "dry_run": False}, Content_Type="text/plain")
+    assert (status, said["error"]) == (
+        415,
+        "the content type is not application/json: 'text/plain'",
+    )
+
+
+def test_an_answer_that_is_not_known_is_not_found(page: ServedActions, served: Served) -> None:
+    """Neither one of another uuid, nor any of a job without actions."""
+    other = UUID.replace("0", "1")
+    assert page.error("GET", f"/ui/answers/{other}").startswith("404 ")
+    assert served.error("GET", f"/ui/answers/{other}").startswith("404 ")
+    assert json.loads(served.call("GET", "/ui/actions")[2])["actions"] == []
+    token = {"Authorization": f"Bearer {TOKEN}", "Content_Type": "application/json"}
+    assert served.error("POST", "/ui/actions/move", b"{}", **token).startswith("404 ")

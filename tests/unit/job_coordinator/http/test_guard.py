@@ -1,0 +1,168 @@
+"""What each token may do by HTTP: the real server, its refusals, the headers of every answer."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+
+import pytest
+from coordinator_server import LOG_LINE, TOKEN, Served, small_model
+
+from homeport.config.access_tokens import digest_of
+from homeport.config.declarations import all_keys as keys
+from homeport.job_coordinator.http.wrong_tokens import LIMIT
+
+OPERATE, READ = "an-operators-token", "a-readers-token"
+OLD = "the-operators-token-before"
+
+
+def bearer(token: str) -> str:
+    """The header's value."""
+    return f"Bearer {token}"
+
+
+@pytest.fixture(autouse=True)
+def _tokens(served: Served) -> None:
+    """Ada operates, by either of two tokens; eve reads."""
+    served.backend.models[None] = small_model(
+        **{
+            keys.JOB_COORDINATOR_OPERATE_TOKENS.name: ",".join(
+                f"ada:{digest_of(token.encode())}" for token in (OLD, OPERATE)
+            ),
+            keys.JOB_COORDINATOR_READ_TOKENS.name: f"eve:{digest_of(READ.encode())}",
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("token", "has_secrets", "has_lines"),
+    [(TOKEN, True, True), (OPERATE, False, True), (READ, False, True), (None, False, False)],
+)
+def test_what_each_role_is_shown(
+    served: Served, token: str | None, *, has_secrets: bool, has_lines: bool
+) -> None:
+    """Secrets: the job's own programs alone. Log lines: each token."""
+    headers = {} if token is None else {"Authorization": bearer(token)}
+    config = json.loads(served.call("GET", "/config", None, **headers)[2])
+    assert (config["db.password"] == "pw") is has_secrets
+    status = served.call("GET", "/v1/status", None, **headers)[2].decode()
+    assert (LOG_LINE in status) is has_lines
+
+
+@pytest.mark.parametrize("path", ["check-in", "started", "stopped", "unfit"])
+def test_what_only_a_launcher_knows_is_taken_from_launchers_alone(
+    served: Served, path: str
+) -> None:
+    """An operator's token reports no start and no end of a container."""
+    error = served.error("POST", f"/v1/{path}", b"{}", Authorization=bearer(OPERATE))
+    assert error == "403 the token ada has the role operate: this request needs job"
+
+
+def test_a_reader_changes_nothing(served: Served) -> None:
+    """Neither does a reader of the page without a token."""
+    error = served.error("POST", "/v1/shutdown", b"{}", Authorization=bearer(READ))
+    assert error == "403 the token eve has the role read: this request needs operate"
+    assert served.error("POST", "/ui/actions/move", b"{}").startswith("401 ")
+    assert served.backend.said == []
+
+
+def test_each_of_two_tokens_ends_the_job_and_is_in_the_trail(served: Served) -> None:
+    """While one is rotated; afterwards the old one is wrong, in the server that runs."""
+    for token in (OLD, OPERATE):
+        assert served.call("POST", "/v1/shutdown", b"{}", Authorization=bearer(token))[0] == 200
+    served.backend.models[None] = small_model(
+        **{keys.JOB_COORDINATOR_OPERATE_TOKENS.name: f"ada:{digest_of(OPERATE.encode())}"}
+    )
+    assert served.call("POST", "/v1/shutdown", b"{}", Authorization=bearer(OLD))[0] == 401
+    assert served.call("POST", "/v1/shutdown", b"{}", Authorization=bearer(OPERATE))[0] == 200
+    changes = json.loads(served.call("GET", "/v1/audit")[2])["changes"]
+    assert [(c["who"], c["address"], c["what"], c["after"]) for c in changes] == [
+        ("ada", "127.0.0.1", "the job", "is to end")
+    ] * 3
+
+
+def test_a_guesser_has_to_wait_and_the_launchers_beside_it_have_not(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Then not even a right token of an operator is looked at, so a guess has no answer."""
+    with caplog.at_level(logging.WARNING):
+        for number in range(LIMIT):
+            assert served.call("GET", "/", Authorization=bearer(f"guess{number}"))[0] == 401
+        for token in ("another", OPERATE):
+            status, headers, content = served.call("GET", "/", Authorization=bearer(token))
+            assert status == 429
+            assert 0 < int(headers["retry-after"]) <= 60
+            assert b"10 wrong tokens have come from this address" in content
+    assert [m for m in caplog.messages if "wrong tokens" in m] == [
+        "10 wrong tokens have come from 127.0.0.1 within a minute"
+    ]
+    assert served.call("GET", "/", Authorization=bearer(TOKEN))[0] == 200
+    assert served.call("GET", "/")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Origin": "http://evil.example"}, {"Sec_Fetch_Site": "cross-site"}]
+)
+def test_a_page_of_another_server_changes_nothing(served: Served, headers: dict[str, str]) -> None:
+    """Not even with a token that it might have come by."""
+    error = served.error("POST", "/v1/shutdown", b"{}", Authorization=bearer(TOKEN), **headers)
+    assert error == "403 a page of another server has made this request"
+    own = {"Origin": f"http://127.0.0.1:{served.port}", "Sec_Fetch_Site": "same-origin"}
+    status, _, _ = served.call("POST", "/v1/shutdown", b"{}", Authorization=bearer(TOKEN), **own)
+    assert status == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/v1/status", "/metrics", "/nothing", "/ui/", "/ui/main.js"])
+def test_every_answer_has_the_headers_of_safety(served: Served, path: str) -> None:
+    """Errors too; no header names a version, and no other server's page may read an answer."""
+    _, headers, _ = served.call("GET", path, Origin="http://evil.example")
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["cross-origin-resource-policy"] == "same-origin"
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert headers["server"] == "homeport"
+    assert not [name for name in headers if name.startswith("access-control")]
+
+
+@pytest.mark.parametrize("path", ["/", "/nothing"])
+@pytest.mark.parametrize("expected", ["100-continu\xcc", "200-ok"])
+def test_an_expectation_that_is_not_met_is_no_fault(
+    served: Served, path: str, expected: str
+) -> None:
+    """Whatever its bytes; the one that there is goes on."""
+    error = served.error("POST", path, b"{}", Expect=expected)
+    assert error == "417 no expectation but 100-continue is met"
+    assert served.call("GET", "/health", Expect="100-continue")[0] == 200
+
+
+def test_the_log_of_what_is_no_http_quotes_nothing_and_ends(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A token with a character too many is still a token; a flood is not logged line by line."""
+    for _ in range(100):
+        with socket.create_connection(("127.0.0.1", served.port), timeout=10) as connection:
+            connection.sendall(
+                f"GET / HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\x01\r\n\r\n".encode()
+            )
+            assert connection.recv(1_000).startswith(b"HTTP/1.0 400")
+    assert TOKEN not in caplog.text
+    lines = [record for record in caplog.records if record.name.endswith("http.server")]
+    assert len(lines) == 61
+    assert "Invalid header value char" in caplog.messages[0]
+    assert caplog.messages[-1].startswith("further requests that are no HTTP are not logged")
+
+
+def test_a_browser_is_not_allowed_to_send_the_token_from_elsewhere(served: Served) -> None:
+    """The question that it asks first, without a token, is refused."""
+    status, headers, _ = served.call(
+        "OPTIONS",
+        "/ui/actions/move",
+        Origin="http://evil.example",
+        Access_Control_Request_Method="POST",
+        Access_Control_Request_Headers="authorization",
+    )
+    assert status == 403
+    assert not [name for name in headers if name.startswith("access-control")]
