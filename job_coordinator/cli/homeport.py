@@ -56,6 +56,9 @@ COMMANDS = {
         "homeport.appmaster.cli.doctor_command",
         "show what of this machine, Kafka and YARN is not fit for a job, and what to change",
     ),
+    "drain": Command(
+        f"{_CLI}.drain_command", "move all containers of a running job away from a host"
+    ),
     "explain": Command(
         f"{_CLI}.explain_command", "show where a processor is, why, and what it waits for"
     ),
