@@ -13,7 +13,7 @@ from json_answers import require_promised
 
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.cli import homeport
-from homeport.job_coordinator.cli.script_output.json_outputs import (
+from homeport.job_coordinator.cli.scripting.json_outputs import (
     OUTPUTS,
     Field,
     Form,
