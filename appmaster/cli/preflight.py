@@ -39,7 +39,7 @@ from homeport.config.settings.sections import (
 from homeport.config.settings.serde_names import serde_name
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.used_systems import declared_outputs, used_systems
-from homeport.job_coordinator.cli import check_job_model as check_job_model_program
+from homeport.job_coordinator.cli.checks import check_job_model as check_job_model_program
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number
 from homeport.job_coordinator.grouper.factories import has_own_grouper

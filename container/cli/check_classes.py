@@ -28,7 +28,7 @@ from homeport.container.spark.inputs import Takes, stream_names
 from homeport.container.spark.option_check import require_taken
 from homeport.container.spark.value_columns import value_columns
 from homeport.container.spark.work import FunctionWork
-from homeport.job_coordinator.cli.check_job_model import CHECKED
+from homeport.job_coordinator.cli.checks.check_job_model import CHECKED
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -17,7 +17,7 @@ from homeport.config.errors import HomeportError
 from homeport.container.spark.jvm import java_of_host
 from homeport.container.spark.prepared import Loaded, PipelineSettings, start_pipeline
 from homeport.container.spark.session import SparkError
-from homeport.job_coordinator.cli.check_job_model import CHECKED
+from homeport.job_coordinator.cli.checks.check_job_model import CHECKED
 
 
 def main() -> int:

@@ -84,7 +84,7 @@ COMMANDS = {
         "let a stopped job go on standalone, or on YARN, with its state",
     ),
     "migrate-check": Command(
-        f"{_CLI}.migrate_check_command",
+        f"{_CLI}.checks.migrate_check_command",
         "show what becomes of a Samza job's configuration here, key by key",
     ),
     "move": Command(f"{_CLI}.move_command", "move a container of a running job to another host"),

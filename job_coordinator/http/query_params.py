@@ -21,6 +21,16 @@ _EVENTS_TOLD: Final = 100
 _NUMBER: Final = re.compile(r"\d{1,18}", re.ASCII)
 
 
+def version_asked(query: Mapping[str, str]) -> int | None:
+    """Of ``?version=``, which may be left out; else WireError."""
+    text = query.get("version")
+    if text is None:
+        return None
+    if _NUMBER.fullmatch(text) is None:
+        raise WireError(f"version is not a number: {shown(text)}")
+    return int(text)
+
+
 @dataclass(frozen=True, slots=True)
 class EventsAsked:
     """Events numbered above ``since`` (None: the newest) that are about one processor, or any."""

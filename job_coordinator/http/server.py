@@ -48,7 +48,7 @@ from homeport.job_coordinator.http.listening import (
 )
 from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped, Unfit
 from homeport.job_coordinator.http.metrics import CONTENT_TYPE, JobCoordinatorMetrics
-from homeport.job_coordinator.http.query_params import EventsAsked, hosts_asked
+from homeport.job_coordinator.http.query_params import EventsAsked, hosts_asked, version_asked
 from homeport.job_coordinator.http.responses import (
     DocumentSender,
     error_answer,
@@ -83,7 +83,6 @@ _OF_EACH: Final = frozenset({_HEALTH, _METRICS, _PROCESSOR, ""})
 """Routes that each processor answers of itself; "" is of none, which is an error."""
 
 _RESOURCE_ID = re.compile(r"container_(e\d+_)?\d+_\d+_\d+_\d+", re.ASCII)
-_VERSION = re.compile(r"\d{1,18}", re.ASCII)
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -319,12 +318,12 @@ class JobCoordinatorServer:
         return None if model is None else model.config
 
     async def _get_job_model(self, request: web.Request) -> web.StreamResponse:
-        model = self._model(_version(request))
+        model = self._model(version_asked(request.query))
         return await self._document(request, self._documents.whole(model, self._form(request)))
 
     async def _get_part(self, request: web.Request) -> web.StreamResponse:
         processor_id = ProcessorId(request.match_info["processor_id"])
-        model = self._model(_version(request))
+        model = self._model(version_asked(request.query))
         if processor_id not in model.containers:
             if processor_id not in (added := self._backend.temporary_standbys()):
                 raise _NotFoundError(f"the JobModel has no processor {shown(processor_id)}")
@@ -493,12 +492,3 @@ def _without_log_lines(status: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _sees_secrets(request: web.Request) -> bool:
     return caller(request).role is Role.JOB
-
-
-def _version(request: web.Request) -> int | None:
-    text = request.query.get("version")
-    if text is None:
-        return None
-    if _VERSION.fullmatch(text) is None:
-        raise WireError(f"version is not a number: {shown(text)}")
-    return int(text)

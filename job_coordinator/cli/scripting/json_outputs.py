@@ -78,6 +78,18 @@ containers[].failures?          integer|null    failures that count against it
 containers[].pid?               integer|null    of its process
 """
 OUTPUTS: Mapping[str, Output] = {
+    "audit": Output(
+        Form.ARRAY,
+        _fields("""
+at_ms               integer         when, in ms since 1970
+who                 string|null     who made the change; null: its record does not say
+address             string|null     from where
+through             string|null     by which program or page
+what                string|null     what was changed
+before              string|null     how it was; null: nothing was there
+after               string|null     how it is
+"""),
+    ),
     "checkpoint show": Output(
         Form.LINES,
         _fields("""

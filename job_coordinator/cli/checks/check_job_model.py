@@ -1,4 +1,4 @@
-"""``python -m homeport.job_coordinator.cli.check_job_model``: do a job's own groupers group?
+"""``python -m homeport.job_coordinator.cli.checks.check_job_model``: do a job's own groupers group?
 
 Run by run-job in a process of its own, with the job's interpreter and the job's code on PYTHONPATH.
 Standard input is ``{"config": {key: value}, "partitions": [[system, stream, count], ...]}``:

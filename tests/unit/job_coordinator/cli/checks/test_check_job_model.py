@@ -7,7 +7,7 @@ import io
 import pytest
 
 from homeport.config.config import Config
-from homeport.job_coordinator.cli.check_job_model import main, question
+from homeport.job_coordinator.cli.checks.check_job_model import main, question
 from homeport.job_coordinator.model.job_model import SystemStream
 
 CONFIG = Config(
