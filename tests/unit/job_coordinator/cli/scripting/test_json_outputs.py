@@ -50,7 +50,7 @@ def test_each_schema_is_one(command: str, capsys: pytest.CaptureFixture[str]) ->
 
 def test_a_command_without_json_has_no_schema() -> None:
     """The error names those that have."""
-    with pytest.raises(ConfigError, match="COMMAND = 'move': it is none of checkpoint show, clean"):
+    with pytest.raises(ConfigError, match="COMMAND = 'move': it is none of audit, checkpoint show"):
         homeport.run(["json-schema", "move"])
 
 
