@@ -35,7 +35,8 @@ _CLI = "homeport.job_coordinator.cli"
 _STATE_CLI = "homeport.container.cli"
 COMMANDS = {
     "audit": Command(
-        f"{_CLI}.audit_command", "show each change of a running job: by which operator, from where"
+        f"{_CLI}.access.audit_command",
+        "show each change of a running job: by which operator, from where",
     ),
     "checkpoint": Command(
         f"{_STATE_CLI}.checkpoint_commands", "show how far a job has read its input, or set it"
@@ -111,7 +112,7 @@ COMMANDS = {
         f"{_CLI}.status_command", "show what of a running job is late, and what runs where"
     ),
     "token": Command(
-        f"{_CLI}.token_commands", "make, list and revoke the tokens of operators of a job"
+        f"{_CLI}.access.token_commands", "make, list and revoke the tokens of operators of a job"
     ),
     "what-if": Command(
         f"{_CLI}.what_if_command", "show what would come of the loss of hosts, without any loss"
