@@ -15,7 +15,7 @@ from importlib import metadata
 import typer
 
 from homeport.config.errors import HomeportError
-from homeport.job_coordinator.cli import completion_command
+from homeport.job_coordinator.cli.scripting import completion_command
 from homeport.job_coordinator.cli.usage import run_app, usage_error
 
 _HELP = frozenset({"--help", "-h", "help"})
@@ -45,7 +45,8 @@ COMMANDS = {
         f"{_STATE_CLI}.clean_command", "remove state that a job left behind on this host"
     ),
     "completion": Command(
-        f"{_CLI}.completion_command", "print what makes bash, zsh or fish complete homeport"
+        f"{_CLI}.scripting.completion_command",
+        "print what makes bash, zsh or fish complete homeport",
     ),
     "config": Command(
         f"{_CLI}.config_commands", "show, compare and change a job's configuration; list all keys"
@@ -57,6 +58,9 @@ COMMANDS = {
         "homeport.appmaster.cli.doctor_command",
         "show what of this machine, Kafka and YARN is not fit for a job, and what to change",
     ),
+    "drain": Command(
+        f"{_CLI}.drain_command", "move all containers of a running job away from a host"
+    ),
     "explain": Command(
         f"{_CLI}.explain_command", "show where a processor is, why, and what it waits for"
     ),
@@ -64,7 +68,7 @@ COMMANDS = {
         f"{_CLI}.job_model_command", "show which container has which tasks, inputs and changelogs"
     ),
     "json-schema": Command(
-        f"{_CLI}.script_output.json_schema_command",
+        f"{_CLI}.scripting.json_schema_command",
         "show the form of what a command prints with --json",
     ),
     "local": Command(

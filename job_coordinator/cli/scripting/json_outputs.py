@@ -44,11 +44,11 @@ class Output:
 
 
 def _fields(text: str) -> tuple[Field, ...]:
-    """A field from each line: path, type, meaning."""
+    """A field from each line: path, which may stand in backquotes, type, meaning."""
     found = []
     for line in text.strip().splitlines():
         path, type_, meaning = line.split(maxsplit=2)
-        found.append(Field(path, type_, meaning))
+        found.append(Field(path.strip("`"), type_, meaning))
     return tuple(found)
 
 
