@@ -25,6 +25,8 @@ from homeport.appmaster.doctor.node_checks import NodeNeeds, check_node
 from homeport.appmaster.doctor.node_probe import probe_nodes
 from homeport.appmaster.doctor.topic_uses import topic_uses
 from homeport.appmaster.doctor.yarn_checks import check_fit, check_nodes
+from homeport.appmaster.doctor.zookeeper_checks import check_servers, check_session
+from homeport.appmaster.doctor.zookeeper_facts import server_facts, session_facts
 from homeport.appmaster.yarn.kerberos import kerberos_login
 from homeport.appmaster.yarn.node_names import NodeNames
 from homeport.appmaster.yarn.resource_manager_rest import (
@@ -33,11 +35,11 @@ from homeport.appmaster.yarn.resource_manager_rest import (
     ResourceManagerRest,
 )
 from homeport.config.config import Config
-from homeport.config.declarations.standalone_keys import YARN
+from homeport.config.declarations.standalone_keys import YARN, ZOOKEEPER
 from homeport.config.errors import HomeportError, UnavailableError
 from homeport.config.settings.pipeline_section import PipelineConfig
 from homeport.config.settings.sections import JobConfig, SystemConfig, YarnConfig
-from homeport.config.settings.standalone_section import coordinator_of
+from homeport.config.settings.standalone_section import StandaloneConfig, coordinator_of
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.used_systems import used_systems
 
@@ -51,6 +53,7 @@ class Area(StrEnum):
 
     MACHINE = "machine"
     KAFKA = "kafka"
+    ZOOKEEPER = "zookeeper"
     YARN = "yarn"
     CLOCKS = "clocks"
     NODES = "nodes"
@@ -83,6 +86,8 @@ def findings(
     if Area.KAFKA in areas and config is not None:
         for name in used_systems(config):
             yield from _kafka(config, name)
+    if Area.ZOOKEEPER in areas and config is not None and coordinator_of(config) == ZOOKEEPER:
+        yield from _zookeeper(config)
     if not on_yarn or not ({Area.YARN, Area.CLOCKS, Area.NODES} & set(areas)):
         return
     if has_cluster or (config is not None and coordinator_of(config) == YARN):
@@ -114,6 +119,19 @@ def _cluster(
         yield from check_clocks(clocks_ahead(_web_services(rest, nodes)))
     if Area.NODES in areas:
         yield from _nodes(config, rest, nodes, question, say)
+
+
+def _zookeeper(config: Config) -> Iterator[Finding]:
+    settings = StandaloneConfig.of(config)
+    yield from check_servers(server_facts(settings))
+    try:
+        facts = session_facts(config, settings)
+    except HomeportError as fault:
+        remedy = "start it, or correct what the job shows it (job.coordinator.zk)"
+        yield error("zookeeper.reachable", "ZooKeeper", str(fault), remedy)
+        return
+    yield ok("zookeeper.reachable", "ZooKeeper", f"answers at {settings.connect}")
+    yield from check_session(facts)
 
 
 def _kafka(config: Config, name: str) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""``homeport doctor``: what of this machine, Kafka and YARN is not fit for a job."""
+"""``homeport doctor``: what of this machine, Kafka, YARN and ZooKeeper is not fit for a job."""
 
 from __future__ import annotations
 
@@ -45,10 +45,11 @@ def doctor(
     shows_ok: Annotated[bool, typer.Option("--all", help="Print what is in order, too.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Checks Java, Python, Kafka, YARN, its nodes and clocks, and prints what to change.
+    """Checks Java, Python, Kafka, YARN or ZooKeeper, nodes and clocks, and prints what to change.
 
     Without --config-path it looks at this machine, and at the cluster that HADOOP_CONF_DIR names.
-    With it, at all that the job uses: its topics, its queue, the disks of its state. Nothing is
+    With it, at all that the job uses: its topics, its queue, the disks of its state; of a
+    standalone job ZooKeeper, by a node that is made and removed. Nothing else is
     changed. Exit code 1: a job would not run, or would lose what it has; warnings leave it at 0.
     """
     given = None if config_path is None else _valid(config_path, config)

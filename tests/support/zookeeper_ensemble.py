@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from homeport.container.host.parent_death import die_with_parent
-from local_cluster.zookeeper import DEADLINE_S, ZooKeeperServer, free_port
+from homeport.local_cluster.zookeeper import DEADLINE_S, ZooKeeperServer, free_port
 
 _OPTIONS = (
     "-Dreadonlymode.enabled=true",

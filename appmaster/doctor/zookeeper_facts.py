@@ -1,0 +1,140 @@
+"""What ZooKeeper's servers say of themselves, and what a session of the job's user may do.
+
+A node is made below the nearest node of the job's path that is there, by a session whose end
+removes it; it is removed at once, and nothing else is written.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NoAuthError, NotReadOnlyCallError
+from kazoo.handlers.threading import KazooTimeoutError
+
+from homeport.appmaster.doctor.zookeeper_checks import ServerFacts, SessionFacts
+from homeport.config.config import Config
+from homeport.config.errors import UnavailableError
+from homeport.config.settings.standalone_section import StandaloneConfig
+from homeport.job_coordinator.zookeeper.client import (
+    REFUSALS,
+    Faults,
+    credentials_of,
+    new_client,
+    no_right,
+    refused_user,
+)
+from homeport.job_coordinator.zookeeper.leader_address import job_root
+
+_TIMEOUT_S = 5.0
+_PORT = 2181
+_MOST = 65_536
+_WORD = b"srvr"
+
+
+def server_facts(settings: StandaloneConfig) -> tuple[ServerFacts, ...]:
+    """Of each server that the job names. With TLS the four-letter words are not asked."""
+    servers = [server.strip() for server in settings.connect.split(",")]
+    return tuple(_server(server, has_tls=settings.access.tls is not None) for server in servers)
+
+
+def _server(server: str, *, has_tls: bool) -> ServerFacts:
+    host, separator, port = server.rpartition(":")
+    if not separator or server.endswith("]"):
+        host, port = server, str(_PORT)
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), _TIMEOUT_S) as connection:
+            if has_tls:
+                return ServerFacts(server)
+            connection.settimeout(_TIMEOUT_S)
+            connection.sendall(_WORD)
+            said = b""
+            while len(said) < _MOST and (piece := connection.recv(4_096)):
+                said += piece
+    except OSError as fault:
+        return ServerFacts(server, fault=f"it does not answer: {fault}")
+    text = said.decode("utf-8", "replace")
+    if not text or "not currently serving" in text:
+        return ServerFacts(server, fault="it answers, and does not serve: it has no quorum")
+    return ServerFacts(server, said=text)
+
+
+def session_facts(config: Config, settings: StandaloneConfig) -> SessionFacts:
+    """What a session of the job's own user and time-out has found.
+
+    Raises:
+        ConfigError: what is shown ZooKeeper is not where the configuration says.
+        UnavailableError: there is no session; the line says why.
+    """
+    with _session(settings) as (client, granted_ms):
+        place, is_seen = _nearest(client, job_root(config, settings))
+        if not is_seen:
+            refusal = no_right(settings, place)
+            return SessionFacts(settings.session_timeout_ms, granted_ms(), place, refusal)
+        return _probed(client, settings, place, granted_ms())
+
+
+@contextmanager
+def _session(settings: StandaloneConfig) -> Iterator[tuple[KazooClient, Any]]:
+    faults = Faults(is_quiet=True)
+    asked_s = settings.session_timeout_ms / 1000
+    client = new_client(settings, credentials_of(settings.access), faults, timeout=asked_s)
+    granted = [settings.session_timeout_ms]
+    connection: Any = client._connection  # noqa: SLF001 - kazoo does not say what was granted
+    connect = connection._connect  # noqa: SLF001 - as above
+
+    def connected(*arguments: Any) -> Any:  # noqa: ANN401 - passed on as they come
+        # It waits for answers for two thirds of what was granted.
+        found = connect(*arguments)
+        granted[0] = round(found[0] * 1.5)
+        return found
+
+    connection._connect = connected  # noqa: SLF001 - as above
+    try:
+        client.start(_TIMEOUT_S)
+        yield client, lambda: granted[0]
+    except (KazooException, KazooTimeoutError) as fault:
+        if faults.is_refused or isinstance(fault, REFUSALS):
+            raise UnavailableError(refused_user(settings)) from None
+        what = faults.last or str(fault) or type(fault).__name__
+        raise UnavailableError(f"ZooKeeper at {settings.connect} does not answer: {what}") from None
+    finally:
+        client.stop()
+        client.close()
+
+
+def _nearest(client: KazooClient, root: str) -> tuple[str, bool]:
+    """The lowest node on the way to ``root`` that is there, and whether this user may see it."""
+    found, path = "/", ""
+    for name in root.strip("/").split("/"):
+        path += f"/{name}"
+        try:
+            if client.exists(path) is None:
+                break
+        except NoAuthError:
+            return path, False
+        found = path
+    return found, True
+
+
+def _probed(
+    client: KazooClient, settings: StandaloneConfig, place: str, granted_ms: int
+) -> SessionFacts:
+    asked_ms = settings.session_timeout_ms
+    node = f"{place.rstrip('/')}/doctor-{uuid.uuid4().hex}"
+    before_ms = int(time.time() * 1000)
+    try:
+        client.create(node, b"", ephemeral=True)
+        after_ms, made_ms = int(time.time() * 1000), client.exists(node).ctime
+        client.delete(node)
+    except NoAuthError:
+        return SessionFacts(asked_ms, granted_ms, place, no_right(settings, place))
+    except NotReadOnlyCallError:
+        return SessionFacts(asked_ms, granted_ms, place, "the server is read-only")
+    ahead_ms = max(0, made_ms - after_ms) or min(0, made_ms - before_ms)
+    return SessionFacts(asked_ms, granted_ms, place, ahead_ms=ahead_ms)

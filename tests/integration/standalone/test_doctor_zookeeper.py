@@ -1,0 +1,117 @@
+"""``homeport doctor`` before a real ZooKeeper: in order, and each check with its fault."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.security import make_digest_acl
+from zookeeper_ensemble import zookeeper_ensemble
+from zookeeper_server import ZooKeeperServer, zookeeper_server
+
+from homeport.appmaster.cli.doctor_areas import Area, NodeQuestion, findings
+from homeport.appmaster.doctor.finding import Finding
+from homeport.config.config import Config
+
+
+def doctor(connect: str, **more: str) -> dict[str, Finding]:
+    """{check: its last finding} of a standalone job."""
+    named = {f"job.coordinator.zk.{key.replace('__', '.')}": value for key, value in more.items()}
+    values = {
+        "job.name": "doctored",
+        "job.default.system": "kafka",
+        "job.coordinator.factory": "zookeeper",
+        "job.coordinator.zk.connect": connect,
+    }
+    question = NodeQuestion(1, 1.0)
+    areas = [Area.ZOOKEEPER]
+    found = findings(areas, Config({**values, **named}), question, lambda _: None)
+    return {finding.check: finding for finding in found}
+
+
+def served(server: ZooKeeperServer) -> ZooKeeperServer:
+    """The server, which takes sessions by now."""
+    client = KazooClient(server.connect)
+    client.start(60)
+    client.stop()
+    client.close()
+    return server
+
+
+def levels(found: dict[str, Finding]) -> dict[str, str]:
+    """{last word of the check: level}."""
+    return {check.partition(".")[2]: finding.level.value for check, finding in found.items()}
+
+
+def test_one_server_is_in_order_but_alone(zookeeper: ZooKeeperServer) -> None:
+    """Nothing stays behind: the node of the probe is gone."""
+    found = levels(doctor(served(zookeeper).connect))
+    assert found.pop("ensemble") == "warning"
+    assert found == dict.fromkeys(("mode", "version", "reachable", "session", "acl", "clock"), "ok")
+    client = KazooClient(zookeeper.connect)
+    client.start()
+    assert client.get_children("/") == ["zookeeper"]
+    client.stop()
+    client.close()
+
+
+def test_a_time_out_above_the_greatest_is_found(zookeeper: ZooKeeperServer) -> None:
+    """The server grants 60 s at most."""
+    found = doctor(served(zookeeper).connect, session__timeout__ms="100000")["zookeeper.session"]
+    assert found.level.value == "warning"
+    assert "gets 60000 ms" in found.found
+    assert "maxSessionTimeout=100000" in found.remedy
+
+
+def test_a_time_out_below_the_least_is_found(tmp_path: Path) -> None:
+    """Of a server that grants no shorter one."""
+    with zookeeper_server(tmp_path, more=("minSessionTimeout=15000",)) as server:
+        asked = doctor(served(server).connect, session__timeout__ms="10000")
+    assert asked["zookeeper.session"].level.value == "warning"
+    assert "minSessionTimeout=10000" in asked["zookeeper.session"].remedy
+
+
+def test_nodes_of_another_user_are_found(zookeeper: ZooKeeperServer) -> None:
+    """Above the job's own."""
+    client = KazooClient(zookeeper.connect, auth_data=[("digest", "eve:secret")])
+    client.start()
+    client.create("/theirs", acl=[make_digest_acl("eve", "secret", all=True)])
+    client.stop()
+    client.close()
+    found = doctor(zookeeper.connect, root="/theirs")["zookeeper.acl"]
+    assert (found.level.value, found.subject) == ("error", "/theirs")
+
+
+def test_a_clock_that_is_behind_is_found(
+    zookeeper: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of this machine, by ten minutes."""
+    real = time.time
+    monkeypatch.setattr("homeport.appmaster.doctor.zookeeper_facts.time.time", lambda: real() - 600)
+    found = doctor(zookeeper.connect)["zookeeper.clock"]
+    assert found.level.value == "error"
+    assert "ahead of this machine's clock" in found.found
+
+
+def test_what_does_not_answer_is_found(zookeeper: ZooKeeperServer) -> None:
+    """One of two servers, and all of them."""
+    found = levels(doctor(f"127.0.0.1:1,{zookeeper.connect}"))
+    assert (found["server"], found["reachable"]) == ("error", "ok")
+    found = levels(doctor("127.0.0.1:1"))
+    assert found == {"server": "error", "reachable": "error"}
+
+
+def test_a_server_without_its_quorum_is_found(tmp_path: Path) -> None:
+    """It is read-only; the ensemble before that is in order."""
+    with zookeeper_ensemble(tmp_path) as ensemble:
+        found = levels(doctor(ensemble.connect))
+        assert "ensemble" not in found
+        assert set(found.values()) == {"ok"}
+        lonely, *others = ensemble.servers
+        for server in others:
+            server.kill()
+        ensemble.until("read-only")
+        found = levels(doctor(lonely.connect))
+        assert (found["mode"], found["reachable"]) == ("error", "error")
