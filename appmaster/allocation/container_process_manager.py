@@ -173,8 +173,11 @@ def _settle(draft: Draft) -> None:
 def _on_settings_changed(draft: Draft, event: SettingsChanged) -> None:
     if draft.settings == event.settings:
         draft.count_stale()
+    newly_drained = event.settings.drained_hosts - draft.settings.drained_hosts
     draft.settings = event.settings
     draft.is_everybody_due = True
+    for host in sorted(newly_drained):
+        allocator.leave(draft, host, "it is drained")
 
 
 def _on_shutdown_requested(draft: Draft, event: ShutdownRequested) -> None:

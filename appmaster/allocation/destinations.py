@@ -70,6 +70,8 @@ def host_fault(draft: Draft, host: Host) -> str | None:
         return f"{host} joined after the job was submitted: it cannot be asked by name"
     if host in draft.room.small or not draft.room.is_large_enough:
         return f"{host} is too small for a container"
+    if host in draft.settings.drained_hosts:
+        return f"{host} is drained: no container is placed there"
     if host in draft.exclusions:
         return f"{host} has fallen silent: it is not asked"
     return None

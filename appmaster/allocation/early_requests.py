@@ -86,6 +86,8 @@ def _ask(draft: Draft, container: ContainerState) -> None:
     known = draft.settings.strict_hosts
     if host is None or draft.is_asked(host) or (known is not None and host not in known):
         return
+    if host in draft.settings.drained_hosts:
+        return
     request_id = draft.new_request_id()
     draft.early[container.processor_id] = EarlyRequest(container.processor_id, request_id, host)
     draft.instruct(RequestResource(request_id, host))

@@ -83,7 +83,7 @@ def of_permit(
 def is_without_place(state: AllocatorState, container: ContainerState) -> bool:
     """Whether its group leaves the container no host that it could ask for, and be let stay on."""
     draft = _read(state)
-    if separation.is_alone(draft, container):
+    if separation.is_alone(draft, container) and not state.settings.drained_hosts:
         return False
     fresh = replace(container, tried=())
     return not host_search.Candidates(draft, fresh) and not host_search.may_ask_any(draft, fresh)

@@ -27,6 +27,8 @@ from homeport.appmaster.allocation.job_state.state import (
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.job_coordinator.model.ids import Host
 
+_JOINED_LATER = "joined after submission and cannot be asked for by name"
+
 
 class Candidates:
     """The hosts that a container may still ask for by name in this round."""
@@ -77,7 +79,8 @@ def may_go_home(draft: Draft, container: ContainerState) -> bool:
 
 
 def _askable(draft: Draft, container: ContainerState) -> tuple[Host, ...]:
-    closed = draft.room.small | {h for h in draft.exclusions if draft.is_closed(h)}
+    closed = draft.room.small | draft.settings.drained_hosts
+    closed |= {h for h in draft.exclusions if draft.is_closed(h)}
     return candidate_hosts(draft.settings, draft.hosts or (), closed, container)
 
 
@@ -101,10 +104,12 @@ def seek(draft: Draft, container: ContainerState) -> tuple[ContainerState, Candi
     left has been tried and any host must not be asked for, the round begins again.
     """
     candidates = Candidates(draft, container)
-    if container.home in candidates or separation.is_alone(draft, container):
+    is_alone = separation.is_alone(draft, container)
+    if container.home in candidates or (is_alone and not draft.settings.drained_hosts):
         return container, candidates
     is_last_resort = not candidates and not may_ask_any(draft, container)
-    if container.replica_of is None and (is_last_resort or standbys.has_state_somewhere(container)):
+    has_replicas = container.replica_of is None and not is_alone
+    if has_replicas and (is_last_resort or standbys.has_state_somewhere(container)):
         container = standbys.fail_over(draft, container, is_last_resort=is_last_resort)
         if container.phase is not ContainerPhase.QUEUED:
             return container, candidates
@@ -143,17 +148,17 @@ def why_not(
     small: Container[Host] = (),
 ) -> str:
     """What keeps ``container`` from being asked for on ``host``, in one clause; empty: nothing."""
-    if host not in live:
-        return f"{host} is not live"
-    if settings.strict_hosts is not None and host not in settings.strict_hosts:
-        return f"{host} joined after submission and cannot be asked for by name"
-    if host in small:
-        return f"{host} is too small for a container"
-    if host in excluded:
+    known = settings.strict_hosts
+    obstacles = (
+        (host not in live, "is not live"),
+        (known is not None and host not in known, _JOINED_LATER),
+        (host in settings.drained_hosts, "is drained"),
+        (host in small, "is too small for a container"),
+        (host in container.tried, "had no room, or launched nothing"),
+    )
+    if host in excluded and not any(is_so for is_so, _ in obstacles[:4]):
         return f"the launchers of {host} fell silent"
-    if host in container.tried:
-        return f"{host} had no room, or launched nothing"
-    return ""
+    return next((f"{host} {what}" for is_so, what in obstacles if is_so), "")
 
 
 def best_host(

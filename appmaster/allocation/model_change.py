@@ -264,7 +264,10 @@ def stopped(
 def temporary_over(
     draft: Draft, standby: ContainerState, launcher: ResourceState | None, cause: StopCause
 ) -> None:
-    """A temporary standby has ended without an order: it is gone, and not charged."""
+    """A temporary standby has ended without an order: it is gone, and not charged.
+
+    ``launcher``: which has reported it, and lives; None: it is lost too.
+    """
     host = draft.host_of(standby) if launcher is not None else None
     draft.because(
         ReasonKind.WARM_UP_ENDED,
@@ -273,8 +276,6 @@ def temporary_over(
         other=standby.replica_of,
         detail=cause.value,
     )
-    if launcher is not None and launcher.ended is not None:
-        del draft.resources[launcher.resource_id]
     _remove(draft, standby, cause)
 
 

@@ -192,11 +192,13 @@ def _begin_restart(draft: Draft, placement: Placement, container: ContainerState
 
 
 def _begin_move(draft: Draft, placement: Placement, container: ContainerState) -> None:
+    is_warm = warm_moves.is_warm(placement, container)
     host = destinations.destination(draft, placement, container)
+    if host is None and is_warm:
+        host = warm_moves.host_of_a_standby(draft, container)
     if host is None:
         answers.refuse(draft, placement, "no host can be asked for it")
         return
-    is_warm = warm_moves.is_warm(placement, container)
     fault = destinations.host_fault(draft, host)
     wait = warm_moves.reason_to_wait(draft, container, host) if is_warm and not fault else None
     if fault is None and (draft.is_asked(host) or container.processor_id in draft.early):
@@ -251,9 +253,7 @@ def _keep(draft: Draft, placement: Placement, launcher: ResourceState) -> Resour
     draft.resources[launcher.resource_id] = kept
     moving = replace(placement, step=PlacementStep.MOVING, resource_id=launcher.resource_id)
     draft.placements[placement.request.uuid] = moving
-    container = draft.containers.get(processor_id)
-    if container is not None:
-        warm_moves.warm_up(draft, moving, container, kept)
+    warm_moves.warm_up(draft, moving, draft.containers[processor_id], kept)
     return kept
 
 

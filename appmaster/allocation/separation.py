@@ -89,7 +89,12 @@ def taken_hosts(draft: Draft, container: ContainerState) -> list[Host]:
 
 
 def left_to(draft: Draft, container: ContainerState, hosts: tuple[Host, ...]) -> tuple[Host, ...]:
-    """Those of these hosts that Invariant-1 leaves to the container, in the same order."""
+    """Those of these hosts that Invariant-1 leaves to the container, in the same order.
+
+    A host that is drained is left to no container.
+    """
+    drained = draft.settings.drained_hosts
+    hosts = tuple(h for h in hosts if h not in drained) if drained else hosts
     taken = taken_hosts(draft, container)
     if not draft.settings.racks_are_apart:
         return tuple(host for host in hosts if host not in taken)
@@ -97,7 +102,9 @@ def left_to(draft: Draft, container: ContainerState, hosts: tuple[Host, ...]) ->
 
 
 def may_have(draft: Draft, container: ContainerState, host: Host) -> bool:
-    """Whether Invariant-1 lets the container have a launcher there."""
+    """Whether Invariant-1 lets the container have a launcher there, and the host is not drained."""
+    if host in draft.settings.drained_hosts:
+        return False
     return next(in_the_way(draft, container, host), None) is None
 
 

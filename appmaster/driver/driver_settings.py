@@ -16,7 +16,7 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.settings.log_section import LogConfig
 from homeport.config.settings.sections import ClusterManagerConfig, JobConfig, TaskConfig
 from homeport.job_coordinator.history.writer import history_directory
-from homeport.job_coordinator.model.ids import Host
+from homeport.job_coordinator.model.ids import Host, host_of
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 
@@ -98,6 +98,7 @@ def allocator_settings(config: Config, strict_hosts: Iterable[Host] | None) -> A
         stop_timeout_ms=TaskConfig.of(config).shutdown_ms + silence_ms,
         racks_are_preferred=keys.FAULT_DOMAINS_PREFERRED.read(config),
         racks_are_apart=keys.FAULT_DOMAINS_REQUIRED.read(config),
+        drained_hosts=frozenset(map(host_of, keys.DRAINED_HOSTS.read(config))),
         exclusion_ms=EXCLUSION_MS,
         container_memory_mb=manager.container_memory_mb,
         container_cores=manager.container_cpu_cores,

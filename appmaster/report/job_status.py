@@ -236,6 +236,7 @@ class JobStatus:
             "containers": [self._container(c, launchers) for c in known.containers],
             "hosts": sorted(state.hosts or ()),
             "excluded_hosts": [e.host for e in state.exclusions],
+            "drained_hosts": sorted(state.settings.drained_hosts),
             "suspects_itself": suspects_itself(state.silent, state.hosts or ()),
             "stores_refused": dict(sorted(self._refusals.items())),
             "failures": [shown.body for shown in self._failures],

@@ -131,6 +131,12 @@ CLUSTER_MANAGER_HOSTS = ListKey(
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
 )
+DRAINED_HOSTS = ListKey(
+    name="cluster-manager.drained.hosts",
+    meaning="hosts that get no container of the job; what runs there is moved by homeport drain",
+    source=OWN,
+    liveness=Liveness.LIVE,
+)
 JOB_COORDINATOR_URL_HOST = TextKey(
     name="cluster-manager.jobcoordinator.url.host",
     meaning="host name or address in the job coordinator's URL; default the AM's, or processor's",

@@ -78,21 +78,35 @@ def ask(
             )
         status = job.running.client.status()
         check(status, processor, destination)
-        request = PlacementRequest(
-            str(uuid.uuid4()),
-            job.running.application,
-            ProcessorId(processor),
-            destination,
-            expiry_ms,
-            int(time.time() * 1000),
-            is_warm,
+        request = new_request(
+            job.running.application, processor, destination, expiry_ms=expiry_ms, is_warm=is_warm
         )
         job.stream.write([PlacementManager.request_message(request)])
         note(f"asked of {job.running}")
         if no_wait:
             print(request.uuid)
             return
-        print(outcome(_last(answers(job.stream, request.uuid, _patience(job)))))
+        print(outcome(final(answers(job.stream, request.uuid, patience(job)))))
+
+
+def new_request(
+    application: str,
+    processor: str,
+    destination: str,
+    *,
+    expiry_ms: int | None = None,
+    is_warm: bool = False,
+) -> PlacementRequest:
+    """A request of now, for that run of the job."""
+    return PlacementRequest(
+        str(uuid.uuid4()),
+        application,
+        ProcessorId(processor),
+        destination,
+        expiry_ms,
+        int(time.time() * 1000),
+        is_warm,
+    )
 
 
 def check(status: Mapping[str, Any], processor: str, destination: str) -> None:
@@ -111,6 +125,13 @@ def check(status: Mapping[str, Any], processor: str, destination: str) -> None:
     if destination not in hosts:
         raise ConfigError(
             "HOST", destination, "it is no live host of the cluster", _one_of([*hosts, "any"])
+        )
+    if destination in status.get("drained_hosts", ()):
+        raise ConfigError(
+            "HOST",
+            destination,
+            "it is drained, so that no container is placed there",
+            f"take that back: homeport drain {destination} --undo",
         )
     if destination in status["excluded_hosts"]:
         raise ConfigError(
@@ -149,10 +170,11 @@ def answers(
         patience()
 
 
-def _last(said: Iterator[PlacementResponse]) -> PlacementResponse:
+def final(said: Iterator[PlacementResponse], about: str = "") -> PlacementResponse:
+    """The last answer; those before it are shown, behind ``about``."""
     answer = next(said)
     while not answer.status.is_final:
-        note(f"{answer.status}: {answer.message}")
+        note(f"{about}{answer.status}: {answer.message}")
         answer = next(said)
     return answer
 
@@ -169,7 +191,7 @@ def outcome(answer: PlacementResponse) -> str:
     return line
 
 
-def _patience(job: JobView) -> Callable[[], None]:
+def patience(job: JobView) -> Callable[[], None]:
     """Pauses; gives up when the AM has not answered for long."""
     pause = threading.Event()
     heard_s = asked_s = time.monotonic()

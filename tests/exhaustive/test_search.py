@@ -15,6 +15,7 @@ from dataclasses import replace
 import pytest
 from suites import long
 
+from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.placement import FORCE_RESTART_LAST_SEEN
 from tests.exhaustive.job import SETTINGS
 from tests.exhaustive.people import WARM, Assignment, People
@@ -189,6 +190,18 @@ def test_a_warm_move_is_safe_and_heals(
     people = People(commands=(("0", f"{WARM}b"),))
     rules = SmallWorld(ONE, hosts[:count], people=people)
     assert searched(rules, faults, announce, is_settled=True) > 1_000
+
+
+def test_no_child_begins_on_a_drained_host(announce: Announce) -> None:
+    """With a fault, or a command to go to any host, at any time; it can always go well."""
+    settings = replace(SETTINGS, drained_hosts=frozenset({Host("b")}))
+    people = People(commands=(("0", f"{WARM}ANY_HOST"),))
+    rules = SmallWorld(ONE, ("a", "b", "c"), settings, people=people)
+    search = Search(rules, 1)
+    search.visit(rules.deployed())
+    announce(search.stated())
+    assert not [x for w in search.worlds for x in w.launchers if x.child and x.host == "b"]
+    assert len(search.worlds) > 100
 
 
 @pytest.mark.parametrize(("count", "faults"), [(2, 2), long(3, 2)], ids=str)

@@ -54,6 +54,13 @@ def standby_on(draft: Draft, container: ContainerState, host: Host) -> Container
     return next((s for s in found if separation.held_host(draft, s) == host), None)
 
 
+def host_of_a_standby(draft: Draft, container: ContainerState) -> Host | None:
+    """Where the active can go if no other host is left: a host that has a standby of it already."""
+    standbys = (s for s in separation.others(draft, container) if not s.is_temporary)
+    hosts = (separation.held_host(draft, s) for s in standbys)
+    return next((h for h in hosts if h is not None and not destinations.host_fault(draft, h)), None)
+
+
 def reason_to_wait(draft: Draft, container: ContainerState, host: Host) -> str | None:
     """Why the warm move cannot begin yet; None: it can."""
     standby = standby_on(draft, container, host)

@@ -211,10 +211,12 @@ class Draft:
         return [r for r in self._occupancy.freed if r in self._occupancy.idle]
 
     def is_closed(self, host: Host) -> bool:
-        """Whether it must not be requested: excluded, but for a probe that is still to be sent.
+        """Whether it must not be requested: drained, or excluded without a probe still to be sent.
 
         Source: safety P2, P3.
         """
+        if host in self.settings.drained_hosts:
+            return True
         exclusion = self.exclusions.get(host)
         return exclusion is not None and (
             not exclusion.is_probed

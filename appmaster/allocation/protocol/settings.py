@@ -23,7 +23,7 @@ class AllocatorSettings:
     ``stop_timeout_ms``: how long a standby may take to stop for its active.
     ``racks_are_preferred``: the containers of a group are put in different racks where possible;
     ``racks_are_apart``: always. ``warm_lag``: how many records a standby may be behind when its
-    active container stops for a warm move. ``drained_hosts``: get no container.
+    active container stops for a warm move. ``drained_hosts``: where no container is placed.
     """
 
     host_affinity_enabled: bool

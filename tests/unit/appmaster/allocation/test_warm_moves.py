@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from homeport.appmaster.allocation import standby_container_manager as standbys
 from homeport.appmaster.allocation.failover import is_replaced
+from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.placements import PlacementStep
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.protocol.events import (
@@ -316,3 +318,11 @@ def test_a_replica_in_its_rack_is_in_the_way(machine_with: MachineWith) -> None:
     machine = deployed(machine_with(), {"0": "a", "0-0": "b"}, "a", "b", "c")
     machine.feed(wants_warm("0", "c"), check_in("r2", "c", request=3))
     assert machine.phase(WARM) is P.STARTING
+
+
+def test_a_standby_that_is_to_step_aside_before_it_began_is_gone(alone: Machine) -> None:
+    """It is nowhere without its launcher: no host is requested for it."""
+    alone.feed(wants_warm(), check_in("r1", "b"))
+    draft = Draft(alone.state, "")
+    standbys.step_aside(draft, draft.containers[WARM])
+    assert WARM not in draft.containers
