@@ -36,6 +36,16 @@ _MARKERS = {
 }
 """Folder of tests -> the marker of everything in it."""
 
+
+@pytest.fixture(autouse=True)
+def level_of_logs_as_before() -> Iterator[None]:
+    """A process of a job sets the level of its logs, and in a unit test that is this process."""
+    root = logging.getLogger()
+    before = root.level
+    yield
+    root.setLevel(before)
+
+
 _CHECK_FAILED = "HOMEPORT_CHECK_FAILED"
 _KEPT_LOGS = "kept_logs"
 _WORKER_LIMIT_S = 180.0

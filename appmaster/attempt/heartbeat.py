@@ -16,11 +16,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from homeport.appmaster.attempt.supervision import BEAT_INTERVAL_MS
+from homeport.job_coordinator.program_names import SPARE_NAME
 
 PIPE_VARIABLE = "HOMEPORT_SUPERVISOR_FD"
 TURN_VARIABLE = "HOMEPORT_TURN_FD"
-SPARE_NAME = "spare"
-"""The name of a process that waits for its turn, as ``ps -o comm`` shows it."""
 _NAME = Path("/proc/self/comm")
 _MAX_CAUSE = 800
 """Characters: with any of them the line is written whole (PIPE_BUF)."""

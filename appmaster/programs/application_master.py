@@ -363,7 +363,9 @@ def skein_cluster(container: AmContainer) -> tuple[ClusterResourceManager, str]:
     client = connect(container.application_id, address)
     ledger = RequestLedger(container.folder)
     yarn = YarnConfig.of(container.submission.submitted.config)
-    hosts = ApplicationHosts(rest, yarn.queue, yarn.container_label)
+    hosts = ApplicationHosts(
+        rest, yarn.queue, yarn.container_label, container.names.with_known_address
+    )
     resources = SkeinResourceManager(client, hosts, container.submission.services, ledger)
     return resources, f"{rest.url}/proxy/{container.application_id}/"
 

@@ -14,8 +14,8 @@ import re
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -197,8 +197,16 @@ def _node_of(body: Mapping[str, Any]) -> Node:
 class ApplicationHosts:
     """The hosts on which an application may have containers, by its queue and its label."""
 
-    def __init__(self, rest: ResourceManagerRest, queue: str, label: str | None) -> None:
+    def __init__(
+        self,
+        rest: ResourceManagerRest,
+        queue: str,
+        label: str | None,
+        address: Callable[[str], str] = str,
+    ) -> None:
+        """``address``: of a web service, where its host's name is known by a table alone."""
         self._rest, self._queue, self._label = rest, queue, label
+        self._address = address
         self._partition: Partition | None = None
         self._is_known = False
 
@@ -208,7 +216,8 @@ class ApplicationHosts:
             scheduler = self._rest.scheduler()
             self._partition = self._rest.partition(scheduler, self._queue, self._label)
             self._is_known = True
-        return self._rest.host_reports(self._partition)
+        found = self._rest.host_reports(self._partition)
+        return tuple(replace(report, web=self._address(report.web)) for report in found)
 
 
 class ResourceManagerRest:

@@ -15,7 +15,7 @@ from importlib import metadata
 import typer
 
 from homeport.config.errors import HomeportError
-from homeport.job_coordinator.cli import completion_command
+from homeport.job_coordinator.cli.scripting import completion_command
 from homeport.job_coordinator.cli.usage import run_app, usage_error
 
 _HELP = frozenset({"--help", "-h", "help"})
@@ -35,7 +35,8 @@ _CLI = "homeport.job_coordinator.cli"
 _STATE_CLI = "homeport.container.cli"
 COMMANDS = {
     "audit": Command(
-        f"{_CLI}.audit_command", "show each change of a running job: by which operator, from where"
+        f"{_CLI}.access.audit_command",
+        "show each change of a running job: by which operator, from where",
     ),
     "checkpoint": Command(
         f"{_STATE_CLI}.checkpoint_commands", "show how far a job has read its input, or set it"
@@ -44,7 +45,8 @@ COMMANDS = {
         f"{_STATE_CLI}.clean_command", "remove state that a job left behind on this host"
     ),
     "completion": Command(
-        f"{_CLI}.completion_command", "print what makes bash, zsh or fish complete homeport"
+        f"{_CLI}.scripting.completion_command",
+        "print what makes bash, zsh or fish complete homeport",
     ),
     "config": Command(
         f"{_CLI}.config_commands", "show, compare and change a job's configuration; list all keys"
@@ -66,7 +68,7 @@ COMMANDS = {
         f"{_CLI}.job_model_command", "show which container has which tasks, inputs and changelogs"
     ),
     "json-schema": Command(
-        f"{_CLI}.script_output.json_schema_command",
+        f"{_CLI}.scripting.json_schema_command",
         "show the form of what a command prints with --json",
     ),
     "local": Command(
@@ -110,7 +112,7 @@ COMMANDS = {
         f"{_CLI}.status_command", "show what of a running job is late, and what runs where"
     ),
     "token": Command(
-        f"{_CLI}.token_commands", "make, list and revoke the tokens of operators of a job"
+        f"{_CLI}.access.token_commands", "make, list and revoke the tokens of operators of a job"
     ),
     "what-if": Command(
         f"{_CLI}.what_if_command", "show what would come of the loss of hosts, without any loss"

@@ -14,7 +14,7 @@ from typing import Any
 
 from flights_demo import counting, fail_host, standbys
 from flights_demo.attached import AttachedCluster
-from flights_demo.chaos import OVERRIDES, Chaos
+from flights_demo.chaos import KILLS, OVERRIDES, chaos_of
 from flights_demo.clusters import DemoCluster, FallibleCluster, bring_up
 from flights_demo.common import (
     NEW_AIRLINES_EARLY,
@@ -41,6 +41,7 @@ from flights_demo.verdict import (
 )
 from flights_demo.victim import Killed, Victim
 from homeport.config.errors import HomeportError
+from homeport.container.testing.fault_schedule import LEAST_FAULTS
 from homeport.local_cluster.cluster import LocalCluster
 from homeport.local_cluster.errors import ClusterError
 
@@ -206,31 +207,27 @@ class Demo:
     def _survive(self, seed: int) -> None:
         """The schedule of ``seed`` has come over the job at work, and it is calm again."""
         screen = self._screen
-        chaos = Chaos(
+        kills_only = self._options.kill_loop is not None
+        chaos = chaos_of(
             seed,
             self._local,
             self._jobs,
             lambda job: am_url(self._reader, job.name),
             screen,
-            kills_only=self._options.kill_loop is not None,
+            kills_only=kills_only,
         )
-        seconds = chaos.plan()
-        rate = self._options.rate or round(FLIGHTS / seconds)
+        rate = self._options.rate or round(FLIGHTS / chaos.length_s)
         screen.say(f"producing {rate:,} records per second")
         self._producer = self._run_producer(rate)
-        producer = self._producer
         try:
-            with screen.phase("chaos"):
-                chaos.run(lambda: producer.poll() is None)
-            with screen.phase("calm: all containers work again"):
-                chaos.calm()
-            producer.send_signal(signal.SIGUSR1)  # what is left of the input comes at once
+            with screen.phase("chaos, until all containers work again"):
+                chaos.run()
+            self._producer.send_signal(signal.SIGUSR1)  # what is left of the input comes at once
         finally:
-            rows = [("fault", "at", "kind", "what", "input"), *chaos.done]
-            screen.table(f"Faults of seed {seed}", rows)
-        self.verdicts.append(
-            (f"seed {seed}: {len(chaos.done)} faults", len(chaos.done) >= chaos.least)
-        )
+            rows = [(str(d.number), f"{d.at_s:5.1f} s", d.kind, d.what) for d in chaos.done]
+            screen.table(f"Faults of seed {seed}", [("fault", "at", "kind", "what"), *rows])
+        least = KILLS if kills_only else LEAST_FAULTS
+        self.verdicts.append((f"seed {seed}: {len(chaos.done)} faults", len(chaos.done) >= least))
 
     def _judge_history(self) -> None:
         folders = [self._cluster.state_dir(node) for node in self._cluster.nodes]

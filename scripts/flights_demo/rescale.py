@@ -12,10 +12,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from flights_demo.chaos import DRIVER, find_programs
 from flights_demo.job import DemoJob
 from flights_demo.screen import DemoError, Screen
 from flights_demo.verdict import Reader, key_written_s
+from homeport.container.testing.program_search import find_programs
+from homeport.job_coordinator.program_names import DRIVER
 from homeport.local_cluster import processes
 from homeport.local_cluster.cluster import LocalCluster
 

@@ -17,7 +17,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from local_setup.environment import copy_sources
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTRAS = ("avro", "demo", "protobuf", "schema-registry", "test", "testing")
+EXTRAS = ("avro", "demo", "protobuf", "schema-registry", "test", "testing", "traces")
 
 
 def declared(extra: str | None = None) -> list[str]:

@@ -14,6 +14,7 @@ _GROUPS = {
     "disturbed/test_local_cluster.py": _DISTURBED_2,
     "disturbed/test_outages.py": _DISTURBED_1,
     "disturbed/test_survival.py": _DISTURBED_2,
+    "disturbed/test_users_chaos.py": _DISTURBED_1,
     "disturbed/test_yarn_job.py": _DISTURBED_1,
     "disturbed/test_yarn_standby.py": _DISTURBED_2,
     "disturbed/test_zombies.py": _DISTURBED_2,

@@ -20,7 +20,6 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from topic_records import committed
 
-from homeport.appmaster.attempt.heartbeat import SPARE_NAME
 from homeport.appmaster.yarn.client_files import token_path
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
 from homeport.config.config import Config
@@ -31,6 +30,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 )
 from homeport.job_coordinator.http.pinned_tls import client_context
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.program_names import SPARE_NAME
 
 JUDGE = Path(__file__).resolve().parents[2] / "scripts" / "check-history"
 LIMIT_S = 120.0

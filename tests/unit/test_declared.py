@@ -18,6 +18,7 @@ from local_setup.environment import pins
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = ("appmaster", "config", "container", "job_coordinator", "local_cluster")
 EXTRA_OF = {
+    "container/reporting/otlp_traces.py": "traces",
     "container/serde/avro_serde.py": "avro",
     "container/serde/protobuf_serde.py": "protobuf",
     "container/serde/registry_serde.py": "schema-registry",
@@ -68,8 +69,10 @@ def _imported(file: Path, ours: Collection[str] = ("homeport",)) -> set[str]:
 @functools.cache
 def _distributions() -> dict[str, list[str]]:
     """{module: the installed distributions that have it}; each installed file is looked at once."""
-    # ``google`` is a namespace of several distributions; what is imported of it is Protobuf.
-    return {**packages_distributions(), "google": ["protobuf"]}
+    # These are namespaces of several distributions: what is imported of them are these.
+    telemetry = ["opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"]
+    named = {"google": ["protobuf"], "opentelemetry": telemetry}
+    return {**packages_distributions(), **named}
 
 
 def _imported_by_product() -> dict[str | None, set[str]]:

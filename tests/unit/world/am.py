@@ -293,7 +293,13 @@ class Cluster:
     # -- the driver's HTTP server, and the keeper's two doors
 
     def _coordinator_server(
-        self, backend: DriverBackend, _token: str, host: str, port: int, *_: object
+        self,
+        backend: DriverBackend,
+        _token: str,
+        host: str,
+        port: int | None,
+        *_: object,
+        **__: object,
     ) -> CoordinatorServer:
         child = self._child()
         port = port or next(self._ports)

@@ -13,8 +13,13 @@ PAGE = Path(__file__).parents[4] / "docs" / "testing.md"
 
 
 def test_the_examples_of_the_page_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The job at its end, and each test of the page, as they stand there."""
-    first, crash, job = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    """The job below them, and each test of the page, as they stand there.
+
+    Faults need a cluster: ``test_users_chaos.py`` has them.
+    """
+    first, crash, job, _faults = re.findall(
+        r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL
+    )
     module = types.ModuleType("page_of_testing")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     for code in (job, first, crash):

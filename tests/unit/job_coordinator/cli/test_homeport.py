@@ -9,7 +9,8 @@ import pytest
 import typer
 
 from homeport.config.errors import ConfigError, HomeportError
-from homeport.job_coordinator.cli import completion_command, homeport, stream_commands
+from homeport.job_coordinator.cli import homeport, stream_commands
+from homeport.job_coordinator.cli.scripting import completion_command
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,

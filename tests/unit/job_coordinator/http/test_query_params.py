@@ -13,7 +13,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.http.client import CoordinatorClient
-from homeport.job_coordinator.http.query_params import EventsAsked, hosts_asked
+from homeport.job_coordinator.http.query_params import EventsAsked, hosts_asked, version_asked
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 
@@ -132,3 +132,11 @@ def test_a_server_without_decisions_has_none(served: Served) -> None:
     """404, and the reason."""
     status, _, body = served.call("GET", "/v1/events")
     assert (status, json.loads(body)) == (404, {"error": "decisions are not served here"})
+
+
+def test_a_version_is_a_number() -> None:
+    """Which may be left out."""
+    assert version_asked({}) is None
+    assert version_asked({"version": "12"}) == 12
+    with pytest.raises(WireError, match="version is not a number: '-1'"):
+        version_asked({"version": "-1"})

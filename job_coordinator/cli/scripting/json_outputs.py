@@ -44,11 +44,11 @@ class Output:
 
 
 def _fields(text: str) -> tuple[Field, ...]:
-    """A field from each line: path, type, meaning."""
+    """A field from each line: path, which may stand in backquotes, type, meaning."""
     found = []
     for line in text.strip().splitlines():
         path, type_, meaning = line.split(maxsplit=2)
-        found.append(Field(path, type_, meaning))
+        found.append(Field(path.strip("`"), type_, meaning))
     return tuple(found)
 
 
@@ -78,6 +78,18 @@ containers[].failures?          integer|null    failures that count against it
 containers[].pid?               integer|null    of its process
 """
 OUTPUTS: Mapping[str, Output] = {
+    "audit": Output(
+        Form.ARRAY,
+        _fields("""
+at_ms               integer         when, in ms since 1970
+`who`               string|null     name of the token, or the user that ran the tool; null: unknown
+address             string|null     from where
+through             string|null     by which program or page
+what                string|null     what was changed
+before              string|null     how it was; null: nothing was there
+after               string|null     how it is
+"""),
+    ),
     "checkpoint show": Output(
         Form.LINES,
         _fields("""

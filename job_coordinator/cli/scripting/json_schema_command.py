@@ -9,7 +9,7 @@ import typer
 
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.cli.options import new_app, note
-from homeport.job_coordinator.cli.script_output.json_outputs import OUTPUTS, schema
+from homeport.job_coordinator.cli.scripting.json_outputs import OUTPUTS, schema
 
 app = new_app()
 

@@ -13,7 +13,7 @@ from json_answers import require_promised
 
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.cli import homeport
-from homeport.job_coordinator.cli.script_output.json_outputs import (
+from homeport.job_coordinator.cli.scripting.json_outputs import (
     OUTPUTS,
     Field,
     Form,
@@ -50,7 +50,7 @@ def test_each_schema_is_one(command: str, capsys: pytest.CaptureFixture[str]) ->
 
 def test_a_command_without_json_has_no_schema() -> None:
     """The error names those that have."""
-    with pytest.raises(ConfigError, match="COMMAND = 'move': it is none of checkpoint show, clean"):
+    with pytest.raises(ConfigError, match="COMMAND = 'move': it is none of audit, checkpoint show"):
         homeport.run(["json-schema", "move"])
 
 
