@@ -62,12 +62,12 @@ class AuditedChanges:
         if (key, _value(new)) in self._values_by_http:
             self._values_by_http.discard((key, _value(new)))
             return
-        who, address, through = UNKNOWN, UNKNOWN, _STREAM
+        author, address, through = UNKNOWN, UNKNOWN, _STREAM
         if new is not None:  # the record of a deletion has no room for them
-            who, address = new.username or UNKNOWN, new.host or UNKNOWN
+            author, address = new.username or UNKNOWN, new.host or UNKNOWN
             through = new.source or _STREAM
         self.trail.add(
-            Change(who, address, through, f"config {key}", _shown(key, old), _shown(key, new))
+            Change(author, address, through, f"config {key}", _shown(key, old), _shown(key, new))
         )
 
     def requested(self, request: PlacementRequest, host: Host | None) -> None:

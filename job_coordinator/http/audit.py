@@ -29,11 +29,12 @@ _log = logging.getLogger("audit")
 class Change:
     """One change of the running job.
 
-    ``who``: the name of the token; of a tool, the user that ran it. ``address``: the peer's; of a
-    tool, its host. ``through``: ``http``, or the tool. ``before``, ``after``: None: nothing there.
+    ``author``: the name of the token; of a tool, the user that ran it. ``address``: the peer's; of
+    a tool, its host. ``through``: ``http``, or the tool. ``before``, ``after``: None: nothing
+    there.
     """
 
-    who: str
+    author: str
     address: str
     through: str
     what: str
@@ -42,7 +43,7 @@ class Change:
 
     def __str__(self) -> str:
         return (
-            f"{self.who} from {self.address} by {self.through}: {self.what}: "
+            f"{self.author} from {self.address} by {self.through}: {self.what}: "
             f"{_shown(self.before)} -> {_shown(self.after)}"
         )
 
@@ -52,7 +53,7 @@ class Change:
             None if value is None else _one_line(value) for value in (self.before, self.after)
         )
         return Change(
-            _one_line(self.who),
+            _one_line(self.author),
             _one_line(self.address),
             _one_line(self.through),
             _one_line(self.what),

@@ -52,7 +52,7 @@ class Operator:
 
     async def changes(self) -> list[tuple[str, ...]]:
         """The audit trail: name, tool, what, before, after."""
-        names = ("who", "through", "what", "before", "after")
+        names = ("author", "through", "what", "before", "after")
         found = (await self.get("v1/audit"))["changes"]
         return [tuple(change[name] for name in names) for change in found]
 

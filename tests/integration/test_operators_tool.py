@@ -263,7 +263,7 @@ def test_changes_are_shown(operator: Operator, running: RunningBackend, tmp_path
     assert running.said == ["shutdown"]
     line = operator.answer("audit")
     assert line.endswith("UTC  job from 127.0.0.1 by http: the job: 'runs' -> 'is to end'\n")
-    assert json.loads(operator.answer("audit", "--json"))[0]["who"] == "job"
+    assert json.loads(operator.answer("audit", "--json"))[0]["author"] == "job"
     folder = tmp_path / "history"
     writer = HistoryWriter(folder, "driver", "nm1", 64)
     AuditTrail(lambda change: writer.event("audit", **change)).add(

@@ -70,8 +70,8 @@ VALUES = {
 PLANTED = {key: f"{MARK}{n:02}" for n, key in enumerate(KEYS)} | {
     key: value.format(f"{MARK}{n:02}") for n, (key, value) in enumerate(VALUES.items(), len(KEYS))
 }
-PRIVATE = {"homeport-coordinator.json", "homeport-token", "job-model-1.json"}
-"""What the AM and its containers are handed, and the JobModel that the AM keeps."""
+PRIVATE = {"homeport-coordinator.json", "homeport-token", "job-model-1.json", "job-model-2.json"}
+"""What the AM and its containers are handed, and JobModels that the AM keeps: one key changes."""
 OF_SPARK = {"java.options", "spark.properties"}
 """What the JVM is handed: the options of its own hold a secret here."""
 TASK = """

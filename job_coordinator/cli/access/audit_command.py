@@ -91,7 +91,7 @@ def _changes_of(text: str) -> Iterator[dict[str, Any]]:
 
 def line(change: Mapping[str, Any]) -> str:
     """One change, with its time."""
-    texts = {n: change.get(n) for n in ("who", "address", "through", "what")}
+    texts = {n: change.get(n) for n in ("author", "address", "through", "what")}
     named = {n: UNKNOWN if t is None else str(t) for n, t in texts.items()}
     said = Change(**named, before=change.get("before"), after=change.get("after")).bounded()
     return f"{_clock(int(change['at_ms']))}  {said}"

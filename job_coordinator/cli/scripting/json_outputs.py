@@ -81,13 +81,14 @@ OUTPUTS: Mapping[str, Output] = {
     "audit": Output(
         Form.ARRAY,
         _fields("""
-at_ms               integer         when, in ms since 1970
-`who`               string|null     name of the token, or the user that ran the tool; null: unknown
-address             string|null     from where
-through             string|null     by which program or page
-what                string|null     what was changed
-before              string|null     how it was; null: nothing was there
-after               string|null     how it is
+number?     integer         of the change, since the driver began; missing with --history
+at_ms       integer         when, in ms since 1970
+author      string          the name of the token, or the user of the tool; or unknown
+address     string          of the peer, or the host of the tool; or unknown
+through     string          http, or the tool
+what        string          what was changed, such as move 0 or config task.commit.ms
+before      string|null     as it was, a secret masked; null: nothing was there
+after       string|null     as it is then; null: nothing is
 """),
     ),
     "checkpoint show": Output(

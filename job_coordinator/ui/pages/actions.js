@@ -162,7 +162,7 @@ export async function showChanges() {
 }
 
 function changeRow(change) {
-  const cells = [["By", change.who], ["From", change.address], ["Through", change.through], ["What", change.what], ["Before", change.before ?? "–"], ["After", change.after ?? "–"]];
+  const cells = [["By", change.author], ["From", change.address], ["Through", change.through], ["What", change.what], ["Before", change.before ?? "–"], ["After", change.after ?? "–"]];
   return el("tr", { "data-words": Object.values(change).join(" ").toLowerCase() },
     el("th", { scope: "row", class: "when", "data-label": "When" }, clock(change.at_ms)),
     ...cells.map(([name, text]) => el("td", { class: "value", "data-label": name }, text)));

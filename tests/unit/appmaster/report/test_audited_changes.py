@@ -33,7 +33,7 @@ def audited(folder: Path) -> AuditedChanges:
 
 def changes(audit: AuditedChanges) -> list[tuple[Any, ...]]:
     """The trail: author, from where, through what, what, before, after."""
-    names = ("who", "address", "through", "what", "before", "after")
+    names = ("author", "address", "through", "what", "before", "after")
     return [tuple(c[n] for n in names) for c in json.loads(audit.trail.to_json())["changes"]]
 
 

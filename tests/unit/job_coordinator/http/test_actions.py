@@ -91,7 +91,7 @@ def test_an_action_is_carried_out_and_written_down(page: ServedActions) -> None:
         "final": True,
     }
     (change,) = page.changes()
-    assert (change["who"], change["address"], change["through"]) == ("ada", "127.0.0.1", "http")
+    assert (change["author"], change["address"], change["through"]) == ("ada", "127.0.0.1", "http")
     assert (change["before"], change["after"]) == ("nm01.example.com", "nm02.example.com")
 
 

@@ -27,7 +27,7 @@ def test_a_change_is_in_memory_in_the_log_and_in_the_history(
     first, second = json.loads(trail.to_json())["changes"]
     assert first.pop("at_ms") > 0
     assert first == {"number": 1, **events[0]}
-    assert events[0]["who"], events[0]["address"] == ("ada", "10.0.0.7")
+    assert (events[0]["author"], events[0]["address"]) == ("ada", "10.0.0.7")
     assert second["before"] is None
     assert caplog.messages == [
         "audit 1: ada from 10.0.0.7 by http: move 0: 'nm1' -> 'nm2'",

@@ -77,7 +77,7 @@ def test_each_of_two_tokens_ends_the_job_and_is_in_the_trail(served: Served) -> 
     assert served.call("POST", "/v1/shutdown", b"{}", Authorization=bearer(OLD))[0] == 401
     assert served.call("POST", "/v1/shutdown", b"{}", Authorization=bearer(OPERATE))[0] == 200
     changes = json.loads(served.call("GET", "/v1/audit")[2])["changes"]
-    assert [(c["who"], c["address"], c["what"], c["after"]) for c in changes] == [
+    assert [(c["author"], c["address"], c["what"], c["after"]) for c in changes] == [
         ("ada", "127.0.0.1", "the job", "is to end")
     ] * 3
 
