@@ -97,6 +97,6 @@ def await_kafka(config: Config, log: logging.Logger) -> None:
 
 def origin_of(container: AmContainer, config: Config) -> Origin:
     """Whose snapshots of metrics those of this driver are."""
-    job, resource = JobConfig.of(config), container.environment["CONTAINER_ID"]
+    job, resource = JobConfig.of(config), container.environment.get("CONTAINER_ID", "")
     version = importlib.metadata.version("homeport")
     return Origin(job.name, job.id, resource, container.host, version, wall_ms())

@@ -14,8 +14,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 from json_answers import require_promised
+from topic_records import committed
+from trace_collector import TraceCollector, trace_collector
 from yarn_jobs import Job, pids_of, wait_for
+
+from homeport.config.settings.reporters_section import SNAPSHOTS
 
 MARK = f"pLaNtEd{uuid.uuid4().hex[:8]}"
 """In every secret; no escaping changes it."""
@@ -249,9 +254,14 @@ def _files(folder: Path) -> Iterator[Path]:
 def test_no_planted_secret_is_seen(make_job: Callable[[str], Job]) -> None:
     """No port, page, file, command line or tool shows one, while the job runs or when it failed.
 
-    The AM gives them all to a client with the token: the search would find them.
+    The AM gives them all to a client with the token: the search would find them. Nor does a trace
+    or a snapshot of metrics.
     """
-    job = make_job("planted")
+    with trace_collector() as collector:
+        _search(make_job("planted"), collector)
+
+
+def _search(job: Job, collector: TraceCollector) -> None:
     (job.package / "planted_task.py").write_text(TASK, encoding="utf-8")
     job.values |= PLANTED | {
         "job.container.count": "1",
@@ -259,7 +269,15 @@ def test_no_planted_secret_is_seen(make_job: Callable[[str], Job]) -> None:
         "task.pipeline.class": "planted_task:parse",
         "cluster-manager.container.memory.mb": "1280",
         "cluster-manager.container.retry.count": "0",
+        "job.log.format": "json",
+        "task.traces.otlp.endpoint": collector.url,
+        "metrics.reporters": "snapshot",
+        "metrics.reporter.snapshot.class": SNAPSHOTS,
+        "metrics.reporter.snapshot.stream": "kafka.planted-metrics",
+        "metrics.reporter.snapshot.interval": "1",
     }
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    admin.create_topics([NewTopic("planted-metrics", 1)])["planted-metrics"].result(30)
     job.produce(60)
     seen = Seen(job)
     seen.call("run")
@@ -272,6 +290,11 @@ def test_no_planted_secret_is_seen(make_job: Callable[[str], Job]) -> None:
     assert done.returncode == 0
     wait_for(lambda: "my.later.password" in job.get_text("v1/audit"), job)
     job.wait_until_running()
+    wait_for(lambda: bool(collector.received), job)
+    seen.look("traces", str(collector.received))
+    wait_for(lambda: bool(committed(job.servers, "planted-metrics", 1)), job)
+    for record in committed(job.servers, "planted-metrics", 1):
+        seen.look("snapshots of metrics", record.value() or b"")
     seen.pages()
     seen.yarn()
     seen.processes()

@@ -17,13 +17,15 @@ TITLE = (
     f" debounce {DEBOUNCE_MS / 1000:g} s"
 )
 _PAUSE_S = 1.0
+_MORE = {"job.coordinator.zk.session.timeout.ms": "30000"}
+"""As by default: a process that leaves ends its session, and one that is new waits for two."""
 
 
 def rows() -> Iterator[Row]:
     """What has moved, how long each task stood still, how often its work began again."""
     names = [f"p{number:02d}" for number in range(PROCESSORS)]
     print("  it takes some 3 minutes", flush=True)
-    with bed(TASKS, DEBOUNCE_MS, {}) as started:
+    with bed(TASKS, DEBOUNCE_MS, _MORE) as started:
         for name in names:
             started.processors.start(name)
         yield from restarted(started, names, "SIGTERM, new start", started.processors.restart)

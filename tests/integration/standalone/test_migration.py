@@ -9,7 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from yarn_jobs import PARTITIONS, Job
+from adjunct_planes import OF_EACH, has_all, has_planes, kept_by, logs_of
+from standby_jobs import standby_job
+from yarn_jobs import PARTITIONS, Job, wait_for
 from zookeeper_server import ZooKeeperServer
 
 from homeport.appmaster.cli import job as yarn_job
@@ -142,15 +144,19 @@ def works_standalone(job: Job, node: str, host: str) -> None:
         assert process.wait(LIMIT_S) == 0
 
 
-def ran_on_yarn(job: Job, zookeeper: ZooKeeperServer) -> tuple[str, str]:
-    """The job has counted on YARN, and has stopped: (node, host) of its one container."""
-    job.values |= {
-        "job.container.count": "1",
+def standalone_keys(zookeeper: ZooKeeperServer) -> dict[str, str]:
+    """What processors need."""
+    return {
         "job.coordinator.zk.connect": zookeeper.connect,
         "job.coordinator.zk.session.timeout.ms": "3000",
         "job.debounce.time.ms": "300",
         "cluster-manager.jobcoordinator.url.host": "127.0.0.1",
     }
+
+
+def ran_on_yarn(job: Job, zookeeper: ZooKeeperServer) -> tuple[str, str]:
+    """The job has counted on YARN, and has stopped: (node, host) of its one container."""
+    job.values |= {"job.container.count": "1", **standalone_keys(zookeeper)}
     job.produce(FIRST)
     job.run()
     host = job.wait_until_running()["0"]["host"]
@@ -197,3 +203,65 @@ def test_a_job_goes_from_yarn_to_zookeeper_and_back_on_its_stores(
     assert [line["records"] for line in found] == [0] * PARTITIONS, found
     assert newest(job)[1] > back[1]
     job.judge_history()
+
+
+def read_again(job: Job, before: int) -> list[int]:
+    """Of each active task's store, the changelog records that starts have read since ``before``."""
+    lines = restored(job)[before:]
+    return [line["records"] for line in lines if line["task"].startswith("Partition ")]
+
+
+def has_kept_planes(logs: list[str]) -> None:
+    """Every task's store of planes was kept, and its stream is read on at its end."""
+    kept = {place: offset for log in logs for place, offset in kept_by(log).items()}
+    assert len(kept) == PARTITIONS, kept
+    assert set(kept.values()) == {OF_EACH}
+
+
+@pytest.mark.long
+def test_standbys_and_adjunct_stores_go_to_zookeeper_and_back(
+    make_job: Callable[[str], Job], zookeeper: ZooKeeperServer
+) -> None:
+    """Tasks go on where their containers were, each with its stores of both kinds, and standbys."""
+    job = standby_job(make_job, "replicated")
+    has_planes(job)
+    # All processors are there when the first version is made.
+    job.values |= {**standalone_keys(zookeeper), "job.debounce.time.ms": "8000"}
+    job.produce(FIRST)
+    job.run()
+    job.wait_until_running()
+    job.counts_all()
+    wait_for(lambda: all(has_all(c) for c in job.containers().values()), job)
+    homes = {p: c["host"] for p, c in job.containers().items() if c["role"] == "active"}
+    job.kill()
+    assert answer(job.operator("migrate", "--to=zookeeper")) == "the job may run by zookeeper now\n"
+
+    before = len(restored(job))
+    processors = [start_processor(job, host, host, f"on-{p}") for p, host in homes.items()]
+    try:
+        job.produce(SECOND, FIRST)
+        job.counts_all()
+        assert read_again(job, before) == [0] * PARTITIONS
+        logs = [*job.path.parent.glob("work/processor-*/container-*.log")]
+        has_kept_planes([log.read_text(encoding="utf-8") for log in logs])
+        wait_for(lambda: len(following(job)) == PARTITIONS, job)
+    finally:
+        for process in processors:
+            process.send_signal(signal.SIGTERM)
+        assert [process.wait(LIMIT_S) for process in processors] == [0] * len(processors)
+    assert answer(job.operator("migrate", "--to=yarn")) == "the job may run by yarn now\n"
+
+    before = len(restored(job))
+    job.produce(THIRD, FIRST + SECOND)
+    job.run()
+    after = job.wait_until_running()
+    assert {p: after[p]["host"] for p in homes} == homes
+    job.counts_all()
+    assert read_again(job, before) == [0] * PARTITIONS
+    has_kept_planes(logs_of(job, [f"container-{p}-{after[p]['epoch']}.log" for p in homes]))
+    job.judge_history()
+
+
+def following(job: Job) -> set[str]:
+    """The standbys that processors have begun to follow."""
+    return {name for line in job.history("standby-following") for name in line["replicas"]}

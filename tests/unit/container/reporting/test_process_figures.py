@@ -66,26 +66,24 @@ def test_collections_are_counted_while_the_clock_runs() -> None:
     assert without == {("gc_collections", "python"): counted, ("gc_seconds", "python"): counted}
 
 
-SLEEPS = "import time; time.sleep(60)"
+SLEEPS = "import time; print(flush=True); time.sleep(60)"
 STARTS_ONE = f"import subprocess, sys; subprocess.run([sys.executable, '-c', '{SLEEPS}'])"
-
-
-def below(pid: int) -> int:
-    """What the processes that it has started hold; two looks, between which it may grow."""
-    return resident_bytes(pid) - resident_bytes(pid, below=False)
 
 
 def test_memory_is_what_the_processes_hold_beside_their_shares() -> None:
     """Python's own, that of a JVM, that of what the JVM started; RocksDB's share is Python's."""
     shares = divide(1536, has_pipeline=True)
-    child = subprocess.Popen([sys.executable, "-c", STARTS_ONE], start_new_session=True)
+    child = subprocess.Popen(
+        [sys.executable, "-c", STARTS_ONE], start_new_session=True, stdout=subprocess.PIPE
+    )
+    assert child.stdout is not None
     try:
         # Both have begun their programs: a process that is just made holds next to nothing.
-        while below(child.pid) < 4 * MIB:
-            assert child.poll() is None
+        assert child.stdout.readline() == b"\n"
         found = values(memory(OwnJvm(child.pid), shares))
     finally:
         os.killpg(child.pid, signal.SIGKILL)
+        child.stdout.close()
         child.wait()
     assert found["memory_bytes", "python"] > MIB
     assert found["memory_bytes", "jvm"] > MIB
