@@ -185,7 +185,8 @@ class ChangelogTopics:
                 if it holds records: they were copied back. So it is when a job is submitted.
 
         Returns:
-            Differences from the configuration that are no fault.
+            Differences from the configuration that are no fault, and at a submission changelogs
+            with records that the job has not written.
 
         Raises:
             ConfigError: one is at fault, or its state is gone.
@@ -232,11 +233,25 @@ class ChangelogTopics:
                     raise lost
                 yield f"changelog {changelog} was recreated, and the state is what it holds now"
             if topic is not None:
+                if may_be_replaced and changelog not in known:
+                    yield from self._foreign(changelog, store, topic)
                 spec = changelog_topic_spec(store, partitions or topic.partitions)
                 fault = topic_fault(store, spec, topic)
                 if fault is not None:
                     raise fault
                 yield from differences(store, spec, topic)
+
+    def _foreign(
+        self, changelog: SystemStream, store: StoreConfig, topic: FoundTopic
+    ) -> Iterator[str]:
+        """A changelog that the job does not know, and that holds something, is not its own."""
+        if self._holds_records(changelog, topic):
+            key = keys.STORE_CHANGELOG.named(store.name)
+            yield (
+                f"changelog {changelog} holds records that this job has not written: they become "
+                f"the state of store {store.name}; where they are another job's, name another "
+                f"topic in {key}"
+            )
 
     def _holds_records(self, changelog: SystemStream, topic: FoundTopic) -> bool:
         system = SystemConfig.of(self._config, changelog.system)

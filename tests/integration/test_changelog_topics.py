@@ -191,6 +191,23 @@ def test_run_job_refuses_before_anything_is_written(kafka: str) -> None:
         preflight.check_changelogs(stores.config, stores.stream, said.append)
 
 
+def test_records_of_another_job_are_named_at_the_submission(kafka: str) -> None:
+    """They would become the state; an attempt later on, and an empty topic, say nothing."""
+    stores = Stores(kafka)
+    stores.admin.create(stores.topic, 2, 1, {"cleanup.policy": "compact"})
+    assert stores.begin(is_submission=True) == []
+    stores.stream = InMemoryCoordinatorStream()
+    stores.produce(b"k")
+    assert stores.begin(is_submission=True) == [
+        f"changelog {stores.changelog} holds records that this job has not written: they become "
+        "the state of store counts; where they are another job's, name another topic in "
+        "stores.counts.changelog"
+    ]
+    assert stores.begin(is_submission=True) == []
+    stores.stream = InMemoryCoordinatorStream()
+    assert stores.begin() == []
+
+
 def test_a_topic_that_an_operator_alters_is_refused_or_reported(kafka: str) -> None:
     """A policy that loses state is refused; another retention is reported, and is in force."""
     stores = Stores(kafka)
