@@ -80,7 +80,7 @@ def findings_of(config: Config) -> tuple[Finding, ...]:
         }
         | {keys.TASK_CLASS.name: _task_class(config)}
     )
-    found += _between(kept, {f.key for f in found if f.verdict is Verdict.REFUSED})
+    found += _between(kept)
     ignored = set(_ignored(kept))
     found = [
         Finding(f.key, Verdict.NO_EFFECT, "librdkafka has nothing like it")
@@ -140,13 +140,12 @@ def _of_unknown(name: str) -> Finding:
     return Finding(name, Verdict.OWN, "only the job's own code reads it")
 
 
-def _between(config: Config, refused: set[str]) -> Iterator[Finding]:
-    """The first rule between keys that is broken; a key that is refused is not named twice."""
+def _between(config: Config) -> Iterator[Finding]:
+    """The first rule between keys that is broken by those that are not refused themselves."""
     try:
         validate(config)
     except ConfigError as error:
-        if error.key not in refused:
-            yield Finding(error.key, Verdict.REFUSED, f"{error.rule}; {error.remedy}")
+        yield Finding(error.key, Verdict.REFUSED, f"{error.rule}; {error.remedy}")
 
 
 def _ignored(config: Config) -> Iterator[str]:

@@ -89,6 +89,13 @@ def test_a_system_without_addresses_is_a_rule_between_keys() -> None:
     assert refused == ["systems.kafka.consumer.bootstrap.servers"]
 
 
+def test_a_required_key_is_missed_beside_one_that_is_refused() -> None:
+    """By its name, after those of the file."""
+    values = {k: v for k, v in JOB.items() if k != "job.name"} | {"job.container.count": "x"}
+    refused = [f.key for f in findings_of(Config(values)) if f.verdict is Verdict.REFUSED]
+    assert refused == ["job.container.count", "job.name"]
+
+
 def test_a_python_task_and_samzas_defaults_leave_nothing_to_say() -> None:
     """Each default that differs is named where the file does not set its key."""
     names = {key for key, (verdict, _) in verdicts().items() if verdict is Verdict.CHANGED}

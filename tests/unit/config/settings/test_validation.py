@@ -11,6 +11,7 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import Key
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.settings.pipeline_section import PipelineConfig
+from homeport.config.settings.reporters_section import SNAPSHOTS
 from homeport.config.settings.validation import validate
 
 _GOOD = Config(
@@ -34,6 +35,18 @@ _GOOD = Config(
 def test_a_good_configuration_has_no_fault_and_no_warning() -> None:
     """Unknown keys are no fault: user code reads them."""
     assert validate(_GOOD) == ()
+
+
+def test_a_metrics_reporter_sends_to_a_system_that_is_there() -> None:
+    """With the addresses of its brokers."""
+    reporter = {
+        "metrics.reporters": "r",
+        "metrics.reporter.r.class": SNAPSHOTS,
+        "metrics.reporter.r.stream": "kafka.metrics",
+    }
+    assert validate(_GOOD.merged(reporter)) == ()
+    with pytest.raises(ConfigError, match=r"^systems\.other\."):
+        validate(_GOOD.merged({**reporter, "metrics.reporter.r.stream": "other.metrics"}))
 
 
 def test_a_pipeline_needs_some_memory() -> None:

@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.job_coordinator.grouper.standby_models import with_standbys
+from homeport.job_coordinator.grouper.standby_models import (
+    temporary_standby,
+    with_standbys,
+)
 from homeport.job_coordinator.grouper.validation import first_fault
 from homeport.job_coordinator.model.codec import decode_job_model, encode_job_model
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
@@ -32,6 +35,17 @@ def _actives(groups: dict[str, list[str]]) -> dict[ProcessorId, ContainerModel]:
             number += 1
         found[ProcessorId(id_)] = ContainerModel(ProcessorId(id_), tasks)
     return found
+
+
+def test_a_temporary_standby_keeps_the_state_of_its_active() -> None:
+    """Its tasks have the inputs and the changelog partitions of the active ones; no replica's id."""
+    (active,) = _actives({"0": ["Partition 2", "Partition 0"]}).values()
+    standby = temporary_standby(active)
+    assert standby.processor_id == "0-warm"
+    assert (standby.role, standby.active_processor) == (TaskMode.STANDBY, "0")
+    assert list(standby.tasks) == ["Standby-Partition 0-warm", "Standby-Partition 2-warm"]
+    kept = {task.state_of: task.changelog_partition for task in standby.tasks.values()}
+    assert kept == {name: task.changelog_partition for name, task in active.tasks.items()}
 
 
 def test_each_active_container_has_its_replicas() -> None:
