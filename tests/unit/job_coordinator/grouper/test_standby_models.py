@@ -38,7 +38,7 @@ def _actives(groups: dict[str, list[str]]) -> dict[ProcessorId, ContainerModel]:
 
 
 def test_a_temporary_standby_keeps_the_state_of_its_active() -> None:
-    """Its tasks have the inputs and the changelog partitions of the active ones; no replica's id."""
+    """Its tasks have the inputs and the changelog partitions of the active ones."""
     (active,) = _actives({"0": ["Partition 2", "Partition 0"]}).values()
     standby = temporary_standby(active)
     assert standby.processor_id == "0-warm"
