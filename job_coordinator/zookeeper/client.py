@@ -69,6 +69,7 @@ def credentials_of(access: ZooKeeperAccess) -> Credentials:
     return found
 
 
+_LEAST_SERVERS = 3
 _CLOSED = "socket connection broken"
 """Kazoo's words for a server that closes the connection before it answers."""
 
@@ -110,16 +111,29 @@ class Faults(logging.Logger):
     def watch(self, client: KazooClient) -> None:
         """Notes a refusal of the client's user, and faults of each of its servers.
 
-        Kazoo tries the servers in rounds, each in an order of its own: so many faults in a row
-        have at least one of each server.
+        Kazoo tries the servers in rounds, each in an order of its own and each as often as it is
+        named (``with_short_waits``): so many faults in a row have at least one of each server.
         """
-        self._found = deque(self._found, maxlen=2 * len(client.hosts) - 1)
+        times = len(client.hosts) // len(set(client.hosts))
+        self._found = deque(self._found, maxlen=2 * (len(client.hosts) - times) + 1)
 
         def on_state(_state: str) -> None:
             if client.client_state == KeeperState.AUTH_FAILED:
                 self.is_refused = True
 
         client.add_listener(on_state)
+
+
+def with_short_waits(connect: str) -> str:
+    """The connection string with each server as often as it takes to name three.
+
+    Kazoo waits for a server's answer for the session's time-out, divided by the number of servers.
+    A server that is just starting may take the connection and never answer it: with one name that
+    would cost the whole session.
+    """
+    servers, slash, root = connect.partition("/")
+    names = servers.split(",")
+    return ",".join(names * -(-_LEAST_SERVERS // len(names))) + slash + root
 
 
 def new_client(
@@ -130,7 +144,8 @@ def new_client(
 ) -> KazooClient:
     """A client that has not begun."""
     handler = _Handler(settings.access.tls is not None)
-    client = KazooClient(settings.connect, handler=handler, logger=faults, **credentials, **more)
+    servers = with_short_waits(settings.connect)
+    client = KazooClient(servers, handler=handler, logger=faults, **credentials, **more)
     faults.watch(client)
     _refuse_in_order(client)
     return client

@@ -12,7 +12,27 @@ from zookeeper_security import make_pair
 from homeport.config.errors import ConfigError
 from homeport.config.settings.standalone_section import StandaloneConfig
 from homeport.config.settings.zookeeper_access import ZooKeeperAccess, ZooKeeperTls
-from homeport.job_coordinator.zookeeper.client import Faults, credentials_of, new_client
+from homeport.job_coordinator.zookeeper.client import (
+    Faults,
+    credentials_of,
+    new_client,
+    with_short_waits,
+)
+
+
+@pytest.mark.parametrize(
+    ("connect", "tried"),
+    [
+        ("z:1", "z:1,z:1,z:1"),
+        ("z:1/root", "z:1,z:1,z:1/root"),
+        ("a:1,b:2", "a:1,b:2,a:1,b:2"),
+        ("a:1,b:2,c:3/x/y", "a:1,b:2,c:3/x/y"),
+        ("a:1,b:2,c:3,d:4", "a:1,b:2,c:3,d:4"),
+    ],
+)
+def test_no_server_is_waited_for_as_long_as_the_session(connect: str, tried: str) -> None:
+    """Kazoo divides the time by the number of names: a third of it at most is for one of them."""
+    assert with_short_waits(connect) == tried
 
 
 def test_a_password_comes_from_a_variable_or_a_file(
