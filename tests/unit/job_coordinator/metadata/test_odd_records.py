@@ -23,6 +23,7 @@ from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager, am_epoch_message
 from homeport.job_coordinator.metadata.failover import FailoverManager
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
+from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.lifecycle import JobEndManager, RetryManager, StopManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.placement import PlacementManager
@@ -97,6 +98,10 @@ def _left_out(stream: InMemoryCoordinatorStream) -> Messages:
     TaskAssignmentManager(stream).read()
     ChangelogTopicManager(stream).read()
     InputTopicManager(stream, 1).read()
+    packages = JobPackageManager(stream)
+    for name in packages.names():
+        packages.read(name)
+    yield from packages.messages_to_forget()
     EpochManager(stream).read_fenced()
     end = JobEndManager(stream).read(1)
     yield from () if end is None else (JobEndManager.message(end),)
