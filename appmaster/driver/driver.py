@@ -76,6 +76,7 @@ from homeport.appmaster.report.audited_changes import AuditedChanges
 from homeport.appmaster.report.decision_log import DecisionLog
 from homeport.appmaster.report.job_status import JobIdentity, JobStatus
 from homeport.appmaster.report.step import LauncherMessage, Step, StepObserver
+from homeport.appmaster.upgrade.packages import SubmittedPackages, WantedPackages
 from homeport.config.config import Config
 from homeport.config.errors import InvariantViolation, UnavailableError
 from homeport.config.settings.log_section import LogConfig
@@ -134,6 +135,7 @@ class Driver:
         self.status = JobStatus(identity, wall_ms, step(self._state, published).state)
         self.launchers = LauncherTable(settings.lease_ms, boot_ms())
         self.standbys = StandbyReports()
+        self.packages: WantedPackages = SubmittedPackages()
         self.decisions = DecisionLog(history, self.launchers)
         self.audit = AuditedChanges(history)
         self._queue = EventQueue()
@@ -466,11 +468,8 @@ class Driver:
         self._has_begun = True
         unheard = self.hold_back.pending
         waited_ms = now_ms - self.hold_back.since_ms
-        log.info(
-            "placing begins after %d ms; containers whose stop is not recorded: %s",
-            waited_ms,
-            ", ".join(map(named, unheard)) or "none",
-        )
+        names = ", ".join(map(named, unheard)) or "none"
+        log.info("placing begins after %d ms; without a record of a stop: %s", waited_ms, names)
         self._history.event(
             "hold-back-over", waited_ms=waited_ms, unheard=[named(i) for i in unheard]
         )

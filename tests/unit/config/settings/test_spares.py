@@ -25,7 +25,7 @@ KEY = {"job.hotstandby.prewarm": "true"}
     ids=str,
 )
 def test_who_has_one(values: dict[str, str], *, own: bool, temporary: bool) -> None:
-    """Own standbys by the key, temporary ones by their memory; nobody without a pipeline."""
+    """Own standbys by the key, temporary ones by their memory; none without a pipeline."""
     config = Config({"job.name": "j", "job.default.system": "kafka", **values})
     task = TaskConfig.of(config)
     assert has_spark_beside(config, task, is_temporary=False) is own
