@@ -11,6 +11,7 @@ import signal
 from collections.abc import Callable
 
 import pytest
+from am_attempts import job_of_attempt, kill_am, programs
 from standby_jobs import are_apart, records_read, standby_job
 from suites import long
 from warm_moves import (
@@ -124,5 +125,25 @@ def test_a_driver_that_dies_in_a_warm_move_has_a_successor_that_ends_it(
         os.kill(driver, signal.SIGKILL)
         succeeds(tool, there)
     assert set(job.containers()) == {"0"}
+    job.judge_history()
+    job.kill()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("step", ["warming", "giving-way"])
+def test_an_am_that_dies_in_a_warm_move_has_a_successor_that_ends_it(
+    make_job: Callable[[str], Job], step: str
+) -> None:
+    """All of its processes go at once, and all containers: nothing is left of the standby."""
+    job, there = with_state(make_job, f"am-{step}")
+    first = job.attempt
+    with under_load(job), moving(job, there, "--expiry-ms=60000") as tool:
+        wait_for(lambda: step in steps(job), job, every_s=0.02)
+        kill_am(job)
+        succeeds(tool, there)
+    job_of_attempt(job, first + 1)
+    assert job.get("v1/status")["placements"] == []
+    assert {p: c["host"] for p, c in job.containers().items()} == {"0": there}
+    assert len(programs(job, ".launcher")) == 1
     job.judge_history()
     job.kill()
