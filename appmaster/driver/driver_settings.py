@@ -103,6 +103,7 @@ def allocator_settings(config: Config, strict_hosts: Iterable[Host] | None) -> A
         stop_timeout_ms=task.shutdown_ms + silence_ms,
         racks_are_preferred=keys.FAULT_DOMAINS_PREFERRED.read(config),
         racks_are_apart=keys.FAULT_DOMAINS_REQUIRED.read(config),
+        warm_lag=keys.WARM_MOVE_MAX_RECORDS.read(config),
         own_have_spark=has_spark_beside(config, task, is_temporary=False),
         temporary_have_spark=has_spark_beside(config, task, is_temporary=True),
         drained_hosts=frozenset(map(host_of, keys.DRAINED_HOSTS.read(config))),
