@@ -72,6 +72,11 @@ class Backend:
         self.model = model
         self.reports: list[Started] = []
 
+    async def package(self, name: str) -> bytes | None:
+        """There is none."""
+        del name
+        return None
+
     def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
         """There are none."""
         return {}
