@@ -63,6 +63,7 @@ class MessageType(StrEnum):
     SET_CHECKPOINT_TOPIC = "set-checkpoint-topic"
     SET_INPUT_TOPIC = "set-input-topic"
     SET_INPUT_PARTITIONS = "set-input-partitions"
+    SET_UPGRADE = "set-upgrade"
 
 
 class Namespace(StrEnum):
