@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.security import make_digest_acl
 from zookeeper_ensemble import zookeeper_ensemble
 from zookeeper_security import secured_zookeeper, user
@@ -79,6 +80,8 @@ def test_servers_that_take_long_are_found(tmp_path: Path) -> None:
             made = [client.create_async(f"/node-{number}") for number in range(12)]
             found = until_warned(leader, session_ms=30_000)
             assert "dataLogDir" in found.remedy
+            with pytest.raises(KazooTimeoutError):
+                made[0].get(timeout=0.3)
         finally:
             for follower in followers:
                 follower.signal(signal.SIGCONT)
