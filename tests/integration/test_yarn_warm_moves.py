@@ -14,6 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from check_history.pauses import pause_before
+from check_history.reading import read_jobs
 from failover_scenarios import Feed
 from standby_jobs import are_apart, standby_job
 from yarn_jobs import KEYS, Job, wait_for
@@ -29,11 +31,12 @@ def moved(job: Job, processor: str, *words: str) -> str:
 
 
 def pause_s(job: Job, epoch: int, processor: str = "0") -> float:
-    """From the last transaction of the incarnation before to the first one of this epoch."""
-    committed = [e for e in job.history("transaction-committed") if e["processor_id"] == processor]
-    ends = [int(e["boot_ms"]) for e in committed if e["epoch"] == epoch - 1]
-    begins = [int(e["boot_ms"]) for e in committed if e["epoch"] == epoch]
-    return (min(begins) - max(ends)) / 1000
+    """From the last transaction of the incarnations before to the first one of this epoch."""
+    folders = [job.cluster.state_dir(node) / f"{job.name}-1" for node in job.cluster.nodes]
+    events = read_jobs([f for f in folders if f.exists()], "boot", 0)[0].events
+    pause = pause_before(events, processor, epoch)
+    assert pause is not None
+    return pause.ms / 1000
 
 
 def restored(container: dict[str, Any]) -> int:
