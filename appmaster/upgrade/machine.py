@@ -59,6 +59,17 @@ class Next:
     waits: str = ""
 
 
+def is_due(state: UpgradeState | None, order: UpgradeOrder | None) -> bool:
+    """Whether there may be a next step: an upgrade is under way, or an order is to be taken."""
+    if state is not None and not state.phase.is_final:
+        return True
+    if order is None:
+        return False
+    is_new = state is None or state.id != order.id
+    is_back = order.direction is UpgradeDirection.BACK
+    return is_new or (is_back and state is not None and state.phase is UpgradePhase.DONE)
+
+
 def decide(state: UpgradeState | None, order: UpgradeOrder | None, seen: Seen) -> Next:
     """The next step of what is recorded and ordered.
 

@@ -20,6 +20,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 from homeport.job_coordinator.coordinator_stream.message_bytes import parse_json
 from homeport.job_coordinator.coordinator_stream.reading import read_all
 from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.job_package import is_package_name
 from homeport.job_coordinator.model.json_values import compact_json
 from homeport.job_coordinator.model.upgrade import (
     UpgradeDirection,
@@ -99,7 +100,7 @@ def _order(message: CoordinatorStreamMessage) -> UpgradeOrder | None:
     return UpgradeOrder(
         _text(message, "id"),
         _text(message, "application"),
-        _text(message, "package"),
+        _package(message, "package"),
         wire.number(message, "watch-ms"),
         direction,
         message.value("by") or "",
@@ -117,8 +118,8 @@ def _state(message: CoordinatorStreamMessage) -> UpgradeState | None:
     return UpgradeState(
         _text(message, "id"),
         _text(message, "application"),
-        _text(message, "package"),
-        message.value("previous") or None,
+        _package(message, "package"),
+        _package(message, "previous") if message.value("previous") else None,
         wire.number(message, "watch-ms"),
         phase,
         _given(message),
@@ -133,6 +134,14 @@ def _text(message: CoordinatorStreamMessage, name: str) -> str:
     if not text:
         raise WireError(f"{message.type} {message.key!r}: no {name}")
     return text
+
+
+def _package(message: CoordinatorStreamMessage, name: str) -> str:
+    """Launchers refuse an order that names a package otherwise."""
+    package = _text(message, name)
+    if not is_package_name(package):
+        raise WireError(f"{message.type} {message.key!r}: {name} is no sha256: {package!r:.200}")
+    return package
 
 
 def _given(message: CoordinatorStreamMessage) -> tuple[ProcessorId, ...]:

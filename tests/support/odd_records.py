@@ -81,7 +81,7 @@ _RIGHT: dict[str, tuple[str, dict[str, str]]] = {
         {
             "id": "u",
             "application": "a",
-            "package": "p",
+            "package": "ab" * 32,
             "watch-ms": "1",
             "phase": "forward",
             "given": "[]",

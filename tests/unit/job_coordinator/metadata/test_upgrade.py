@@ -20,12 +20,13 @@ from homeport.job_coordinator.model.upgrade import (
     UpgradeState,
 )
 
-ORDER = UpgradeOrder("u", "app", "new", 60_000, UpgradeDirection.BACK, "ann")
+NEW, OLD = "ab" * 32, "cd" * 32
+ORDER = UpgradeOrder("u", "app", NEW, 60_000, UpgradeDirection.BACK, "ann")
 P0, S0 = ProcessorId("0"), ProcessorId("0-0")
 STATE = UpgradeState(
-    "u", "app", "new", "old", 60_000, UpgradePhase.FORWARD, (S0, P0), P0, 7, "a reason"
+    "u", "app", NEW, OLD, 60_000, UpgradePhase.FORWARD, (S0, P0), P0, 7, "a reason"
 )
-SHORT = UpgradeState("u", "app", "new", None, 0)
+SHORT = UpgradeState("u", "app", NEW, None, 0)
 
 
 @pytest.mark.parametrize("state", [STATE, SHORT])
@@ -66,6 +67,8 @@ def test_a_damaged_order_is_none(stream: InMemoryCoordinatorStream, name: str) -
     [
         ("id", ""),
         ("watch-ms", "x"),
+        ("package", "AB"),
+        ("previous", "new"),
         ("phase", "up"),
         ("given", "{}"),
         ("given", "[1]"),
@@ -82,9 +85,9 @@ def test_a_damaged_state_is_none(stream: InMemoryCoordinatorStream, name: str, v
 
 def test_each_processor_is_wanted_with_one_package() -> None:
     """While it is under way by what was given, later by how it ended."""
-    assert STATE.wanted(P0) == "new"
-    assert STATE.wanted(ProcessorId("1")) == "old"
+    assert STATE.wanted(P0) == NEW
+    assert STATE.wanted(ProcessorId("1")) == OLD
     done = replace(STATE, phase=UpgradePhase.DONE)
     gone = replace(STATE, phase=UpgradePhase.GONE_BACK)
-    assert (done.wanted(ProcessorId("1")), gone.wanted(P0)) == ("new", "old")
+    assert (done.wanted(ProcessorId("1")), gone.wanted(P0)) == (NEW, OLD)
     assert [p.is_final for p in UpgradePhase] == [False, False, True, True]
