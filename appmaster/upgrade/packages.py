@@ -16,7 +16,6 @@ class WantedPackages(Protocol):
 
     def of(self, processor_id: ProcessorId) -> str | None:
         """The package that the next permit of the processor has; None: the submission's."""
-        ...
 
 
 class SubmittedPackages:

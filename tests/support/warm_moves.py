@@ -11,6 +11,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 
+from check_history.pauses import pause_before
+from check_history.reading import read_jobs
 from failover_scenarios import Feed
 from yarn_jobs import KEYS, Job
 
@@ -109,11 +111,12 @@ def answers(job: Job) -> list[str]:
 
 
 def pause_s(job: Job, epoch: int, processor: str = "0") -> float:
-    """From the last transaction of the incarnation before to the first one of this epoch."""
-    committed = [e for e in job.history("transaction-committed") if e["processor_id"] == processor]
-    ends = [int(e["boot_ms"]) for e in committed if e["epoch"] == epoch - 1]
-    begins = [int(e["boot_ms"]) for e in committed if e["epoch"] == epoch]
-    return (min(begins) - max(ends)) / 1000
+    """From the last transaction of the incarnations before to the first one of this epoch."""
+    folders = [job.cluster.state_dir(node) / f"{job.name}-1" for node in job.cluster.nodes]
+    events = read_jobs([f for f in folders if f.exists()], "boot", 0)[0].events
+    pause = pause_before(events, processor, epoch)
+    assert pause is not None
+    return pause.ms / 1000
 
 
 def _command(job: Job, words: tuple[str, ...]) -> list[str]:
