@@ -57,6 +57,8 @@ def test_a_warm_move_under_load_pauses_for_no_restore(
     job.counts_all()
     (home,) = (c["host"] for c in job.containers().values())
     there = next(node for node in ("nm1", "nm2", "nm3") if node != home)
+    looked = job.operator("drain", job.am_host(), "--dry-run")
+    assert f"the ApplicationMaster runs on {job.am_host()}, and stays there" in looked.stderr
     feed = Feed(job)
     feed.go_on()
     try:
