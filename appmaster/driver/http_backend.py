@@ -30,6 +30,7 @@ from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.driver.polling import Hurry, is_overdue, poll_interval_ms
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.lease.launcher_table import LauncherEntry
+from homeport.appmaster.upgrade.packages import next_package
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.grouper.standby_models import temporary_standby
@@ -79,6 +80,10 @@ class DriverBackend:
         standbys = (temporary_standby(active) for active in found if active is not None)
         return {standby.processor_id: standby for standby in standbys}
 
+    async def package(self, name: str) -> bytes | None:
+        """As the coordinator stream has it, for any attempt."""
+        return await self._view.stream.package(name)
+
     def locality(self) -> Mapping[ProcessorId, Host]:
         """{processor_id: host} as the coordinator stream has it."""
         return self._view.localities
@@ -106,6 +111,8 @@ class DriverBackend:
                 message.running,
                 boot_ms(),
                 message.spare,
+                message.package,
+                message.prepared,
             )
         )
         try:
@@ -129,7 +136,12 @@ class DriverBackend:
             case ReleaseResource():
                 return self._order(OrderKind.EXIT)
         order = self._order(OrderKind.WAIT, is_awaited=self._is_awaited(message))
-        return replace(order, model_version=self._job_models.version)
+        package = None if message.running is None else self._package_of(message.running)
+        return replace(order, model_version=self._job_models.version, package=package)
+
+    def _package_of(self, incarnation: Incarnation) -> str | None:
+        """What the next permit of its processor has."""
+        return next_package(self._driver.packages, self._view.state, incarnation.processor_id)
 
     def _is_awaited(self, message: CheckIn) -> bool:
         """Whether the launcher is soon to get an order, as far as can be seen."""
@@ -163,6 +175,7 @@ class DriverBackend:
             permit.model_version,
             permit.fence,
             self._driver.leases.url,
+            package=self._package_of(permit.incarnation),
         )
 
     def _order(

@@ -24,7 +24,8 @@ MARGIN = 0.2
 class LauncherEntry:
     """One launcher, as of its last check-in. ``pid`` is its child's while it has one.
 
-    ``spare``: what waits beside that to be the next; None where nothing does.
+    ``spare``: what waits beside that to be the next; None where nothing does. ``package``: what the
+    child runs with; None: the submission's. ``prepared``: see ``CheckIn``.
     """
 
     resource_id: ResourceId
@@ -34,6 +35,8 @@ class LauncherEntry:
     running: Incarnation | None
     heard_ms: int
     spare: SpareReport | None = None
+    package: str | None = None
+    prepared: str | None = None
     end: SkeinContainer | None = None
     """The end of its container, once the cluster manager has reported it."""
 

@@ -86,6 +86,7 @@ from homeport.job_coordinator.metadata.epochs import EpochManager, Rank
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.metadata.lifecycle import JobEndManager, RetryManager, StopManager
 from homeport.job_coordinator.metadata.state_reset import StateResetManager
+from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation, am_transactional_id
 
@@ -396,6 +397,7 @@ def run(container: AmContainer, heartbeat: Heartbeat, open_cluster: OpenCluster)
         if is_new:
             config, now_ms = job_models.model.config, wall_ms()
             stream.write(messages_of_a_new_run(stream, container.application_id, config, now_ms))
+            stream.write(UpgradeManager(stream).messages_of_a_new_run(container.application_id))
         return asyncio.run(
             serve(container, stream, resources, job_models, published, url, heartbeat, found)
         )

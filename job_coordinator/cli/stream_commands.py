@@ -140,6 +140,8 @@ def record_line(record: LoggedRecord, *, as_json: bool, show_secrets: bool) -> s
 
 
 def _values(message: CoordinatorStreamMessage, *, show_secrets: bool) -> Mapping[str, str] | None:
+    if message.type == MessageType.SET_PACKAGE and (piece := message.value("data")) is not None:
+        return {"data": f"{len(piece)} characters of base64"}
     if message.values is None or show_secrets or message.type != MessageType.SET_CONFIG:
         return message.values
     return {name: shown_value(message.key, text) for name, text in message.values.items()}

@@ -63,6 +63,8 @@ class MessageType(StrEnum):
     SET_CHECKPOINT_TOPIC = "set-checkpoint-topic"
     SET_INPUT_TOPIC = "set-input-topic"
     SET_INPUT_PARTITIONS = "set-input-partitions"
+    SET_PACKAGE = "set-package"
+    SET_UPGRADE = "set-upgrade"
 
 
 class Namespace(StrEnum):
@@ -79,7 +81,6 @@ SUBMISSION_KEY = "submission"
 AM_EPOCH_KEY = "am"
 JOB_MODEL_VERSION_KEY = "job-model"
 JOB_END_KEY = "job-end"
-STATE_RESET_KEY = "state-reset"
 _TYPES = {t.value: t.value for t in MessageType}
 """{type: itself}: all records of a type share one text."""
 
@@ -406,12 +407,6 @@ def set_job_end(submission: int, result: str, diagnostics: str) -> CoordinatorSt
     """That submission of the job ends with the result: what runs is being stopped."""
     values = {"submission": str(submission), "result": result, "diagnostics": diagnostics}
     return CoordinatorStreamMessage(MessageType.SET_JOB_END, JOB_END_KEY, values)
-
-
-def set_state_reset(submission: int, phase: str) -> CoordinatorStreamMessage:
-    """That submission resets the job's state, and has got as far as ``phase``."""
-    values = {"submission": str(submission), "phase": phase}
-    return CoordinatorStreamMessage(MessageType.SET_STATE_RESET, STATE_RESET_KEY, values)
 
 
 def set_topic(

@@ -20,6 +20,7 @@ from homeport.job_coordinator.model.incarnation import (
     incarnations_from_json,
     incarnations_to_json,
 )
+from homeport.job_coordinator.model.job_package import optional_package
 from homeport.job_coordinator.model.json_values import (
     as_object,
     compact_json,
@@ -96,7 +97,9 @@ class CheckIn:
     """A launcher's poll: its id, its host, and which incarnation runs below it (None: none).
 
     ``report``: the running container's last report of its work; None where there is none.
-    ``spare``: None where none is kept.
+    ``spare``: None where none is kept. ``package``: what the running container has; None: what YARN
+    has localised, as in an order. ``prepared``: the last package that was ordered and made ready
+    here: it is unpacked, and the spare, where one is kept, waits with it.
     """
 
     resource_id: ResourceId
@@ -107,6 +110,8 @@ class CheckIn:
     running: Incarnation | None
     report: ContainerReport | None = None
     spare: SpareReport | None = None
+    package: str | None = None
+    prepared: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The body of ``POST /v1/check-in``."""
@@ -120,6 +125,8 @@ class CheckIn:
             "running": running,
             **({} if self.report is None else {"report": self.report.to_json()}),
             **({} if self.spare is None else {"spare": self.spare.to_json()}),
+            **({} if self.package is None else {"package": self.package}),
+            **({} if self.prepared is None else {"prepared": self.prepared}),
         }
 
     @staticmethod
@@ -137,6 +144,8 @@ class CheckIn:
             running=None if running is None else Incarnation.from_json(running),
             report=None if report is None else ContainerReport.from_json(report),
             spare=None if spare is None else SpareReport.from_json(spare),
+            package=optional_package(body, "package"),
+            prepared=optional_package(body, "prepared"),
         )
 
 
@@ -148,7 +157,9 @@ class Order:
     STOP). With WAIT, ``model_version`` is the version in force: a running container takes its
     tuning from it. ``next_ms``: when to poll again. ``lease_url``: where leases are renewed, with
     RUN. ``is_replaced``: with STOP, this standby is replaced by its active container, whose permit
-    is likely to be the next order.
+    is likely to be the next order. ``package``: with RUN, what the incarnation runs with; with WAIT
+    to a launcher that has a container, what the next permit of that processor has; None: what YARN
+    has localised.
     """
 
     kind: OrderKind
@@ -159,6 +170,7 @@ class Order:
     fence: tuple[Incarnation, ...] = ()
     lease_url: str | None = None
     is_replaced: bool = False
+    package: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The answer's body."""
@@ -172,6 +184,7 @@ class Order:
             "next_ms": self.next_ms,
             "lease_url": self.lease_url,
             **({"makes_way": True} if self.is_replaced else {}),
+            **({} if self.package is None else {"package": self.package}),
         }
 
     @staticmethod
@@ -194,6 +207,7 @@ class Order:
             fence=incarnations_from_json(body, "fence"),
             lease_url=optional_field(body, "lease_url", str),
             is_replaced=optional_field(body, "makes_way", bool) or False,
+            package=optional_package(body, "package"),
         )
 
 

@@ -31,6 +31,8 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 OPTION = "--reset-state"
 """Of run-job: how a user asks for a reset, and for the rest of one that was cut short."""
 
+_KEY = "state-reset"
+
 _OF_STATE = (
     MessageType.SET_CHANGELOG,
     MessageType.SET_CHANGELOG_TOPIC,
@@ -73,7 +75,7 @@ class StateResetManager:
 
     def read(self) -> StateReset | None:
         """The last reset; None before the first one. WireError where the record is damaged."""
-        message = self._stream.latest(MessageType.SET_STATE_RESET).get(wire.STATE_RESET_KEY)
+        message = self._stream.latest(MessageType.SET_STATE_RESET).get(_KEY)
         if message is None:
             return None
         phase = message.value("phase")
@@ -83,7 +85,7 @@ class StateResetManager:
 
     def write(self, reset: StateReset) -> None:
         """The stream says ``reset``."""
-        self._stream.write([wire.set_state_reset(reset.submission, reset.phase.value)])
+        self._stream.write([set_state_reset(reset.submission, reset.phase.value)])
 
     def require_finished(self) -> None:
         """No reset has begun without having been finished.
@@ -100,6 +102,12 @@ class StateResetManager:
                 "finished, and nothing starts on the rest of a state",
                 f"finish it by run-job {OPTION}",
             )
+
+
+def set_state_reset(submission: int, phase: str) -> CoordinatorStreamMessage:
+    """That submission resets the job's state, and has got as far as ``phase``."""
+    values = {"submission": str(submission), "phase": phase}
+    return CoordinatorStreamMessage(MessageType.SET_STATE_RESET, _KEY, values)
 
 
 def raised_epochs(stream: CoordinatorStream) -> Iterator[CoordinatorStreamMessage]:

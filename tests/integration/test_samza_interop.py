@@ -29,6 +29,7 @@ from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.coordinator_stream_metadata_store import (
     CoordinatorStreamMetadataStore,
 )
+from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.task_assignment import (
     TaskAssignmentManager,
@@ -133,6 +134,7 @@ def _all_of_the_model(store: CoordinatorStreamStore) -> list[CoordinatorStreamMe
         ),
         wire.set_processor_epoch("0", 3, 1, []),
         wire.set_job_model_version(1, "d"),
+        *JobPackageManager.messages(bytes(range(256)) * 1024),
     ]
 
 
@@ -226,7 +228,12 @@ def test_bytes_that_samza_writes_are_those_that_we_write(stream: Stream) -> None
         assert wire.encode(wire.decode(key, value)) == (key, value)
     with stream.store() as store:
         ours = {wire.encode(message)[0] for message in _all_of_the_model(store)}
-    own = ("set-task-host-assignment", "set-processor-epoch", "set-job-model-version")
+    own = (
+        "set-task-host-assignment",
+        "set-processor-epoch",
+        "set-job-model-version",
+        "set-package",
+    )
     assert {key for key, _ in records} == {
         key for key in ours if wire.decode(key, None).type not in own
     }

@@ -15,17 +15,26 @@ BEYOND = 10**400
 _DIGITS = "7" * 5_000
 """More than Python reads."""
 _DEEP = 2_000
+_PACKAGE = "ab" * 32
 
 _NAMES = (
     *("value", "Partition", "partition", "host", "hostname", "containerId", "taskMode"),
     *("taskNames", "number", "application", "claim", "submission", "attempt", "unfenced"),
     *("epoch", "model-version", "permitted", "fence", "fenced", "cause", "count", "since"),
     *("standby", "step", "used", "result", "diagnostics", "phase", "topic-id", "store"),
-    *("version", "digest"),
+    *("version", "digest", "pieces", "bytes", "data"),
 )
 _KEYS = (
     *("0", "0-0", "Partition 0", "job-model", "am", "submission", "job-end", "state-reset"),
-    *("kafka.in", "my.key", "u.ContainerPlacementRequestMessage", "nobody", ""),
+    *(
+        _PACKAGE,
+        f"{_PACKAGE}/0",
+        "kafka.in",
+        "my.key",
+        "u.ContainerPlacementRequestMessage",
+        "nobody",
+        "",
+    ),
     *("u.ContainerPlacementResponseMessage", "x" * 300_000 + ".ContainerPlacementRequestMessage"),
     '{"system":"kafka","partition":99999999999999999999,"stream":"in","keyBucket":-1}',
     '{"system":"kafka","partition":0,"stream":"in","keyBucket":-1}',
@@ -67,8 +76,22 @@ _RIGHT: dict[str, tuple[str, dict[str, str]]] = {
         "0",
         {"epoch": "1", "standby": "0-0", "host": "b", "step": "x", "used": "[]", "cause": ""},
     ),
+    "set-upgrade": (
+        "state",
+        {
+            "id": "u",
+            "application": "a",
+            "package": "ab" * 32,
+            "watch-ms": "1",
+            "phase": "forward",
+            "given": "[]",
+            "lag-before": "1",
+            "reason": "",
+        },
+    ),
     "set-job-end": ("job-end", {"submission": "9", "result": "KILLED", "diagnostics": ""}),
     "set-state-reset": ("state-reset", {"submission": "1", "phase": "finished"}),
+    "set-package": (_PACKAGE, {"pieces": "1", "bytes": "0"}),
     "set-changelog-topic": ("kafka.counts", {"topic-id": "x", "store": "counts"}),
     "set-input-topic": ("kafka.in", {"topic-id": "x", "submission": "9"}),
     "set-job-model-version": ("job-model", {"version": "1", "digest": "x"}),

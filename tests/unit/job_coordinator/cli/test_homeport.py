@@ -16,6 +16,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
 )
 from homeport.job_coordinator.kafka.coordinator_stream_log import LoggedRecord
+from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 
 
 def _stamped(message: CoordinatorStreamMessage) -> CoordinatorStreamMessage:
@@ -89,6 +90,9 @@ def test_a_record_is_one_line() -> None:
     )
     mode = _stamped(wire.set_task_container_assignment("t", "0"))
     assert line(mode) == f'7  set-task-container-assignment  t = {{"containerId":"0"}}{who}'
+    piece, last = map(_stamped, JobPackageManager.messages(b"PK"))
+    assert line(piece).endswith(f'/0 = {{"data":"4 characters of base64"}}{who}')
+    assert line(last).endswith(f' = {{"pieces":"1","bytes":"2"}}{who}')
     assert line(wire.tombstone("set-config", "a")) == "7  set-config  a  deleted"
     assert line(None, "no JSON") == "7  damaged: no JSON"
 

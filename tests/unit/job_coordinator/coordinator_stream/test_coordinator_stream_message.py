@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 
 import pytest
@@ -19,8 +20,11 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 )
 from homeport.job_coordinator.coordinator_stream.message_bytes import parse_json, time_of
 from homeport.job_coordinator.metadata.input_partitions import set_input_partitions
+from homeport.job_coordinator.metadata.job_packages import JobPackageManager
+from homeport.job_coordinator.metadata.state_reset import set_state_reset
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskMode
 
+_PACKAGE = hashlib.sha256(b"PK").hexdigest()
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
 
@@ -170,7 +174,7 @@ _GOLDEN = [
         b'{"submission":"3","result":"KILLED","diagnostics":"shut down on request"}',
     ),
     (
-        wire.set_state_reset(4, "begun"),
+        set_state_reset(4, "begun"),
         b'[1,"set-state-reset","state-reset"]',
         b'{"submission":"4","phase":"begun"}',
     ),
@@ -199,6 +203,16 @@ _GOLDEN = [
         set_input_partitions(SystemStream("kafka", "my-in"), 4),
         b'[1,"set-input-partitions","kafka.my-in"]',
         b'{"partitions":"4"}',
+    ),
+    (
+        JobPackageManager.messages(b"PK")[0],
+        b'[1,"set-package","' + _PACKAGE.encode() + b'/0"]',
+        b'{"data":"UEs="}',
+    ),
+    (
+        JobPackageManager.messages(b"PK")[1],
+        b'[1,"set-package","' + _PACKAGE.encode() + b'"]',
+        b'{"pieces":"1","bytes":"2"}',
     ),
     (
         wire.set_job_model_version(3, "abc"),

@@ -28,6 +28,7 @@ from homeport.job_coordinator.model.json_values import compact_json
 from homeport.job_coordinator.model.outcomes import Restored, RestoreKind, StopCause
 
 ONE = Incarnation(ProcessorId("1"), 4)
+PACKAGE, OTHER = "ab" * 32, "cd" * 32
 CHECK_IN = CheckIn(ResourceId("container_1_0001_01_000002"), "any_0", 1, Host("h1"), 77, ONE)
 ORDER = Order(OrderKind.RUN, 500, 0, ONE, 2, (Incarnation(ProcessorId("0"), 3),))
 STARTED = Started(
@@ -42,7 +43,11 @@ _FROM_JSON: list[tuple[Any, Callable[[Any], object]]] = [
     (CheckIn(ResourceId("r"), "s", 0, Host("h"), 1, None), CheckIn.from_json),
     (replace(CHECK_IN, report=ContainerReport(lag=0)), CheckIn.from_json),
     (replace(CHECK_IN, spare=SpareReport("warm", is_ready=True)), CheckIn.from_json),
+    (replace(CHECK_IN, package=PACKAGE, prepared=OTHER), CheckIn.from_json),
+    (replace(CHECK_IN, prepared=OTHER), CheckIn.from_json),
     (ORDER, Order.from_json),
+    (replace(ORDER, package=PACKAGE), Order.from_json),
+    (Order(OrderKind.WAIT, 500, 0, model_version=2, package=PACKAGE), Order.from_json),
     (Order(OrderKind.WAIT, 500, 0), Order.from_json),
     (Order(OrderKind.STOP, 500, 0, ONE), Order.from_json),
     (Order(OrderKind.STOP, 500, 0, ONE, is_replaced=True), Order.from_json),
@@ -88,6 +93,24 @@ def test_the_field_names_are_those_agreed_on() -> None:
         "t": {},
     }
     assert STOPPED.to_json()["cause"] == "failed"
+
+
+def test_a_package_is_a_field_of_order_and_check_in() -> None:
+    """Absent: the submission's, so that launchers and AMs before and after it agree."""
+    check_in = replace(CHECK_IN, package=PACKAGE, prepared=OTHER).to_json()
+    assert (check_in["package"], check_in["prepared"]) == (PACKAGE, OTHER)
+    assert replace(ORDER, package=PACKAGE).to_json()["package"] == PACKAGE
+    assert not {"package", "prepared"} & {*CHECK_IN.to_json(), *ORDER.to_json()}
+
+
+@pytest.mark.parametrize("value", ["../../elsewhere", PACKAGE.upper(), PACKAGE[1:], 7])
+def test_a_package_is_refused_that_no_sha256_names(value: object) -> None:
+    """It would name a folder."""
+    for name in ("package", "prepared"):
+        with pytest.raises(WireError, match=name):
+            CheckIn.from_json(CHECK_IN.to_json() | {name: value})
+    with pytest.raises(WireError, match="package"):
+        Order.from_json(ORDER.to_json() | {"package": value})
 
 
 def test_a_long_report_of_a_start_has_the_sums_of_each_store() -> None:

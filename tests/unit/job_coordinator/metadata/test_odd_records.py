@@ -23,6 +23,7 @@ from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager, am_epoch_message
 from homeport.job_coordinator.metadata.failover import FailoverManager
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
+from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.lifecycle import JobEndManager, RetryManager, StopManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.placement import PlacementManager
@@ -37,6 +38,7 @@ from homeport.job_coordinator.metadata.task_assignment import (
     TaskModeManager,
     TaskPartitionManager,
 )
+from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.codec import encode_job_model
 from homeport.job_coordinator.model.placement import PlacementResponse, PlacementStatus
 
@@ -97,12 +99,20 @@ def _left_out(stream: InMemoryCoordinatorStream) -> Messages:
     TaskAssignmentManager(stream).read()
     ChangelogTopicManager(stream).read()
     InputTopicManager(stream, 1).read()
+    packages = JobPackageManager(stream)
+    for name in packages.names():
+        packages.read(name)
+    yield from packages.messages_to_forget()
     EpochManager(stream).read_fenced()
     end = JobEndManager(stream).read(1)
     yield from () if end is None else (JobEndManager.message(end),)
     yield from (StopManager.message(i, cause) for i, cause in StopManager(stream).read().items())
     yield from (RetryManager.message(p, s) for p, s in RetryManager(stream).read().items())
     yield from (FailoverManager.message(p, f) for p, f in FailoverManager(stream).read().items())
+    upgrades = UpgradeManager(stream)
+    if (state := upgrades.state("a")) is not None:
+        yield UpgradeManager.state_message(state)
+    yield from upgrades.messages_of_a_new_run("b")
 
 
 @pytest.mark.search

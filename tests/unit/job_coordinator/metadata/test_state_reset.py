@@ -22,6 +22,7 @@ from homeport.job_coordinator.metadata.state_reset import (
     StateResetManager,
     permitted_incarnations,
     raised_epochs,
+    set_state_reset,
     state_removed,
 )
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -50,7 +51,7 @@ def test_nothing_starts_before_a_reset_has_finished(stream: InMemoryCoordinatorS
 
 def test_a_damaged_record_of_a_reset_is_reported(stream: InMemoryCoordinatorStream) -> None:
     """Whether it has finished cannot be guessed."""
-    stream.write([wire.set_state_reset(1, "half")])
+    stream.write([set_state_reset(1, "half")])
     stream.catch_up()
     with pytest.raises(WireError, match="no such phase: 'half'"):
         StateResetManager(stream).require_finished()

@@ -1,0 +1,69 @@
+"""A package of the job's code as it reaches running containers: a zip, named by its sha256.
+
+PURE.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from homeport.config.errors import WireError
+from homeport.job_coordinator.model.json_values import optional_field, shown
+
+MAX_BYTES = 8 * 1024 * 1024
+"""Of the zip: all readers of the coordinator stream read it. Libraries are for the environment of
+the job, which hosts fetch once."""
+
+MAX_UNPACKED_BYTES = 128 * 1024 * 1024
+"""Of all files in it: a zip of some bytes can have entries that fill a disk."""
+
+_SHA256 = re.compile("[0-9a-f]{64}")
+_ENCRYPTED = 0x1
+
+
+def is_package_name(text: str) -> bool:
+    """Whether ``text`` is a sha256 in lower-case hexadecimal digits."""
+    return _SHA256.fullmatch(text) is not None
+
+
+def optional_package(body: Mapping[str, Any], field_name: str) -> str | None:
+    """The name in that field; None where there is none.
+
+    Raises:
+        WireError: the field has something else. A launcher names a folder after it.
+    """
+    name = optional_field(body, field_name, str)
+    if name is not None and not is_package_name(name):
+        raise WireError(f"field {field_name!r} is no sha256 in lower-case digits: {shown(name)}")
+    return name
+
+
+def package_entries(data: bytes) -> list[zipfile.ZipInfo]:
+    """The files and folders in the zip ``data``, all of which may be unpacked into one folder.
+
+    Raises:
+        WireError: it is no zip, or too large, also once it is unpacked; or an entry is encrypted,
+            or names a place outside.
+    """
+    if len(data) > MAX_BYTES:
+        raise WireError(f"a package of {len(data)} bytes is larger than {MAX_BYTES}")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            entries = archive.infolist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as error:
+        raise WireError(f"the package is no zip: {shown(str(error))}") from None
+    for entry in entries:
+        parts = PurePosixPath(entry.filename).parts
+        if not parts or parts[0] == "/" or ".." in parts or "\\" in entry.filename:
+            raise WireError(f"the package has an entry outside it: {shown(entry.filename)}")
+        if entry.flag_bits & _ENCRYPTED:
+            raise WireError(f"the package has an encrypted entry: {shown(entry.filename)}")
+    size = sum(entry.file_size for entry in entries)
+    if size > MAX_UNPACKED_BYTES:
+        raise WireError(f"the package has files of {size} bytes, more than {MAX_UNPACKED_BYTES}")
+    return entries

@@ -1,0 +1,93 @@
+"""The name of a package, and what its zip may have."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping
+
+import pytest
+
+from homeport.config.errors import WireError
+from homeport.job_coordinator.model import job_package
+from homeport.job_coordinator.model.job_package import (
+    is_package_name,
+    optional_package,
+    package_entries,
+)
+
+NAME = "0123456789abcdef" * 4
+
+
+def zipped(files: Mapping[str, str]) -> bytes:
+    """A zip with these files."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in files.items():
+            archive.writestr(zipfile.ZipInfo(name), text)
+    return target.getvalue()
+
+
+def test_a_name_is_a_sha256_in_lower_case() -> None:
+    """64 digits, and nothing beside them: a launcher names a folder after it."""
+    assert is_package_name(NAME)
+    for other in ("", NAME[1:], NAME + "0", NAME.upper(), NAME + "\n", "../" + NAME[3:]):
+        assert not is_package_name(other)
+
+
+def test_a_field_has_a_name_or_none() -> None:
+    """Absent and null are none; anything else is refused in one line."""
+    assert optional_package({"package": NAME}, "package") == NAME
+    assert optional_package({"package": None}, "package") is None
+    assert optional_package({}, "package") is None
+    with pytest.raises(WireError, match=r"'package' is no sha256 in lower-case digits: '\.\./x'"):
+        optional_package({"package": "../x"}, "package")
+    with pytest.raises(WireError, match="package"):
+        optional_package({"package": 1}, "package")
+
+
+def test_a_package_has_the_entries_of_its_zip() -> None:
+    """Folders too; an empty zip is one."""
+    found = package_entries(zipped({"tasks.py": "1", "lib/": "", "lib/a..b.py": "2"}))
+    assert [entry.filename for entry in found] == ["tasks.py", "lib/", "lib/a..b.py"]
+    assert package_entries(zipped({})) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["../x", "a/../../x", "/etc/x", "..", "a/..", "a\\..\\x", "C:\\x", "."]
+)
+def test_no_entry_leads_outside(name: str) -> None:
+    """Refused as a whole, in one line that names the entry."""
+    with pytest.raises(WireError, match="the package has an entry outside it: ") as caught:
+        package_entries(zipped({"tasks.py": "1", name: "2"}))
+    assert repr(name) in str(caught.value)
+
+
+def test_what_is_no_zip_is_refused() -> None:
+    """In one line."""
+    for data in (b"", b"no zip", zipped({"a": "1"})[:-30]):
+        with pytest.raises(WireError, match="the package is no zip: ") as caught:
+            package_entries(data)
+        assert "\n" not in str(caught.value)
+
+
+def test_an_encrypted_entry_is_refused() -> None:
+    """The launcher has no password."""
+    data = bytearray(zipped({"tasks.py": "1"}))
+    at = data.index(b"PK\x01\x02") + 8  # the flags in the directory of the zip
+    data[at] |= 1
+    with pytest.raises(WireError, match=r"the package has an encrypted entry: 'tasks\.py'"):
+        package_entries(bytes(data))
+
+
+def test_a_package_has_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a zip, and unpacked: equal bytes are next to nothing in a zip."""
+    data = zipped({"zeros": "0" * 10_000})
+    monkeypatch.setattr(job_package, "MAX_UNPACKED_BYTES", 10_000)
+    package_entries(data)
+    monkeypatch.setattr(job_package, "MAX_UNPACKED_BYTES", 9_999)
+    with pytest.raises(WireError, match="the package has files of 10000 bytes, more than 9999"):
+        package_entries(data)
+    monkeypatch.setattr(job_package, "MAX_BYTES", len(data) - 1)
+    with pytest.raises(WireError, match=f"a package of {len(data)} bytes is larger than"):
+        package_entries(data)
