@@ -61,7 +61,7 @@ def completion(
     """Prints the script by which a shell completes commands and options of homeport."""
     if shell is Shell.ZSH:
         print(_ZSH)
-        return
+        sys.exit()
     os.environ[VARIABLE] = f"source_{shell.value}"
     answer(dict.fromkeys(("completion", "help"), ""), lambda _: app)
 
