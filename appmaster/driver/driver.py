@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
@@ -46,7 +45,6 @@ from homeport.appmaster.allocation.protocol.instructions import (
     SuspectOurselves,
     brief,
 )
-from homeport.appmaster.allocation.protocol.observation import SkeinContainerState
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.attempt.adoption import Adoption
 from homeport.appmaster.attempt.attempt_files import StartedLedger
@@ -59,13 +57,15 @@ from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStrea
 from homeport.appmaster.driver.driver_settings import DriverSettings, allocator_settings
 from homeport.appmaster.driver.driver_view import DriverView
 from homeport.appmaster.driver.event_queue import EventQueue, Item
-from homeport.appmaster.driver.lags import LagBoard
+from homeport.appmaster.driver.farewell import say_farewell
 from homeport.appmaster.driver.launcher_messages import LauncherMessages
 from homeport.appmaster.driver.placement_requests import PlacementRequests
 from homeport.appmaster.driver.polling import lease_pause_ms
 from homeport.appmaster.driver.publisher import Publisher
 from homeport.appmaster.driver.resource_manager_client import ResourceManagerClient
+from homeport.appmaster.driver.standby_reports import StandbyReports
 from homeport.appmaster.driver.timers import Timers
+from homeport.appmaster.driver.upgrades import Upgrades
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
 from homeport.appmaster.job_model.model_change import ModelChange
 from homeport.appmaster.lease.fencing import Fencing
@@ -76,7 +76,7 @@ from homeport.appmaster.report.audited_changes import AuditedChanges
 from homeport.appmaster.report.decision_log import DecisionLog
 from homeport.appmaster.report.job_status import JobIdentity, JobStatus
 from homeport.appmaster.report.step import LauncherMessage, Step, StepObserver
-from homeport.appmaster.upgrade.packages import SubmittedPackages, WantedPackages
+from homeport.appmaster.upgrade.packages import WantedPackages
 from homeport.config.config import Config
 from homeport.config.errors import InvariantViolation, UnavailableError
 from homeport.config.settings.log_section import LogConfig
@@ -96,7 +96,6 @@ _AT_ONCE = 50
 """Events whose records share a transaction: each takes longer than many steps."""
 _POLL_S = 0.5
 _RETRY_S = 1.0
-_FAREWELL_S = 5.0
 
 log = logging.getLogger("driver")
 
@@ -134,8 +133,7 @@ class Driver:
         self._history = history
         self.status = JobStatus(identity, wall_ms, step(self._state, published).state)
         self.launchers = LauncherTable(settings.lease_ms, boot_ms())
-        self.lags = LagBoard()
-        self.packages: WantedPackages = SubmittedPackages()
+        self.standbys = StandbyReports()
         self.decisions = DecisionLog(history, self.launchers)
         self.audit = AuditedChanges(history)
         self._queue = EventQueue()
@@ -149,6 +147,15 @@ class Driver:
             lambda: self._end is None and self._state.phase is not JobPhase.NEW,
             lambda request: self.audit.requested(request, self.view.place_of(request.processor_id)),
         )
+        self.upgrades = Upgrades(
+            stream,
+            self._client,
+            self._queue,
+            identity.rank.application,
+            lambda: (self._state, self.may_change),
+            history,
+        )
+        self.packages: WantedPackages = self.upgrades
         self._timers = Timers(self.post)
         self._skein = ResourceManagerClient(resources)
         self.cluster = ClusterWatch(
@@ -175,6 +182,7 @@ class Driver:
             live=self.live,
             stream=self._client,
             resources=self._skein,
+            upgrades=self.upgrades,
             now=lambda: (self._state, self.settings),
         )
 
@@ -182,7 +190,7 @@ class Driver:
         messages = LauncherMessages(
             view=self.view,
             decisions=self.decisions,
-            lags=self.lags,
+            standbys=self.standbys,
             leases=self.leases,
             fencing=self.fencing,
             started=started,
@@ -195,6 +203,7 @@ class Driver:
             self._carry_out,
             lambda step: self.status.entered(step.decision, self.launchers),
             messages.followed,
+            self.upgrades.entered,
         )
 
     async def run(self, coordinator_url: str) -> EndJob:
@@ -226,6 +235,7 @@ class Driver:
                 self._run_orders,
                 self._watch_job_model,
                 self._placements.run,
+                self.upgrades.run,
             )
         ]
         main = asyncio.create_task(self._take_events(), name="events")
@@ -234,7 +244,9 @@ class Driver:
             for task in done:
                 task.result()  # a watcher ends by an error only
             end = main.result()
-            await self._say_farewell(end)
+            diagnostics = self.status.diagnostics(end)
+            rest = (self._client, self._skein, diagnostics)
+            await say_farewell(end, self._state, self.adoption, *rest)
             return end
         finally:
             for task in (main, *watchers):
@@ -286,6 +298,7 @@ class Driver:
                 continue
             decision = checked_step(state, event, self.decisions.events)
             messages += self._messages(decision)
+            messages += self.upgrades.messages(state, event, decision, item.message)
             taken.append((item, event, decision))
             state = decision.state
             if state.phase is JobPhase.ENDED:
@@ -366,9 +379,8 @@ class Driver:
                 raise UnavailableError("the supervisor is gone: this attempt is over")
             await self._begin_if_due()
             self._end_if_due()
-            lags = self.lags.news()
-            if lags is not None:
-                self.post(lags)
+            for news in self.standbys.news():
+                self.post(news)
             held = {c.resource_id for c in self._state.containers if c.phase in LIVE}
             for launcher in self.launchers.silent(boot_ms(), {r for r in held if r is not None}):
                 self._launcher_gone(launcher)
@@ -416,6 +428,7 @@ class Driver:
                 await self._note_stops(news.stopped)
                 self.fencing.reported(news.fenced)
                 self._placements.heard(news)
+                self.upgrades.heard(news)
             await asyncio.sleep(self.settings.catch_up_interval_ms / 1000)
 
     async def _watch_job_model(self) -> None:
@@ -482,18 +495,3 @@ class Driver:
         self.post(replace(self._published, retired=retired))
         for event in self._placements.unfinished():
             self.post(event)
-
-    async def _say_farewell(self, end: EndJob) -> None:
-        """Launchers exit by themselves, then the application ends with its result."""
-        log.info("the job ends: %s %s", end.result.value, end.diagnostics)
-        stopped = {c.incarnation: c.phase.value for c in self._state.containers if c.epoch}
-        await self._client.report_stops(
-            {i: cause for i, cause in stopped.items() if i not in self.adoption.pending}
-        )
-        deadline = time.monotonic() + _FAREWELL_S
-        while time.monotonic() < deadline:
-            reports = await self._skein.reports()
-            if not any(r.container.state is SkeinContainerState.RUNNING for r in reports or ()):
-                break
-            await asyncio.sleep(_POLL_S / 2)
-        await self._skein.finish(end.result, self.status.diagnostics(end))

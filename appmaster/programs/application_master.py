@@ -86,6 +86,7 @@ from homeport.job_coordinator.metadata.epochs import EpochManager, Rank
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.metadata.lifecycle import JobEndManager, RetryManager, StopManager
 from homeport.job_coordinator.metadata.state_reset import StateResetManager
+from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation, am_transactional_id
 
@@ -166,10 +167,11 @@ def new_driver(
     inherited = still_waited_for(found, adopt)
     settings = replace(settings_of(container, stream, config), inherited=inherited, adopt=adopt)
     attempts, user = YarnConfig.of(config).am_max_attempts, container.environment.get("USER", "")
+    places = (application_url, user, container.host)
     return Driver(
         settings=settings,
         allocator=allocator_settings(config, container.submission.services),
-        identity=JobIdentity(job.name, job.id, container.rank, attempts, application_url, user),
+        identity=JobIdentity(job.name, job.id, container.rank, attempts, *places),
         published=published,
         resources=resources,
         stream=stream,
@@ -395,6 +397,7 @@ def run(container: AmContainer, heartbeat: Heartbeat, open_cluster: OpenCluster)
         if is_new:
             config, now_ms = job_models.model.config, wall_ms()
             stream.write(messages_of_a_new_run(stream, container.application_id, config, now_ms))
+            stream.write(UpgradeManager(stream).messages_of_a_new_run(container.application_id))
         return asyncio.run(
             serve(container, stream, resources, job_models, published, url, heartbeat, found)
         )

@@ -64,6 +64,7 @@ class MessageType(StrEnum):
     SET_INPUT_TOPIC = "set-input-topic"
     SET_INPUT_PARTITIONS = "set-input-partitions"
     SET_PACKAGE = "set-package"
+    SET_UPGRADE = "set-upgrade"
 
 
 class Namespace(StrEnum):

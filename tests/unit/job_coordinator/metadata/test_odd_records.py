@@ -38,6 +38,7 @@ from homeport.job_coordinator.metadata.task_assignment import (
     TaskModeManager,
     TaskPartitionManager,
 )
+from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.codec import encode_job_model
 from homeport.job_coordinator.model.placement import PlacementResponse, PlacementStatus
 
@@ -108,6 +109,10 @@ def _left_out(stream: InMemoryCoordinatorStream) -> Messages:
     yield from (StopManager.message(i, cause) for i, cause in StopManager(stream).read().items())
     yield from (RetryManager.message(p, s) for p, s in RetryManager(stream).read().items())
     yield from (FailoverManager.message(p, f) for p, f in FailoverManager(stream).read().items())
+    upgrades = UpgradeManager(stream)
+    if (state := upgrades.state("a")) is not None:
+        yield UpgradeManager.state_message(state)
+    yield from upgrades.messages_of_a_new_run("b")
 
 
 @pytest.mark.search

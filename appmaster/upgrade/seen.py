@@ -1,0 +1,95 @@
+"""What an upgrade sees of the job: facts with evidence, as one immutable value.
+
+PURE. Which package a container runs is what its launcher says with its check-ins, never what was
+ordered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from homeport.job_coordinator.model.ids import ProcessorId
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerSeen:
+    """One processor of the job that has not finished.
+
+    ``replica_of``: the active one that it is a standby of; None: it is active itself.
+    ``is_running``: it has reported started, and no stop of it was ordered. ``is_told``: whether
+    ``package`` is known, as the launcher of its live incarnation says it. ``package``: that it
+    runs; None: the submission's. ``prepared``: the package that its launcher has ready for its next
+    incarnation; None: none. ``lag``: of an active one input that it has not read, of a standby how
+    far it is behind, in records; None: not known. ``failures``: what is charged to it.
+    ``watched_ms``: for how long this driver has seen the incarnation run with its package.
+    ``refusal``: why a restart of this very incarnation was not carried out; empty: it was not
+    refused.
+    """
+
+    processor_id: ProcessorId
+    replica_of: ProcessorId | None = None
+    is_running: bool = True
+    is_told: bool = True
+    package: str | None = None
+    prepared: str | None = None
+    lag: int | None = 0
+    failures: int = 0
+    watched_ms: int = 0
+    refusal: str = ""
+
+    def runs(self, package: str | None) -> bool:
+        """Whether its launcher says that an incarnation of it runs with ``package``."""
+        return self.is_told and self.package == package
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The job now.
+
+    ``containers``: in any order, temporary standbys left out. ``hindrance``: what else goes on, as
+    a command or a failover, because of which nothing may be begun; empty: nothing. ``warm_lag``:
+    ``cluster-manager.container.warm.lag``. ``retry_count``: failures that are forgiven, below zero
+    all of them.
+    """
+
+    containers: tuple[ContainerSeen, ...]
+    hindrance: str = ""
+    warm_lag: int = 10_000
+    retry_count: int = -1
+
+    def find(self, processor_id: ProcessorId | None) -> ContainerSeen | None:
+        """The container of that processor; None: it has finished, or the job has none."""
+        return next((c for c in self.containers if c.processor_id == processor_id), None)
+
+    @property
+    def obstacle(self) -> str:
+        """Why no container may be stopped now; empty: all run, and nothing else goes on."""
+        if self.hindrance:
+            return self.hindrance
+        missing = sorted(c.processor_id for c in self.containers if not c.is_running)
+        if missing:
+            return f"processor {', '.join(missing)} does not run"
+        untold = sorted(c.processor_id for c in self.containers if not c.is_told)
+        return f"the launcher of processor {', '.join(untold)} was not heard" if untold else ""
+
+
+def in_order(containers: Sequence[ContainerSeen]) -> list[ContainerSeen]:
+    """Groups by id; in each the standbys first, as the new code reads state before it writes any.
+
+    Ids that are numbers are in the order of the numbers.
+    """
+    return sorted(
+        containers,
+        key=lambda c: (
+            _by_number(c.replica_of or c.processor_id),
+            c.replica_of is None,
+            _by_number(c.processor_id),
+        ),
+    )
+
+
+def _by_number(processor_id: ProcessorId) -> tuple[int, int, str]:
+    """Numbers first, by their value."""
+    is_number = processor_id.isascii() and processor_id.isdigit()
+    return (0, int(processor_id), "") if is_number else (1, 0, processor_id)

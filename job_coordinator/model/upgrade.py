@@ -1,0 +1,91 @@
+"""An upgrade of a running job, container by container: what was ordered, and how far it has come.
+
+PURE. Both are records of the coordinator stream; how they lie there is in ``metadata.upgrade``.
+Packages are named by the SHA-256 of their archive; None is the package of the submission, which
+YARN has localised.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from homeport.job_coordinator.model.ids import ProcessorId
+
+
+class UpgradeDirection(StrEnum):
+    """What an operator wants of an upgrade."""
+
+    FORWARD = "forward"
+    """All processors are to have the new package."""
+    BACK = "back"
+    """All are to have the package from before."""
+
+
+class UpgradePhase(StrEnum):
+    """How far an upgrade has come."""
+
+    FORWARD = "forward"
+    """One processor after the other gets the new package."""
+    BACK = "back"
+    """One after the other gets the package from before."""
+    DONE = "done"
+    """All have the new package, and later processors get it too."""
+    GONE_BACK = "gone-back"
+    """All have the package from before."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the upgrade is over."""
+        return self in {self.DONE, self.GONE_BACK}
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeOrder:
+    """What an operator has ordered, for one run of the job.
+
+    ``id``: of the upgrade; an order back names the one that it takes back. ``application``: the run
+    of the job that it is meant for. ``watch_ms``: how long each processor is watched before the
+    next one. ``by``: the user that ordered it, for people.
+    """
+
+    id: str
+    application: str
+    package: str
+    watch_ms: int
+    direction: UpgradeDirection = UpgradeDirection.FORWARD
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeState:
+    """How far an upgrade has come, as the driver has recorded it before it acts on it.
+
+    ``previous``: the package from before. ``given``: the processors that are wanted with
+    ``package``, in the order in which they got it; the others are wanted with ``previous``, unless
+    the phase is final. ``current``: the processor that is on its way, or watched; None: none is.
+    ``lag_before``: how far that was behind, in records, when it became the current one; None: not
+    known. ``reason``: why the upgrade goes back, for people; empty where it does not.
+    """
+
+    id: str
+    application: str
+    package: str
+    previous: str | None
+    watch_ms: int
+    phase: UpgradePhase = UpgradePhase.FORWARD
+    given: tuple[ProcessorId, ...] = ()
+    current: ProcessorId | None = None
+    lag_before: int | None = None
+    reason: str = ""
+
+    def wanted(self, processor_id: ProcessorId) -> str | None:
+        """The package that the next incarnation of the processor is to run."""
+        if self.phase.is_final:
+            return self.left
+        return self.package if processor_id in self.given else self.previous
+
+    @property
+    def left(self) -> str | None:
+        """The package that all have once it is over; while it is under way, the one from before."""
+        return self.package if self.phase is UpgradePhase.DONE else self.previous

@@ -1,0 +1,59 @@
+"""What a searched world of an upgrade consists of: records, containers with their launchers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from homeport.job_coordinator.model.upgrade import UpgradeOrder, UpgradeState
+
+OLD, NEW = "old", "new"
+
+
+class Crash(NamedTuple):
+    """An incarnation has ended, and the driver takes it to run until it hears of that.
+
+    ``ran``: its package. ``is_told``: whether this driver has heard its launcher say so.
+    ``is_loss``: its host was lost, which is no failure.
+    """
+
+    ran: str | None
+    is_told: bool
+    is_loss: bool = False
+
+
+class Container(NamedTuple):
+    """One processor. ``phase``: ``up``, ``down``, or ``sent``: a permit is on its way.
+
+    ``package``: that it runs, or that the permit on its way names. ``is_told``, ``watched``: what
+    this driver has seen of the incarnation; ``watched``: 0 not for long enough, 1 long enough, 2 as
+    long as its lag is waited for. ``prepared``: that its launcher has ready. ``has_request``: a
+    restart is in the coordinator stream. ``is_restarting``: it is down because of that. ``crash``:
+    of the last incarnation, unheard. ``failures``: heard of, with the new package in an upgrade.
+    ``is_behind``: its lag is large.
+    """
+
+    phase: str = "up"
+    package: str | None = OLD
+    is_told: bool = True
+    watched: int = 0
+    prepared: str | None = OLD
+    has_request: bool = False
+    is_restarting: bool = False
+    crash: Crash | None = None
+    failures: int = 0
+    is_behind: bool = False
+
+
+class World(NamedTuple):
+    """Everything. ``has_failed``: the driver has heard of a failure of the new package."""
+
+    containers: tuple[Container, ...]
+    order: UpgradeOrder
+    state: UpgradeState | None = None
+    has_failed: bool = False
+
+
+def with_container(world: World, index: int, container: Container) -> World:
+    """The world with this container in its place."""
+    before, after = world.containers[:index], world.containers[index + 1 :]
+    return world._replace(containers=(*before, container, *after))

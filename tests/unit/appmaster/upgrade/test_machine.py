@@ -1,0 +1,265 @@
+"""What an upgrade does next: each rule, forward, back, and with a failure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from homeport.appmaster.upgrade.machine import TAKEN_BACK_UNBEGUN, Next, decide, failed
+from homeport.appmaster.upgrade.seen import ContainerSeen, Seen, in_order
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.upgrade import (
+    UpgradeDirection,
+    UpgradeOrder,
+    UpgradePhase,
+    UpgradeState,
+)
+
+P0, S0, P1 = ProcessorId("0"), ProcessorId("0-0"), ProcessorId("1")
+ORDER = UpgradeOrder("u", "app", "new", 1_000, by="ann")
+BACK = replace(ORDER, direction=UpgradeDirection.BACK)
+BEGUN = UpgradeState("u", "app", "new", None, 1_000)
+GIVEN = replace(BEGUN, given=(S0,), current=S0, lag_before=0)
+
+
+def job(**changed: ContainerSeen) -> Seen:
+    """An active container with a standby, both with the submission's package."""
+    containers = {"p0": ContainerSeen(P0), "s0": ContainerSeen(S0, P0), **changed}
+    return Seen(tuple(containers.values()))
+
+
+def standby(**fields: Any) -> Seen:  # noqa: ANN401 - those of ContainerSeen
+    """That job, with these facts of the standby."""
+    return job(s0=replace(ContainerSeen(S0, P0), **fields))
+
+
+NEW: dict[str, Any] = {"package": "new", "watched_ms": 1_000}
+
+
+def test_groups_are_in_order_with_their_standbys_first() -> None:
+    """By number where ids are numbers, else by name."""
+    ids = ["10", "2", "b", "2-0", "a-0"]
+    actives = {"2-0": "2", "a-0": "a"}
+    seen = [
+        ContainerSeen(ProcessorId(i), ProcessorId(actives[i]) if i in actives else None)
+        for i in ids
+    ]
+    assert [c.processor_id for c in in_order(seen)] == ["2-0", "2", "10", "a-0", "b"]
+
+
+def test_an_order_begins_an_upgrade() -> None:
+    """From the submission's package, or from that of the upgrade before."""
+    assert decide(None, ORDER, job()) == Next(BEGUN)
+    done = replace(BEGUN, id="before", package="old", phase=UpgradePhase.DONE)
+    assert decide(done, ORDER, job()) == Next(replace(BEGUN, previous="old"))
+    gone = replace(done, phase=UpgradePhase.GONE_BACK, previous="older")
+    assert decide(gone, ORDER, job()) == Next(replace(BEGUN, previous="older"))
+
+
+def test_an_order_waits_for_the_upgrade_before() -> None:
+    """Which goes on meanwhile."""
+    under_way = replace(GIVEN, id="before")
+    assert decide(under_way, ORDER, standby(**NEW)).state == replace(
+        under_way, current=None, lag_before=None
+    )
+
+
+def test_nothing_follows_without_an_order_or_after_the_end() -> None:
+    """No record, no order; and each final phase."""
+    assert decide(None, None, job()) == Next()
+    assert decide(replace(BEGUN, phase=UpgradePhase.DONE), ORDER, job()) == Next()
+
+
+def test_an_order_back_turns_it() -> None:
+    """While it goes forward, when it is done, and before it has begun."""
+    turned = replace(
+        GIVEN, phase=UpgradePhase.BACK, current=None, lag_before=None, reason="taken back by ann"
+    )
+    assert decide(GIVEN, BACK, job()) == Next(turned)
+    done = replace(BEGUN, phase=UpgradePhase.DONE)
+    assert decide(done, replace(BACK, by=""), job()) == Next(
+        replace(turned, given=(S0, P0), reason="taken back")
+    )
+    unbegun = replace(BEGUN, phase=UpgradePhase.GONE_BACK, reason=TAKEN_BACK_UNBEGUN)
+    assert decide(None, BACK, job()) == Next(unbegun)
+    assert decide(unbegun, BACK, job()) == Next()
+
+
+def test_the_first_standby_gets_the_package_first() -> None:
+    """The record says so before anything follows; its lag is remembered."""
+    assert decide(BEGUN, ORDER, standby(lag=7)) == Next(replace(GIVEN, lag_before=7))
+
+
+@pytest.mark.parametrize(
+    ("seen", "why"),
+    [
+        (standby(is_running=False), "processor 0-0 does not run"),
+        (standby(is_told=False), "the launcher of processor 0-0 was not heard"),
+        (replace(job(), hindrance="a host is drained"), "a host is drained"),
+        (
+            replace(standby(failures=1), retry_count=1),
+            (
+                "processor 0-0 has no retry left (1 failures, "
+                "cluster-manager.container.retry.count is 1): its next failure would end it"
+            ),
+        ),
+    ],
+)
+def test_nothing_is_begun_while_something_is_in_the_way(seen: Seen, why: str) -> None:
+    """It says what."""
+    assert decide(BEGUN, ORDER, seen) == Next(waits=why)
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ({"is_running": False}, "processor 0-0 does not run; its next start has the package"),
+        ({}, "the launcher of processor 0-0 prepares the package"),
+        (
+            {"prepared": "new", "refusal": "the job ends"},
+            "the restart of processor 0-0 was refused: the job ends",
+        ),
+    ],
+)
+def test_the_current_one_is_not_restarted_before_it_is_of_use(
+    facts: dict[str, Any], why: str
+) -> None:
+    """It says what it waits for."""
+    assert decide(GIVEN, ORDER, standby(**facts)) == Next(waits=why)
+
+
+def test_the_current_one_is_restarted_once_its_launcher_is_ready() -> None:
+    """And only while all others run."""
+    ready = standby(prepared="new")
+    assert decide(GIVEN, ORDER, ready).restart == S0
+    busy = replace(ready, hindrance="a failover is under way")
+    assert decide(GIVEN, ORDER, busy) == Next(waits="a failover is under way")
+
+
+def test_one_that_has_finished_meanwhile_is_done_with() -> None:
+    """The next one is begun."""
+    without = Seen((ContainerSeen(P0),))
+    assert decide(GIVEN, ORDER, without).state == replace(GIVEN, current=None, lag_before=None)
+
+
+def test_the_current_one_is_watched() -> None:
+    """For as long as was ordered, and until its lag is small again."""
+    over = Next(replace(GIVEN, current=None, lag_before=None))
+    assert decide(GIVEN, ORDER, standby(**NEW)) == over
+    early = standby(package="new", watched_ms=999)
+    assert decide(GIVEN, ORDER, early) == Next(waits="processor 0-0 is watched for 1000 ms")
+    behind = standby(**NEW, lag=10_001)
+    waits = "processor 0-0 has a lag of 10001 records; 10000 are waited for"
+    assert decide(GIVEN, ORDER, behind) == Next(waits=waits)
+    assert decide(replace(GIVEN, lag_before=10_001), ORDER, behind) == over
+
+
+def test_a_lag_that_was_never_known_is_not_waited_for() -> None:
+    """One that was known is."""
+    unknown = standby(**NEW, lag=None)
+    assert decide(replace(GIVEN, lag_before=None), ORDER, unknown).state is not None
+    waits = "processor 0-0 has a lag that is not known; 10000 are waited for"
+    assert decide(GIVEN, ORDER, unknown) == Next(waits=waits)
+
+
+def test_a_lag_that_stays_turns_it_back() -> None:
+    """After ten times as long as it is watched."""
+    made = decide(GIVEN, ORDER, standby(package="new", watched_ms=10_000, lag=10_001)).state
+    assert made is not None
+    assert (made.phase, made.given) == (UpgradePhase.BACK, (S0,))
+    assert made.reason == "processor 0-0 has a lag of 10001 records after 10000 ms, more than 10000"
+
+
+def test_it_is_done_when_all_have_been_watched() -> None:
+    """And all run."""
+    all_given = replace(BEGUN, given=(S0, P0))
+    assert decide(all_given, ORDER, job()) == Next(replace(all_given, phase=UpgradePhase.DONE))
+    assert decide(all_given, ORDER, standby(is_running=False)).state is None
+
+
+# --- back
+
+GOES_BACK = replace(BEGUN, phase=UpgradePhase.BACK, given=(S0, P0), reason="why")
+BOTH_NEW = job(
+    p0=ContainerSeen(P0, package="new"), s0=ContainerSeen(S0, P0, package="new", prepared=None)
+)
+
+
+def test_back_is_in_reverse_order() -> None:
+    """The record first, then the restart; the submission's package needs no preparation."""
+    taken_out = replace(GOES_BACK, given=(S0,), current=P0)
+    assert decide(GOES_BACK, ORDER, BOTH_NEW) == Next(taken_out)
+    assert decide(taken_out, ORDER, BOTH_NEW).restart == P0
+    one_old = replace(BOTH_NEW, containers=(ContainerSeen(P0), BOTH_NEW.containers[1]))
+    assert decide(taken_out, ORDER, one_old) == Next(replace(GOES_BACK, given=(), current=S0))
+
+
+def test_back_to_another_package_waits_until_that_is_ready() -> None:
+    """It was perhaps removed from the disk meanwhile."""
+    to_old = replace(GOES_BACK, previous="old", given=(S0,), current=P0)
+    waits = "the launcher of processor 0 prepares the package"
+    assert decide(to_old, ORDER, BOTH_NEW) == Next(waits=waits)
+
+
+def test_back_waits_while_another_one_does_not_run() -> None:
+    """One at a time, also where the others are stuck for another reason."""
+    third = (*BOTH_NEW.containers, ContainerSeen(P1, is_running=False))
+    seen = replace(BOTH_NEW, containers=third)
+    assert decide(GOES_BACK, ORDER, seen) == Next(waits="processor 1 does not run")
+
+
+def test_what_does_not_run_the_package_is_taken_out_at_once() -> None:
+    """It gets the one from before with its next permit."""
+    down = job(p0=ContainerSeen(P0, is_running=False, is_told=False))
+    assert decide(GOES_BACK, ORDER, down) == Next(replace(GOES_BACK, given=(), current=P0))
+    gone = Seen((ContainerSeen(S0, package="new"),))
+    assert decide(GOES_BACK, ORDER, gone) == Next(replace(GOES_BACK, given=(S0,), current=P0))
+
+
+def test_it_has_gone_back_when_all_run_with_the_package_from_before() -> None:
+    """And not before they run."""
+    last = replace(GOES_BACK, given=(), current=S0)
+    assert decide(last, ORDER, job()) == Next(
+        replace(last, current=None, phase=UpgradePhase.GONE_BACK)
+    )
+    assert decide(last, ORDER, standby(is_running=False)).state is None
+
+
+# --- failures
+
+
+def test_a_failure_of_the_new_package_turns_it_back() -> None:
+    """The container that failed gets the package from before with its next permit."""
+    made = failed(replace(GIVEN, given=(S0, P0)), S0, ("new",), "exit code 1")
+    assert made is not None
+    assert (made.phase, made.given, made.current) == (UpgradePhase.BACK, (P0,), S0)
+    assert made.reason == "processor 0-0 failed with the new package: exit code 1"
+    again = failed(made, P0, ("new",), "exit code 1")
+    assert again == replace(made, given=(), current=P0)
+
+
+@pytest.mark.parametrize(
+    ("state", "ran"),
+    [
+        (None, ("new",)),
+        (replace(BEGUN, phase=UpgradePhase.DONE), ("new",)),
+        (GIVEN, (None,)),
+        (GIVEN, ("old",)),
+        (BEGUN, None),
+        (replace(GOES_BACK, given=()), ("new",)),
+    ],
+)
+def test_other_failures_change_nothing(
+    state: UpgradeState | None, ran: tuple[str | None] | None
+) -> None:
+    """Of another package, of one that has none of its own, without an upgrade, or after it."""
+    assert failed(state, S0, ran, "exit code 1") is None
+
+
+def test_a_failure_of_what_was_given_counts_where_the_launcher_was_not_heard() -> None:
+    """As after the AM's death: too careful is safe."""
+    made = failed(GIVEN, S0, None, "exit code 1")
+    assert made is not None
+    assert made.phase is UpgradePhase.BACK
