@@ -167,7 +167,7 @@ def test_a_disk_without_room_leaves_nothing_half(am: Am, launch: Launch) -> None
 def test_a_launcher_that_is_killed_while_it_unpacks_leaves_no_half_package(
     am: Am, launch: Launch
 ) -> None:
-    """The next one in its folder begins anew, and the child imports all of it."""
+    """The next one in its folder begins again, and the child imports all of it."""
     code = "import many\nassert len(many.__path__) == 1\n" + CHILD
     files = {f"many/f{number}.py": f"N = {number}" for number in range(MANY_FILES)}
     package = zipped({**files, "many/__init__.py": "", "homeport_child/__main__.py": code})

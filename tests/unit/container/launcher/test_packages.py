@@ -212,7 +212,7 @@ def test_a_folder_that_cannot_be_written_is_said(
 
 
 def test_what_a_dead_launcher_has_begun_is_not_used(place: Place) -> None:
-    """It is begun anew, without what was there."""
+    """It is begun again, without what was there."""
     unfinished = place.folder / f"{FOLDER}.unfinished"
     unfinished.mkdir()
     (unfinished / "half.py").write_text("")
