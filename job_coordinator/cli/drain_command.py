@@ -30,6 +30,7 @@ from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.host_drain import (
     HostDrain,
     Move,
+    am_stays,
     changed_hosts,
     require_host,
     without_place,
@@ -78,6 +79,9 @@ def drain(
     running = require_running(given, "drain")
     status = running.client.status()
     require_host(name, status)
+    about_am = am_stays(name, status)
+    if about_am is not None:
+        note(about_am)
     if name not in status["drained_hosts"] or dry_run:
         client = running.client.at(running.client.url, _WHAT_IF_TIMEOUT_S)
         answer = client.what_if([name])

@@ -84,6 +84,16 @@ def require_host(host: Host, status: Mapping[str, Any]) -> None:
         )
 
 
+def am_stays(host: Host, status: Mapping[str, Any]) -> str | None:
+    """What is to be said where the AM runs on the host, as no command moves it; else None."""
+    if status["job"].get("host") != host:  # an AM of an earlier version does not say it
+        return None
+    return (
+        f"the ApplicationMaster runs on {host}, and stays there: when that host goes down the "
+        "containers run on, and YARN starts the next attempt on another host"
+    )
+
+
 def without_place(outlook: Mapping[str, Any]) -> str | None:
     """Which containers have no place elsewhere, by the answer of ``what-if``; None: all have."""
     unplaced = outlook["unplaced"]

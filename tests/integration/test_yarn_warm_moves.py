@@ -41,6 +41,8 @@ def test_a_warm_move_under_load_pauses_for_no_restore(
 ) -> None:
     """The container reads a tail, finds a Spark that has started, and has counted all exactly."""
     job, there = with_state(make_job, f"warm-{len(values)}", **values)
+    looked = job.operator("drain", job.am_host(), "--dry-run")
+    assert f"the ApplicationMaster runs on {job.am_host()}, and stays there" in looked.stderr
     with under_load(job):
         assert moved(job, "0", there, "--warm") == f"SUCCEEDED: 0@2 runs on {there}"
     containers = job.containers()

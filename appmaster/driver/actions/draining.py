@@ -30,6 +30,7 @@ from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.host_drain import (
     HostDrain,
     Move,
+    am_stays,
     changed_hosts,
     moves,
     require_host,
@@ -78,7 +79,9 @@ class DrainHost:
         lines = [fate_line(fate) for fate in outlook.fates] if moves(host, status) else []
         lines += [f"{host} has no container of the job"] if not lines else []
         lines += [f"{rule}; these stay, or wait"] if rule is not None else []
-        return Plan(plan.what, plan.before, plan.after, (*lines, f"{host} gets no other container"))
+        lines += [f"{host} gets no other container"]
+        lines += filter(None, [am_stays(host, status)])
+        return Plan(plan.what, plan.before, plan.after, tuple(lines))
 
     def _plan_of_undo(self, plan: Plan, host: Host, before: Sequence[str]) -> Plan:
         if host not in map(host_of, before):

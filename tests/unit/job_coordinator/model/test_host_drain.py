@@ -9,6 +9,7 @@ import pytest
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.model.host_drain import (
     HostDrain,
+    am_stays,
     changed_hosts,
     moves,
     require_host,
@@ -56,6 +57,13 @@ def test_a_host_must_be_known() -> None:
     require_host(NM2, STATUS)
     with pytest.raises(ConfigError, match=r"HOST = 'nm9': .* there are nm1, nm2"):
         require_host(Host("nm9"), STATUS)
+
+
+@pytest.mark.parametrize("job", [{"host": "nm1"}, {"host": "nm2"}, {"host": ""}, {}])
+def test_the_host_of_the_am_is_named(job: dict[str, str]) -> None:
+    """The AM stays; one of an earlier version does not say where it is."""
+    said = am_stays(NM1, {"job": job})
+    assert ("the ApplicationMaster runs on nm1, and stays" in str(said)) is (job == {"host": "nm1"})
 
 
 @pytest.mark.parametrize(
