@@ -24,9 +24,11 @@ from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport, 
 from homeport.job_coordinator.metadata.lifecycle import StopManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.placement import PlacementManager
+from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.placement import PlacementResponse
+from homeport.job_coordinator.model.upgrade import UpgradeOrder
 
 _T = TypeVar("_T")
 _RETRY_S = 1.0
@@ -44,6 +46,7 @@ class StreamNews:
     ``fenced``: what the last incarnation of each processor that reported has fenced.
     ``has_requests``: whether placement requests wait to be taken.
     ``written``: the newest record of each key of the configuration.
+    ``upgrade``: what was ordered of an upgrade of this run of the job; None: nothing.
     """
 
     config: Config
@@ -53,6 +56,7 @@ class StreamNews:
     versions: Mapping[ProcessorId, tuple[int, int]]
     has_requests: bool = False
     written: Mapping[str, CoordinatorStreamMessage] = field(default_factory=dict)
+    upgrade: UpgradeOrder | None = None
 
 
 class CoordinatorStreamClient:
@@ -228,6 +232,7 @@ class CoordinatorStreamClient:
                 self._versions(),
                 bool(requests.read_requests() or requests.unanswerable()),
                 self._stream.latest(MessageType.SET_CONFIG),
+                UpgradeManager(self._stream).order(self._rank.application),
             )
         return self._news
 

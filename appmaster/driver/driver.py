@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
@@ -46,7 +45,6 @@ from homeport.appmaster.allocation.protocol.instructions import (
     SuspectOurselves,
     brief,
 )
-from homeport.appmaster.allocation.protocol.observation import SkeinContainerState
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.attempt.adoption import Adoption
 from homeport.appmaster.attempt.attempt_files import StartedLedger
@@ -66,6 +64,7 @@ from homeport.appmaster.driver.polling import lease_pause_ms
 from homeport.appmaster.driver.publisher import Publisher
 from homeport.appmaster.driver.resource_manager_client import ResourceManagerClient
 from homeport.appmaster.driver.timers import Timers
+from homeport.appmaster.driver.upgrades import Upgrades
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
 from homeport.appmaster.job_model.model_change import ModelChange
 from homeport.appmaster.lease.fencing import Fencing
@@ -76,7 +75,7 @@ from homeport.appmaster.report.audited_changes import AuditedChanges
 from homeport.appmaster.report.decision_log import DecisionLog
 from homeport.appmaster.report.job_status import JobIdentity, JobStatus
 from homeport.appmaster.report.step import LauncherMessage, Step, StepObserver
-from homeport.appmaster.upgrade.packages import SubmittedPackages, WantedPackages
+from homeport.appmaster.upgrade.packages import WantedPackages
 from homeport.config.config import Config
 from homeport.config.errors import InvariantViolation, UnavailableError
 from homeport.config.settings.log_section import LogConfig
@@ -96,7 +95,6 @@ _AT_ONCE = 50
 """Events whose records share a transaction: each takes longer than many steps."""
 _POLL_S = 0.5
 _RETRY_S = 1.0
-_FAREWELL_S = 5.0
 
 log = logging.getLogger("driver")
 
@@ -135,20 +133,12 @@ class Driver:
         self.status = JobStatus(identity, wall_ms, step(self._state, published).state)
         self.launchers = LauncherTable(settings.lease_ms, boot_ms())
         self.lags = LagBoard()
-        self.packages: WantedPackages = SubmittedPackages()
         self.decisions = DecisionLog(history, self.launchers)
         self.audit = AuditedChanges(history)
         self._queue = EventQueue()
         self._publisher = Publisher(self._queue, self._client, live.job_models, publish)
-        self._placements = PlacementRequests(
-            stream,
-            self._client,
-            self._queue,
-            identity.rank.application,
-            lambda: live.job_models.model.config,
-            lambda: self._end is None and self._state.phase is not JobPhase.NEW,
-            lambda request: self.audit.requested(request, self.view.place_of(request.processor_id)),
-        )
+        self._placements, self.upgrades = self._commanded(stream)
+        self.packages: WantedPackages = self.upgrades
         self._timers = Timers(self.post)
         self._skein = ResourceManagerClient(resources)
         self.cluster = ClusterWatch(
@@ -164,6 +154,19 @@ class Driver:
         self._end: EndJob | None = None
         self._parent = os.getppid()
 
+    def _commanded(self, stream: CoordinatorStream) -> tuple[PlacementRequests, Upgrades]:
+        """What takes the records of operators' commands."""
+        application = self.status.identity.rank.application
+        rest = (stream, self._client, self._queue, application)
+        placements = PlacementRequests(
+            *rest,
+            lambda: self.live.job_models.model.config,
+            lambda: self._end is None and self._state.phase is not JobPhase.NEW,
+            lambda request: self.audit.requested(request, self.view.place_of(request.processor_id)),
+        )
+        now = (self.audit.upgrade_ordered, lambda: (self._state, self.may_change))
+        return placements, Upgrades(*rest, self._history, *now)
+
     def _viewed(self) -> DriverView:
         return DriverView(
             status=self.status,
@@ -175,6 +178,7 @@ class Driver:
             live=self.live,
             stream=self._client,
             resources=self._skein,
+            upgrades=self.upgrades,
             now=lambda: (self._state, self.settings),
         )
 
@@ -195,6 +199,7 @@ class Driver:
             self._carry_out,
             lambda step: self.status.entered(step.decision, self.launchers),
             messages.followed,
+            self.upgrades.entered,
         )
 
     async def run(self, coordinator_url: str) -> EndJob:
@@ -226,6 +231,7 @@ class Driver:
                 self._run_orders,
                 self._watch_job_model,
                 self._placements.run,
+                self.upgrades.run,
             )
         ]
         main = asyncio.create_task(self._take_events(), name="events")
@@ -234,7 +240,8 @@ class Driver:
             for task in done:
                 task.result()  # a watcher ends by an error only
             end = main.result()
-            await self._say_farewell(end)
+            await self._report_stops(end)
+            await self._skein.finish(end.result, self.status.diagnostics(end))
             return end
         finally:
             for task in (main, *watchers):
@@ -286,6 +293,7 @@ class Driver:
                 continue
             decision = checked_step(state, event, self.decisions.events)
             messages += self._messages(decision)
+            messages += self.upgrades.messages(state, event, decision, item.message)
             taken.append((item, event, decision))
             state = decision.state
             if state.phase is JobPhase.ENDED:
@@ -416,6 +424,7 @@ class Driver:
                 await self._note_stops(news.stopped)
                 self.fencing.reported(news.fenced)
                 self._placements.heard(news)
+                self.upgrades.heard(news)
             await asyncio.sleep(self.settings.catch_up_interval_ms / 1000)
 
     async def _watch_job_model(self) -> None:
@@ -483,17 +492,9 @@ class Driver:
         for event in self._placements.unfinished():
             self.post(event)
 
-    async def _say_farewell(self, end: EndJob) -> None:
-        """Launchers exit by themselves, then the application ends with its result."""
+    async def _report_stops(self, end: EndJob) -> None:
+        """The next rank need not wait for what has stopped."""
         log.info("the job ends: %s %s", end.result.value, end.diagnostics)
         stopped = {c.incarnation: c.phase.value for c in self._state.containers if c.epoch}
-        await self._client.report_stops(
-            {i: cause for i, cause in stopped.items() if i not in self.adoption.pending}
-        )
-        deadline = time.monotonic() + _FAREWELL_S
-        while time.monotonic() < deadline:
-            reports = await self._skein.reports()
-            if not any(r.container.state is SkeinContainerState.RUNNING for r in reports or ()):
-                break
-            await asyncio.sleep(_POLL_S / 2)
-        await self._skein.finish(end.result, self.status.diagnostics(end))
+        pending = self.adoption.pending
+        await self._client.report_stops({i: c for i, c in stopped.items() if i not in pending})

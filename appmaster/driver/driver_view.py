@@ -15,6 +15,7 @@ from homeport.appmaster.driver.cluster_watch import ClusterWatch
 from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient
 from homeport.appmaster.driver.driver_settings import DriverSettings
 from homeport.appmaster.driver.resource_manager_client import ResourceManagerClient
+from homeport.appmaster.driver.upgrades import Upgrades
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
 from homeport.appmaster.lease.launcher_table import LauncherTable
 from homeport.appmaster.report.job_status import JobIdentity, JobStatus
@@ -36,6 +37,7 @@ class DriverView:
     live: LiveJobCoordinator
     stream: CoordinatorStreamClient
     resources: ResourceManagerClient
+    upgrades: Upgrades
     now: Callable[[], tuple[AllocatorState, DriverSettings]]
     localities: Mapping[ProcessorId, Host] = field(default_factory=dict)
 
@@ -92,6 +94,7 @@ class DriverView:
             "waiting": self.status.waiting(state, self.cluster.hosts),
             "coordinator_stream_damaged": self.stream.damaged_count,
             "configuration": self.live.to_json(),
+            "upgrade": self.upgrades.to_json(),
         }
 
 

@@ -28,11 +28,11 @@ from homeport.appmaster.attempt.attempt_files import (
     StartedLedger,
     inheritance,
 )
+from homeport.appmaster.attempt.charged_failures import charged_failures
 from homeport.appmaster.attempt.heartbeat import Heartbeat
 from homeport.appmaster.attempt.hold_back import Inheritance
 from homeport.appmaster.attempt.supervision import EXIT_ENDED, EXIT_FINAL, exit_without_port
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
-from homeport.appmaster.driver.charged_failures import charged_failures
 from homeport.appmaster.driver.decision_api import DriverDecisions
 from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.driver.driver_settings import DriverSettings, allocator_settings
@@ -86,6 +86,7 @@ from homeport.job_coordinator.metadata.epochs import EpochManager, Rank
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.metadata.lifecycle import JobEndManager, RetryManager, StopManager
 from homeport.job_coordinator.metadata.state_reset import StateResetManager
+from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation, am_transactional_id
 
@@ -395,6 +396,7 @@ def run(container: AmContainer, heartbeat: Heartbeat, open_cluster: OpenCluster)
         if is_new:
             config, now_ms = job_models.model.config, wall_ms()
             stream.write(messages_of_a_new_run(stream, container.application_id, config, now_ms))
+            stream.write(UpgradeManager(stream).messages_of_a_new_run(container.application_id))
         return asyncio.run(
             serve(container, stream, resources, job_models, published, url, heartbeat, found)
         )

@@ -285,6 +285,7 @@ class JobStatus:
             "epoch": container.epoch,
             "model_version": self._version(container),
             "pid": launcher.pid if launcher and launcher.running == incarnation else None,
+            "package": launcher.package if launcher and launcher.running == incarnation else None,
             "resource": container.resource_id,
             "spare": launcher.spare.to_json() if launcher and launcher.spare else None,
             "restored": body.get("restored"),

@@ -59,6 +59,20 @@ class Next:
     waits: str = ""
 
 
+def is_due(state: UpgradeState | None, order: UpgradeOrder | None) -> bool:
+    """Whether there may be a next step: an upgrade is under way, or an order is to be taken."""
+    is_under_way = state is not None and not state.phase.is_final
+    return is_under_way or (order is not None and is_new(state, order))
+
+
+def is_new(state: UpgradeState | None, order: UpgradeOrder) -> bool:
+    """Whether the order is not in the record yet."""
+    if state is None or state.id != order.id:
+        return True
+    is_back = order.direction is UpgradeDirection.BACK
+    return is_back and state.phase in {UpgradePhase.FORWARD, UpgradePhase.DONE}
+
+
 def decide(state: UpgradeState | None, order: UpgradeOrder | None, seen: Seen) -> Next:
     """The next step of what is recorded and ordered.
 

@@ -1,0 +1,241 @@
+"""The driver's side of an upgrade: what the machine decides is recorded, then carried out.
+
+The record is written before anything follows from it: by itself, as work of the driver's queue, or,
+where a failure turns the upgrade back, in the transaction that has the failure's own records. So
+the permit that follows the failure has the package from before, whichever driver gives it. A
+restart is a placement request like an operator's; its uuid follows from the upgrade and the
+incarnation, so that it is written once, by this driver or the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from homeport.appmaster.allocation.container_process_manager import Decision
+from homeport.appmaster.allocation.job_state.state import AllocatorState
+from homeport.appmaster.allocation.protocol.events import Event, named
+from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient, StreamNews
+from homeport.appmaster.driver.event_queue import EventQueue
+from homeport.appmaster.report.step import LauncherMessage, Step
+from homeport.appmaster.upgrade import machine
+from homeport.appmaster.upgrade.evidence import Evidence, failure_of
+from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.clocks import boot_ms, wall_ms
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
+from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.http.messages import CheckIn, Stopped
+from homeport.job_coordinator.metadata.placement import PlacementManager
+from homeport.job_coordinator.metadata.upgrade import UpgradeManager
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.placement import (
+    FORCE_RESTART_LAST_SEEN,
+    PlacementRequest,
+    PlacementStatus,
+)
+from homeport.job_coordinator.model.upgrade import UpgradeOrder, UpgradeState
+
+_POLL_S = 0.25
+_LAST_LINE = 300
+"""Characters of a container's last line in a reason."""
+
+log = logging.getLogger("driver")
+
+
+class Upgrades:
+    """Which package each processor is wanted with. To be used on the driver's event loop.
+
+    Args:
+        stream: read to its head.
+        client: through which the stream is read and written.
+        queue: where the steps of an upgrade have their turn.
+        application: which YARN calls this run of the job.
+        history: of the job; each record is an event of it.
+        ordered: called with each order that is new.
+        now: what the allocator knows, and whether all that runs is known and the job goes on.
+    """
+
+    def __init__(
+        self,
+        stream: CoordinatorStream,
+        client: CoordinatorStreamClient,
+        queue: EventQueue,
+        application: str,
+        history: HistoryWriter,
+        ordered: Callable[[UpgradeOrder], None],
+        now: Callable[[], tuple[AllocatorState, bool]],
+    ) -> None:
+        self._client = client
+        self._queue = queue
+        self._application = application
+        self._now = now
+        self._history = history
+        self._ordered = ordered
+        self._state = UpgradeManager(stream).state(application)
+        self._next: UpgradeState | None = None
+        """What is in the transaction under way; None: no other record."""
+        self._order: UpgradeOrder | None = None
+        self._news: StreamNews | None = None
+        self._evidence = Evidence()
+        self._requested: tuple[str, Incarnation] | None = None
+        self._refusals: dict[Incarnation, str] = {}
+        self._waits = ""
+
+    def of(self, processor_id: ProcessorId) -> str | None:
+        """The package that the next permit of the processor has; None: the submission's."""
+        return None if self._state is None else self._state.wanted(processor_id)
+
+    def heard(self, news: StreamNews) -> None:
+        """The coordinator stream says this now."""
+        order, before = news.upgrade, self._order
+        self._news, self._order = news, order
+        if order is not None and order != before and machine.is_new(self._state, order):
+            self._ordered(order)
+
+    def messages(
+        self,
+        before: AllocatorState,
+        event: Event,
+        decision: Decision,
+        message: LauncherMessage | None,
+    ) -> Iterator[CoordinatorStreamMessage]:
+        """The record that a failure changes, for the transaction of the decision on it.
+
+        ``message``: the launcher's message that the event comes from.
+        """
+        state = self._next or self._state
+        if state is None or state.phase.is_final:
+            return
+        found = failure_of(before, decision, event)
+        if found is None:
+            return
+        incarnation, story = found
+        if isinstance(message, Stopped) and message.last_lines:
+            story = f"{story}: {message.last_lines[-1][:_LAST_LINE]}"
+        ran = self._evidence.ran(incarnation)
+        made = machine.failed(state, incarnation.processor_id, ran, story)
+        if made is not None:
+            self._next = made
+            yield UpgradeManager.state_message(made)
+
+    def entered(self, step: Step) -> None:
+        """A decision's records are in the stream; what launchers say is evidence."""
+        if self._next is not None:
+            self._enter(self._next)
+            self._next = None
+        if isinstance(step.message, CheckIn):
+            self._evidence.heard(step.message)
+
+    async def run(self) -> None:
+        """Takes the steps of upgrades for ever, as they become possible."""
+        while True:
+            if self._news is not None and machine.is_due(self._state, self._order):
+                await self._queue.carry_out(self._step)
+            await asyncio.sleep(_POLL_S)
+
+    def to_json(self) -> Mapping[str, Any] | None:
+        """The last upgrade of this run of the job, for the status; None: there was none."""
+        state = self._state
+        if state is None:
+            return None
+        return {
+            "id": state.id,
+            "package": state.package,
+            "previous": state.previous,
+            "watch_ms": state.watch_ms,
+            "phase": state.phase.value,
+            "given": list(state.given),
+            "current": state.current,
+            "waits": "" if state.phase.is_final else self._waits,
+            "reason": state.reason,
+        }
+
+    async def _step(self) -> None:
+        """One step; it leads to no event of the allocator."""
+        try:
+            await self._read_answer()
+            now, is_known = self._now()
+            hindrance = self._hindrance(is_known=is_known)
+            seen = self._evidence.seen(now, hindrance, self._refusals, boot_ms())
+            made = machine.decide(self._state, self._order, seen)
+            self._waits = made.waits
+            if made.state is not None:
+                await self._client.append([UpgradeManager.state_message(made.state)])
+                self._enter(made.state)
+            elif made.restart is not None and self._state is not None:
+                container = now.container(made.restart)
+                if container is not None:
+                    await self._restart(self._state, container.incarnation)
+        except UnavailableError as e:
+            log.warning("%s", e)
+
+    def _hindrance(self, *, is_known: bool) -> str:
+        """What goes on that the allocator does not know of; empty: nothing."""
+        if not is_known:
+            return "it is not known yet what runs, or the job ends"
+        if self._requested is not None:
+            return f"the restart of {named(self._requested[1])} is under way"
+        if self._news is None or self._news.has_requests:
+            return "a command waits in the coordinator stream"
+        return ""
+
+    async def _read_answer(self) -> None:
+        """A restart that has its last answer is not under way any more."""
+        if self._requested is None:
+            return
+        request, incarnation = self._requested
+        answer = await self._client.placement(request)
+        if answer is None or not answer.status.is_final:
+            return
+        self._requested = None
+        if answer.status is not PlacementStatus.SUCCEEDED:
+            self._refusals = {incarnation: answer.message}
+
+    async def _restart(self, state: UpgradeState, incarnation: Incarnation) -> None:
+        """The restart of the incarnation is in the stream, once."""
+        name = f"{state.id}/{state.phase.value}/{named(incarnation)}"
+        request = PlacementRequest(
+            str(uuid.uuid5(uuid.NAMESPACE_OID, name)),
+            self._application,
+            incarnation.processor_id,
+            FORCE_RESTART_LAST_SEEN,
+            None,
+            wall_ms(),
+        )
+
+        def unless_known(stream: CoordinatorStream) -> list[CoordinatorStreamMessage]:
+            requests = PlacementManager(stream)
+            waiting = {waits.uuid for waits, _ in requests.read_requests()}
+            is_known = request.uuid in waiting or request.uuid in requests.read_responses()
+            return [] if is_known else [PlacementManager.request_message(request)]
+
+        await self._client.change(unless_known)
+        self._requested = (request.uuid, incarnation)
+
+    def _enter(self, state: UpgradeState) -> None:
+        """The record is in the stream."""
+        self._state, self._waits = state, ""
+        log.info(
+            "upgrade %s: %s; given: %s; current: %s%s",
+            state.id,
+            state.phase.value,
+            ", ".join(state.given) or "none",
+            state.current or "none",
+            f"; {state.reason}" if state.reason else "",
+        )
+        self._history.event(
+            "upgrade",
+            upgrade=state.id,
+            package=state.package,
+            phase=state.phase.value,
+            given=list(state.given),
+            current=state.current,
+            reason=state.reason,
+        )

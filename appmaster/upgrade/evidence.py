@@ -1,0 +1,150 @@
+"""What launchers say of the incarnations that they run, as an upgrade needs it.
+
+PURE. The times are given. Of each processor the last incarnation that was heard is kept, beyond its
+end: a failure is reported after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from homeport.appmaster.allocation.container_process_manager import Decision
+from homeport.appmaster.allocation.job_state.state import (
+    LIVE,
+    AllocatorState,
+    ContainerPhase,
+    ContainerState,
+    JobPhase,
+)
+from homeport.appmaster.allocation.protocol.events import Event, ResourceEnded
+from homeport.appmaster.allocation.retries import is_failure
+from homeport.appmaster.upgrade.seen import ContainerSeen, Seen
+from homeport.job_coordinator.http.messages import CheckIn
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+
+@dataclass(slots=True)
+class _Heard:
+    """Of one incarnation. ``since_ms``: since when it was seen to run; None: it was not yet."""
+
+    incarnation: Incarnation
+    package: str | None
+    prepared: str | None
+    input_lag: int | None
+    since_ms: int | None = None
+
+
+class Evidence:
+    """Collects check-ins, and makes of them and of the allocator's state what an upgrade sees."""
+
+    def __init__(self) -> None:
+        self._heard: dict[ProcessorId, _Heard] = {}
+
+    def heard(self, message: CheckIn) -> None:
+        """A launcher has checked in."""
+        running = message.running
+        if running is None:
+            return
+        lag = None if message.report is None else message.report.input_lag
+        known = self._of(running)
+        is_same = known is not None and known.package == message.package
+        since_ms = known.since_ms if known is not None and is_same else None
+        heard = _Heard(running, message.package, message.prepared, lag, since_ms)
+        self._heard[running.processor_id] = heard
+
+    def ran(self, incarnation: Incarnation) -> tuple[str | None] | None:
+        """The package that it runs or ran with; None: not known."""
+        known = self._of(incarnation)
+        return None if known is None else (known.package,)
+
+    def _of(self, incarnation: Incarnation) -> _Heard | None:
+        known = self._heard.get(incarnation.processor_id)
+        return known if known is not None and known.incarnation == incarnation else None
+
+    def seen(
+        self,
+        state: AllocatorState,
+        hindrance: str,
+        refusals: Mapping[Incarnation, str],
+        now_ms: int,
+    ) -> Seen:
+        """The job now.
+
+        Args:
+            state: what the allocator knows.
+            hindrance: what goes on that the allocator does not know; empty: nothing.
+            refusals: {incarnation: why its restart was not carried out}, where it was not.
+            now_ms: of a clock that never stops.
+        """
+        found = [
+            self._seen(container, refusals.get(container.incarnation, ""), now_ms)
+            for container in state.containers
+            if not container.is_temporary and container.phase is not ContainerPhase.FINISHED
+        ]
+        return Seen(
+            tuple(found),
+            hindrance or _hindrance(state),
+            state.settings.warm_lag,
+            state.settings.retry_count,
+        )
+
+    def _seen(self, container: ContainerState, refusal: str, now_ms: int) -> ContainerSeen:
+        is_running = container.phase is ContainerPhase.RUNNING and not container.is_overtaken
+        is_standby = container.replica_of is not None
+        known = self._of(container.incarnation) if container.phase in LIVE else None
+        seen = ContainerSeen(
+            container.processor_id,
+            container.replica_of,
+            is_running,
+            is_told=known is not None,
+            failures=container.failures,
+            refusal=refusal,
+        )
+        if known is None:
+            return seen
+        if is_running and known.since_ms is None:
+            known.since_ms = now_ms
+        return replace(
+            seen,
+            package=known.package,
+            prepared=known.prepared,
+            lag=container.lag if is_standby else known.input_lag,
+            watched_ms=0 if known.since_ms is None else now_ms - known.since_ms,
+        )
+
+
+def _hindrance(state: AllocatorState) -> str:
+    """What the allocator does, because of which an upgrade must not begin anything."""
+    if state.phase is not JobPhase.ACTIVE or state.ending is not None:
+        return "the job begins or ends"
+    if state.placements:
+        busy = sorted({p.request.processor_id for p in state.placements})
+        return f"a command for processor {', '.join(busy)} is under way"
+    failing_over = sorted(c.processor_id for c in state.containers if c.failover is not None)
+    if failing_over:
+        return f"a failover of processor {', '.join(failing_over)} is under way"
+    return ""
+
+
+def failure_of(
+    before: AllocatorState, decision: Decision, event: Event
+) -> tuple[Incarnation, str] | None:
+    """The incarnation that has failed with this event, and how; None: none has.
+
+    A lost host, a lost lease and an ordered stop are no failures; the end of a YARN container for
+    what the container did, as for its memory, is one.
+    """
+    for processor_id in sorted(decision.changes.containers):
+        old, new = before.container(processor_id), decision.state.container(processor_id)
+        failure = None if new is None else new.last_failure
+        if old is None or old.phase not in LIVE or failure is None:
+            continue
+        if failure == old.last_failure:
+            continue
+        is_reported = failure.cause is not None and is_failure(old, failure.cause)
+        is_own_fault = isinstance(event, ResourceEnded) and event.is_own_fault
+        if is_reported or is_own_fault:
+            return old.incarnation, failure.story
+    return None

@@ -1,0 +1,212 @@
+"""An upgrade at the driver: its records, the orders that follow from them, and its way back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import driver_attempts
+import pytest
+from driver_attempts import NM1, P0, Am, Stream, drive
+
+from homeport.appmaster.allocation.protocol.events import ShutdownRequested
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
+from homeport.job_coordinator.http.container_report import ContainerReport
+from homeport.job_coordinator.http.messages import CheckIn, OrderKind, Started, Stopped
+from homeport.job_coordinator.metadata.placement import PlacementManager, decode_request
+from homeport.job_coordinator.metadata.upgrade import UpgradeManager
+from homeport.job_coordinator.model.ids import ResourceId
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.model.placement import PlacementResponse, PlacementStatus
+from homeport.job_coordinator.model.upgrade import (
+    UpgradeDirection,
+    UpgradeOrder,
+    UpgradePhase,
+    UpgradeState,
+)
+
+APPLICATION = "application_1_0001"
+NEW = "ab" * 32
+R1 = ResourceId("container_1_0001_01_000002")
+ORDER = UpgradeOrder("u", APPLICATION, NEW, 50, by="ann")
+
+
+@dataclass
+class Launcher:
+    """The only launcher; ``bad``: the packages whose containers fail once they have started."""
+
+    am: Am
+    bad: set[str | None] = field(default_factory=set)
+    running: Incarnation | None = None
+    package: str | None = None
+    prepared: str | None = None
+    ran: list[str | None] = field(default_factory=list)
+    is_heard: bool = True
+
+    async def go_on(self) -> None:
+        """Until it gets the order to exit."""
+        await self.am.until(lambda: bool(self.am.cluster.asked))
+        while True:
+            report = ContainerReport(input_lag=0)
+            running, package = self.running, self.package if self.running else None
+            order = await self.am.backend.check_in(
+                CheckIn(R1, "h-0_1", 1, NM1, 42, running, report, None, package, self.prepared)
+            )
+            if order.kind is OrderKind.EXIT:
+                return
+            await self._follow(order.kind, order.incarnation, order.package)
+            await asyncio.sleep(0.02)
+
+    async def _follow(
+        self, kind: OrderKind, incarnation: Incarnation | None, package: str | None
+    ) -> None:
+        if kind is OrderKind.RUN and incarnation is not None:
+            self.running, self.package = incarnation, package
+            self.ran.append(package)
+            await self.am.backend.started(Started(incarnation))
+            if package in self.bad:
+                await self._stopped(StopCause.FAILED, ("ValueError: a bug",))
+        elif kind is OrderKind.STOP:
+            await self._stopped(StopCause.ORDERED)
+        elif kind is OrderKind.WAIT and self.running is not None:
+            self.prepared = package
+
+    async def _stopped(self, cause: StopCause, last_lines: tuple[str, ...] = ()) -> None:
+        assert self.running is not None
+        stopped, self.running = self.running, None
+        await self.am.backend.stopped(Stopped(stopped, cause, 1, last_lines))
+
+
+def upgrade_of(am: Am) -> Any:  # noqa: ANN401 - JSON
+    """What the status says of it."""
+    return am.backend.status()["upgrade"]
+
+
+def in_phase(am: Am, phase: UpgradePhase) -> Callable[[], bool]:
+    """Whether the upgrade is in that phase."""
+    return lambda: bool(upgrade_of(am)) and upgrade_of(am)["phase"] == phase.value
+
+
+Story = Callable[[Am, Launcher], Awaitable[None]]
+
+
+def upgraded(
+    folder: Path, story: Story, bad: str | None = "", state: UpgradeState | None = None
+) -> tuple[Am, Launcher]:
+    """Drives a job whose launcher fails with the package ``bad``; ``state``: recorded before."""
+    launchers = list[Launcher]()
+
+    async def both(am: Am) -> None:
+        launcher = Launcher(am, {bad})
+        launchers.append(launcher)
+        following = asyncio.create_task(launcher.go_on())
+        await am.until(lambda: launcher.running is not None)
+        await story(am, launcher)
+        am.driver.end_job(ShutdownRequested())
+        await following
+
+    records = [] if state is None else [UpgradeManager.state_message(state)]
+    am, _ = drive(folder, both, retries=2, records=records)
+    return am, launchers[0]
+
+
+def recorded(am: Am) -> UpgradeState:
+    """What the stream says of it."""
+    am.stream.catch_up()
+    found = UpgradeManager(am.stream).state(APPLICATION)
+    assert found is not None
+    return found
+
+
+def test_a_processor_gets_the_new_package_and_is_watched(tmp_path: Path) -> None:
+    """The record, the package made ready, one restart, the watch, the end."""
+
+    async def story(am: Am, launcher: Launcher) -> None:
+        am.stream.write([UpgradeManager.order_message(ORDER)])
+        await am.until(in_phase(am, UpgradePhase.DONE))
+        assert launcher.ran == [None, NEW]
+        (container,) = am.backend.status()["containers"]
+        assert container["package"] == NEW
+
+    am, _ = upgraded(tmp_path, story)
+    assert (recorded(am).phase, recorded(am).given) == (UpgradePhase.DONE, (P0,))
+    events = [e for e in am.history() if e["event"] == "upgrade"]
+    assert [(e["phase"], e["current"]) for e in events] == [
+        ("forward", None),
+        ("forward", "0"),
+        ("forward", None),
+        ("done", None),
+    ]
+
+
+def test_a_failure_of_the_new_package_takes_it_back(tmp_path: Path) -> None:
+    """The next permit has the one from before; one failure is charged."""
+
+    async def story(am: Am, launcher: Launcher) -> None:
+        am.stream.write([UpgradeManager.order_message(ORDER)])
+        await am.until(in_phase(am, UpgradePhase.GONE_BACK))
+        assert launcher.ran == [None, NEW, None]
+        assert am.backend.status()["containers"][0]["failures"] == 1
+
+    am, _ = upgraded(tmp_path, story, bad=NEW)
+    assert recorded(am).reason.endswith("failed, exit code 1: ValueError: a bug")
+
+
+def test_an_order_back_takes_it_back_after_its_end_too(tmp_path: Path) -> None:
+    """By a restart in order."""
+
+    async def story(am: Am, launcher: Launcher) -> None:
+        am.stream.write([UpgradeManager.order_message(ORDER)])
+        await am.until(in_phase(am, UpgradePhase.DONE))
+        back = replace(ORDER, direction=UpgradeDirection.BACK)
+        am.stream.write([UpgradeManager.order_message(back)])
+        await am.until(in_phase(am, UpgradePhase.GONE_BACK))
+        assert launcher.ran == [None, NEW, None]
+
+    am, _ = upgraded(tmp_path, story)
+    assert recorded(am).reason == "taken back by ann"
+
+
+def test_the_next_driver_goes_on_from_the_record(tmp_path: Path) -> None:
+    """What was given is wanted with the next permit, and watched."""
+    given = UpgradeState("u", APPLICATION, NEW, None, 50, given=(P0,), current=P0)
+
+    async def story(am: Am, launcher: Launcher) -> None:
+        await am.until(in_phase(am, UpgradePhase.DONE))
+        assert launcher.ran == [NEW]
+
+    upgraded(tmp_path, story, state=given)
+
+
+class RefusingStream(Stream):
+    """A stream in which each placement request is refused at once."""
+
+    def write(self, messages: Iterable[CoordinatorStreamMessage]) -> None:
+        """Written; then the refusals."""
+        for message in messages:
+            super().write([message])
+            if message.key.endswith("RequestMessage") and message.raw is not None:
+                request = decode_request(message.raw)
+                refused = PlacementResponse(request, PlacementStatus.BAD_REQUEST, "not now", 1)
+                deleted = PlacementManager.request_deleted(request.uuid)
+                super().write([deleted, PlacementManager.response_message(refused)])
+
+
+def test_a_restart_that_was_refused_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is requested once, and its answer stands."""
+    monkeypatch.setattr(driver_attempts, "Stream", RefusingStream)
+
+    async def story(am: Am, launcher: Launcher) -> None:
+        am.stream.write([UpgradeManager.order_message(ORDER)])
+        await am.until(lambda: "was refused: not now" in (upgrade_of(am) or {}).get("waits", ""))
+        assert launcher.ran == [None]
+
+    upgraded(tmp_path, story)
