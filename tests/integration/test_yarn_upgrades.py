@@ -6,19 +6,23 @@ was lost, or processed twice, or by two versions, would show.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from failover_scenarios import Feed
 from standby_jobs import are_apart, standby_job
 from topic_records import committed
-from yarn_jobs import KEYS, PARTITIONS, Job
+from yarn_jobs import KEYS, PARTITIONS, Job, pids_of, wait_for
 
 _WATCH_MS = 1_000
 _VERSIONED = """
@@ -151,3 +155,105 @@ def test_new_code_comes_container_by_container_and_a_bad_one_goes_back(
     for processor in ("0", "1"):
         announce(f"pauses of processor {processor}, s: {pauses(job, processor)}")
     assert job.kill() == f"stopped {job.application_id} in order"
+
+
+@contextlib.contextmanager
+def upgrading(job: Job, new: Path) -> Iterator[subprocess.Popen[str]]:
+    """The command, while it waits for the end of the upgrade."""
+    module = "homeport.job_coordinator.cli.homeport"
+    words = ["upgrade", f"--package={new}", f"--watch-ms={_WATCH_MS}", f"--config-path={job.path}"]
+    tool = subprocess.Popen(
+        [sys.executable, "-m", module, *words],
+        env=job.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield tool
+    finally:
+        tool.kill()
+        tool.wait()
+
+
+def said(job: Job) -> str:
+    """The phase of the upgrade, and for what it waits."""
+    upgrade_ = job.get("v1/status")["upgrade"] or {}
+    return f"{upgrade_.get('phase')}: {upgrade_.get('waits')}"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("step", "last", "code"),
+    [
+        ("prepares the package", None, 0),
+        ("is under way", None, 0),
+        ("is watched", None, 0),
+        ("back: ", 100, 1),
+    ],
+)
+def test_a_driver_that_dies_in_an_upgrade_has_a_successor_that_ends_it(
+    make_job: Callable[[str], Job], tmp_path: Path, step: str, last: int | None, code: int
+) -> None:
+    """Wherever it was: the command ends as it would have, and each record has one version."""
+    job = upgrading_job(make_job, tmp_path, f"dies-{step.rsplit(maxsplit=1)[-1].strip(':')}")
+    feed = Feed(job)
+    feed.go_on()
+    try:
+        with upgrading(job, package(job, tmp_path, "two", last)) as tool:
+            wait_for(lambda: step in said(job), job, every_s=0.02)
+            driver = job.program("application_master")
+            assert driver is not None
+            os.kill(driver, signal.SIGKILL)
+            out, err = tool.communicate(timeout=180)
+        assert tool.returncode == code, out + err
+        job.wait_until_running()
+        assert len(set(packages_of(job).values())) == 1
+        assert (None in packages_of(job).values()) is (code == 1)
+    finally:
+        is_exact(job, feed)
+    job.judge_history()
+    job.kill()
+
+
+@pytest.mark.long
+def test_the_next_attempt_of_the_am_goes_on_with_the_upgrade(
+    make_job: Callable[[str], Job], tmp_path: Path
+) -> None:
+    """Its containers are new, and each has the package that the record names; then back again."""
+    job = upgrading_job(make_job, tmp_path, "attempts")
+    feed = Feed(job)
+    feed.go_on()
+    try:
+        with upgrading(job, package(job, tmp_path, "two")) as tool:
+            wait_for(lambda: len(given(job)) == 2, job, every_s=0.02)
+            attempt = job.attempt
+            (jvm,) = [p for p, line in pids_of(job.application_id).items() if is_am(line)]
+            os.kill(jvm, signal.SIGKILL)
+            job.url = f"{job.cluster.rm_url}/proxy/{job.application_id}/pages/homeport/"
+            wait_for(lambda: job.attempt > attempt, job)
+            out, err = tool.communicate(timeout=240)
+        assert tool.returncode == 0, out + err
+        assert None not in packages_of(job).values()
+        undone = upgrade(job, "--undo")
+        assert undone.returncode == 0, undone.stderr
+        assert undone.stdout.splitlines()[-1].startswith("gone back: all run package that of the")
+        job.wait_until_running()
+        assert set(packages_of(job).values()) == {None}
+    finally:
+        versions = is_exact(job, feed)
+    assert set(versions) == {"one", "two"}
+    job.judge_history()
+    job.kill()
+
+
+def given(job: Job) -> list[str]:
+    """The processors that the upgrade has given its package."""
+    found: list[str] = (job.get("v1/status")["upgrade"] or {}).get("given", [])
+    return found
+
+
+def is_am(line: str) -> bool:
+    """Whether this is the command line of the AM's JVM, not of a shell around it."""
+    name = "com.anaconda.skein.ApplicationMaster"
+    return name in line and line.startswith(("/", "java")) and "bash" not in line
