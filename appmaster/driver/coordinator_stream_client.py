@@ -21,6 +21,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     MessageType,
 )
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport, Rank
+from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.lifecycle import StopManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.placement import PlacementManager
@@ -185,6 +186,13 @@ class CoordinatorStreamClient:
     async def written(self) -> Mapping[str, CoordinatorStreamMessage]:
         """{key of the configuration: its newest record}, as of the last reading."""
         return await self._in_thread(lambda: self._stream.latest(MessageType.SET_CONFIG))
+
+    async def package(self, name: str) -> bytes | None:
+        """The package with that sha256, as of the last reading; None where it is not there.
+
+        An order to have it follows from a record that is behind it in the stream.
+        """
+        return await self._in_thread(lambda: JobPackageManager(self._stream).read(name))
 
     async def change(
         self, make: Callable[[CoordinatorStream], list[CoordinatorStreamMessage]]

@@ -80,6 +80,10 @@ class DriverBackend:
         standbys = (temporary_standby(active) for active in found if active is not None)
         return {standby.processor_id: standby for standby in standbys}
 
+    async def package(self, name: str) -> bytes | None:
+        """As the coordinator stream has it, for any attempt."""
+        return await self._view.stream.package(name)
+
     def locality(self) -> Mapping[ProcessorId, Host]:
         """{processor_id: host} as the coordinator stream has it."""
         return self._view.localities

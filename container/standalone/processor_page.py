@@ -103,6 +103,11 @@ class ProcessorPage:
         """There are none."""
         return {}
 
+    async def package(self, name: str) -> bytes | None:
+        """There is none."""
+        del name
+        return None
+
     def job_model(self, version: int | None) -> JobModel | None:
         """One of the versions that were seen lately, or the newest; None where there is none."""
         with self._lock:

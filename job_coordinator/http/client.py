@@ -109,6 +109,10 @@ class CoordinatorClient:
         body = parse_object(self._call("GET", "config"), "the configuration")
         return {name: required_field(body, name, str) for name in body}
 
+    def package(self, name: str) -> bytes:
+        """The package with that sha256, as the AM has it; with the job's token alone."""
+        return self._call("GET", f"v1/packages/{quote(name, safe='')}")
+
     def locality(self) -> LocalityModel:
         """Where each processor last started successfully."""
         return decode_locality(self._call("GET", "locality"))

@@ -47,12 +47,13 @@ class Form:
 class Document:
     """Bytes to be sent one part after the other, and their tag. ``gzip``: they are compressed.
 
-    The tag is weak and the same for both encodings of the same content.
+    The tag of JSON is weak and the same for both encodings of the same content.
     """
 
     parts: tuple[bytes, ...]
     etag: ETag
     gzip: bool
+    content_type: str = "application/json"
 
     @property
     def size(self) -> int:

@@ -41,6 +41,7 @@ class Guard:
         config: in force, None while there is none: it has the tokens of operators.
         changing: {route: the role that a request there needs which changes something}; of any
             other it is that of the job's own programs.
+        reading: {route: the role that a request there needs which reads}; any other needs none.
     """
 
     def __init__(
@@ -48,10 +49,12 @@ class Guard:
         token: bytes,
         config: Callable[[], Config | None],
         changing: dict[str, Role],
+        reading: dict[str, Role],
     ) -> None:
         self._tokens = Tokens(token)
         self._config = config
         self._changing = changing
+        self._reading = reading
         self._wrong = WrongTokens()
 
     @web.middleware
@@ -61,8 +64,7 @@ class Guard:
         if isinstance(found, web.Response):
             return found
         request[_CALLER] = found
-        refusal = None if request.method in READING else self._refusal(request, found)
-        return refusal or await handler(request)
+        return self._refusal(request, found) or await handler(request)
 
     def _identified(self, request: web.Request) -> Caller | web.Response:
         """A wrong token is refused also where none is needed: its sender would go on with less."""
@@ -93,15 +95,20 @@ class Guard:
         return Caller(name, role, address)
 
     def _refusal(self, request: web.Request, found: Caller) -> web.Response | None:
-        """Of a request that would change something; None: it may."""
-        if is_of_another_page(*(map(request.headers.get, ("Origin", "Sec-Fetch-Site", "Host")))):
+        """Of a request that its caller may not make; None: it may."""
+        resource = request.match_info.route.resource
+        route = "" if resource is None else resource.canonical
+        is_reading = request.method in READING
+        if is_reading and route not in self._reading:
+            return None
+        page = map(request.headers.get, ("Origin", "Sec-Fetch-Site", "Host"))
+        if not is_reading and is_of_another_page(*page):
             return error_answer(
                 HTTPStatus.FORBIDDEN, "a page of another server has made this request"
             )
         if found.role is Role.NONE:
             return _unauthorized("a bearer token is needed")
-        resource = request.match_info.route.resource
-        needed = self._changing.get("" if resource is None else resource.canonical, Role.JOB)
+        needed = self._reading[route] if is_reading else self._changing.get(route, Role.JOB)
         if found.role >= needed:
             return None
         return error_answer(

@@ -115,11 +115,12 @@ class DocumentSender:
         if document.gzip:
             headers["Content-Encoding"] = "gzip"
         if document.size <= _PIECE_BYTES:
-            response = json_answer(b"".join(document.parts), headers)
+            body, kind = b"".join(document.parts), document.content_type
+            response = web.Response(body=body, content_type=kind, headers=headers)
             response.etag = document.etag
             return response
         response = web.StreamResponse(headers=headers)
-        response.content_type = _JSON
+        response.content_type = document.content_type
         response.content_length = document.size
         response.etag = document.etag
         if request.method != "HEAD":

@@ -48,6 +48,7 @@ from homeport.job_coordinator.http.listening import (
 )
 from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped, Unfit
 from homeport.job_coordinator.http.metrics import CONTENT_TYPE, JobCoordinatorMetrics
+from homeport.job_coordinator.http.packages import PACKAGE_ROUTE, PackageRoutes
 from homeport.job_coordinator.http.query_params import EventsAsked, hosts_asked, version_asked
 from homeport.job_coordinator.http.responses import (
     DocumentSender,
@@ -101,6 +102,9 @@ class JobCoordinatorBackend(Protocol):
 
     def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
         """{processor_id: what it is} of the standbys of warm moves, which no JobModel has."""
+
+    async def package(self, name: str) -> bytes | None:
+        """The zip with that sha256, which the running job was given; None: it is not there."""
 
     def locality(self) -> Mapping[ProcessorId, Host]:
         """{processor_id: host} of the last successful start of each."""
@@ -198,13 +202,14 @@ class JobCoordinatorServer:
         self._audit = may.audit
         self._actions = ActionRoutes(may.actions, may.audit)
         changing = {_SHUTDOWN: Role.OPERATE, ACTION_ROUTE: Role.OPERATE}
-        self._guard = Guard(own, self._config, changing)
+        self._guard = Guard(own, self._config, changing, {PACKAGE_ROUTE: Role.JOB})
         self._host = host
         self._port = port
         self._runner: web.AppRunner | None = None
         self._listener: socket.socket | None = None
         self._documents = JobModelDocuments()
         self._sender = DocumentSender()
+        self._packages = PackageRoutes(backend.package, self._sender)
         self._decisions = decisions
         self._tls = tls
         self._peers = peers
@@ -278,6 +283,7 @@ class JobCoordinatorServer:
                 web.post(_SHUTDOWN, self._post_shutdown),
                 *self._dashboard.routes(self._get_configuration),
                 *self._actions.routes(),
+                *self._packages.routes(),
             ]
         )
         app.on_response_prepare.append(put_security_headers)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from driver_attempts import FIRST, NM1, P0, Am, drive
 
 from homeport.job_coordinator.http.messages import CheckIn, OrderKind, Stopped
+from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.model.ids import ProcessorId, ResourceId
 from homeport.job_coordinator.model.outcomes import StopCause
 
@@ -55,6 +58,25 @@ def test_without_an_upgrade_no_order_names_one(tmp_path: Path) -> None:
     async def story(am: Am) -> None:
         assert (await am.until_order(OrderKind.RUN)).package is None
         assert "package" not in (await am.check_in(FIRST)).to_json()
+        await am.backend.stopped(Stopped(FIRST, StopCause.FINISHED, 0))
+
+    drive(tmp_path, story)
+
+
+def test_any_attempt_serves_what_the_stream_has(tmp_path: Path) -> None:
+    """Pieces that a tool has written, once the driver has read them."""
+    data = random.Random(1).randbytes(250_000)  # noqa: S311 - equal in each run
+    name = hashlib.sha256(data).hexdigest()
+
+    async def story(am: Am) -> None:
+        await am.until_order(OrderKind.RUN)
+        assert await am.backend.package(name) is None
+        am.stream.write(JobPackageManager.messages(data))
+        await am.rounds()
+        assert await am.backend.package(name) == data
+        am.stream.write(JobPackageManager(am.stream).messages_to_forget())
+        await am.rounds()
+        assert await am.backend.package(name) is None
         await am.backend.stopped(Stopped(FIRST, StopCause.FINISHED, 0))
 
     drive(tmp_path, story)

@@ -156,6 +156,7 @@ class Seen:
             "v1/what-if?host=nm1",
             "v1/audit",
             "v1/processors/0/model?version=1",
+            "v1/packages/" + "0" * 64,
             "containerHeartbeat?executionContainerId=container_1_0001_01_000001",
             "ui/",
             "ui/state",

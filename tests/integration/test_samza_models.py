@@ -102,6 +102,11 @@ class _Backend:
     def job_model(self, _version: int | None) -> JobModel:
         return _MODEL
 
+    async def package(self, name: str) -> bytes | None:
+        """There is none."""
+        del name
+        return None
+
     def temporary_standbys(self) -> dict[ProcessorId, ContainerModel]:
         return {}
 

@@ -62,6 +62,13 @@ class Backend:
         self.temporary: dict[ProcessorId, ContainerModel] = {}
         self.said: list[object] = []
         self.fault: Exception | None = None
+        self.packages: dict[str, bytes] = {}
+        self.looked: list[str] = []
+
+    async def package(self, name: str) -> bytes | None:
+        """One that the test has put there; each look is counted."""
+        self.looked.append(name)
+        return self.packages.get(name)
 
     def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
         """None, unless set otherwise."""

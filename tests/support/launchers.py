@@ -90,6 +90,7 @@ class Am:
         self.unfit_containers: list[Unfit] = []
         self.url = ""
         self.config: dict[str, str] = {}
+        self.packages: dict[str, bytes] = {}
         self._loop = asyncio.new_event_loop()
         self._server = JobCoordinatorServer(self, TOKEN, "127.0.0.1", 0)
         self.table = LeaseTable(LEASE_MS, boot_ms())
@@ -128,6 +129,10 @@ class Am:
         """What every check-in is answered from now on."""
         version = 7 if incarnation else None
         self.order = Order(kind, 50, LEASE_MS, incarnation, version, lease_url=self.lease_url)
+
+    async def package(self, name: str) -> bytes | None:
+        """One that the test has put there."""
+        return self.packages.get(name)
 
     def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
         """There are none."""

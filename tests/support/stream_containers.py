@@ -21,6 +21,7 @@ from typing import Any
 from check_history.reading import values_in
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from no_launchers import NoLaunchers
 
 from homeport.config.config import Config
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
@@ -28,7 +29,7 @@ from homeport.config.system_stream import SystemStream
 from homeport.container.host.lease_memory import FD_VARIABLE, LeaseMemory
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
-from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped, Unfit
+from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.epochs import EpochManager, ProcessorEpoch
@@ -65,7 +66,7 @@ class Counter(BatchTask):
 """
 
 
-class Backend:
+class Backend(NoLaunchers):
     """Serves one JobModel; keeps what containers report."""
 
     def __init__(self, model: JobModel) -> None:
@@ -88,21 +89,9 @@ class Backend:
         """Nothing was permitted by this backend."""
         return not resource_id
 
-    async def check_in(self, message: CheckIn) -> Order:
-        """No launcher is in these tests."""
-        raise AssertionError(f"no launcher is in these tests: {message}")
-
     async def started(self, message: Started) -> None:
         """A container has started."""
         self.reports.append(message)
-
-    async def stopped(self, message: Stopped) -> None:
-        """No launcher is in these tests."""
-        raise AssertionError(f"no launcher is in these tests: {message}")
-
-    async def unfit(self, message: Unfit) -> None:
-        """No launcher is in these tests."""
-        raise AssertionError(f"no launcher is in these tests: {message}")
 
     async def shutdown(self) -> None:
         """The tests do not use it."""

@@ -58,6 +58,11 @@ class _Backend:
         """There are none."""
         return {}
 
+    async def package(self, name: str) -> bytes | None:
+        """There is none."""
+        del name
+        return None
+
     def job_model(self, version: int | None) -> JobModel | None:
         return self._model if version in {None, 1} else None
 

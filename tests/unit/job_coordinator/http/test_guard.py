@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import socket
@@ -57,6 +58,23 @@ def test_what_only_a_launcher_knows_is_taken_from_launchers_alone(
     """An operator's token reports no start and no end of a container."""
     error = served.error("POST", f"/v1/{path}", b"{}", Authorization=bearer(OPERATE))
     assert error == "403 the token ada has the role operate: this request needs job"
+
+
+def test_a_package_is_for_the_jobs_own_programs_alone(served: Served) -> None:
+    """It is the job's code: neither a token to read nor one to operate shows it."""
+    data = b"PK the code"
+    name = hashlib.sha256(data).hexdigest()
+    served.backend.packages[name] = data
+    path = f"/v1/packages/{name}"
+    assert served.error("GET", path) == "401 a bearer token is needed"
+    for token, who in ((READ, "eve has the role read"), (OPERATE, "ada has the role operate")):
+        error = served.error("GET", path, Authorization=bearer(token))
+        assert error == f"403 the token {who}: this request needs job"
+        assert served.call("HEAD", path, Authorization=bearer(token))[0] == 403
+    assert served.backend.looked == []
+    status, headers, body = served.call("GET", path, Authorization=bearer(TOKEN))
+    assert (status, headers["content-type"], body) == (200, "application/zip", data)
+    assert headers["cache-control"] == "private, no-cache"
 
 
 def test_a_reader_changes_nothing(served: Served) -> None:

@@ -156,7 +156,7 @@ def test_packages_are_forgotten_but_those_to_be_kept(
 
 
 def test_a_key_that_names_no_package_is_none(stream: InMemoryCoordinatorStream) -> None:
-    """Whoever wrote it."""
+    """No tool of ours writes it."""
     put(stream, "odd", pieces="0", bytes="0")
     assert JobPackageManager(stream).names() == ()
     assert JobPackageManager(stream).read("odd") is None
