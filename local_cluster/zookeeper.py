@@ -37,8 +37,8 @@ def settings_text(
 
 
 def command(java: str, jars: Path, settings: Path, options: Sequence[str] = ()) -> list[str]:
-    """What runs the server; ``options`` are further ones of its JVM."""
-    return [java, *_OPTIONS, *options, "-cp", f"{jars}/*", _MAIN, str(settings)]
+    """What runs the server; ``options`` are further ones of its JVM, which hold above these."""
+    return [java, *_OPTIONS, "-cp", f"{jars}/*", *options, _MAIN, str(settings)]
 
 
 class ZooKeeperServer:

@@ -123,7 +123,8 @@ def _cluster(
 
 def _zookeeper(config: Config) -> Iterator[Finding]:
     settings = StandaloneConfig.of(config)
-    yield from check_servers(server_facts(settings))
+    servers = server_facts(settings)
+    yield from check_servers(servers, settings.session_timeout_ms, settings.admin_port)
     try:
         facts = session_facts(config, settings)
     except HomeportError as fault:

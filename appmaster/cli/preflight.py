@@ -29,6 +29,7 @@ from homeport.config.settings.adjunct_section import (
 )
 from homeport.config.settings.input_serdes import input_serdes
 from homeport.config.settings.pipeline_section import SPARK_START_S, PipelineConfig
+from homeport.config.settings.reporters_section import snapshot_reporters
 from homeport.config.settings.sections import (
     ClusterManagerConfig,
     JobConfig,
@@ -87,6 +88,21 @@ def check_kafka(config: Config) -> None:
                     f"{SystemConfig.of(config, name).bootstrap_servers}",
                     "create the topic, or correct the name",
                 )
+
+
+def warn_of_reporters(config: Config, say: Callable[[str], None]) -> None:
+    """It is shown where the topic of a snapshot reporter is missing: the job runs without it."""
+    if keys.TASK_OUTPUTS_CREATE_PARTITIONS.read(config):
+        return
+    for reporter in snapshot_reporters(config):
+        name, topic = reporter.stream.system, reporter.stream.stream
+        system = SystemConfig.of(config, name)
+        if topic not in TopicAdmin(system, _KAFKA_TIMEOUT_S).partition_counts([topic]):
+            say(
+                f"warning: {keys.METRICS_REPORTER_STREAM.named(reporter.name)} = "
+                f"{str(reporter.stream)!r}: topic {topic!r} does not exist at "
+                f"{system.bootstrap_servers}: no snapshot is sent until it is created"
+            )
 
 
 def check_changelogs(config: Config, stream: CoordinatorStream, say: Callable[[str], None]) -> None:

@@ -141,6 +141,7 @@ def check_job(job: Job, *, reset_state: bool) -> JobModel | None:
         HomeportError: refused.
     """
     preflight.check_kafka(job.config)
+    preflight.warn_of_reporters(job.config, say)
     model = preflight.check_job_model(job.config)
     check_record_sizes(job.config, model, job.record_limit())
     state_check.check_state(job, reset_state=reset_state)

@@ -3,41 +3,76 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from homeport.appmaster.doctor.clock_checks import ERROR_S, WARNING_S
 from homeport.appmaster.doctor.finding import Finding, error, ok, unknown, warning
 
 _SUBJECT = "ZooKeeper"
-_VERSION = re.compile(r"^Zookeeper version: (\d+)\.(\d+)\.(\d+)", re.MULTILINE)
+_VERSION = re.compile(r"(?:^Zookeeper version: )?(\d+)\.(\d+)\.(\d+)")
 _MODE = re.compile(r"^Mode: (\S+)", re.MULTILINE)
+_LATENCY = re.compile(r"^Latency min/avg/max: [\d.]+/([\d.]+)/([\d.]+)", re.MULTILINE)
+_OUTSTANDING = re.compile(r"^Outstanding: (\d+)", re.MULTILINE)
+_MONITORED = ("outstanding_requests", "avg_latency", "max_latency")
 _READ_ONLY = "read-only"
 _OLDEST = (3, 5)
 """The first with nodes that are gone when they are empty, and with TLS."""
 _QUORUM = 3
 """So many servers survive the loss of one."""
+_MOST_OUTSTANDING, _MEAN_LATENCY_MS = 10, 100
+"""Above these, ZooKeeper's own alert rules fire (its page on monitoring)."""
+_ANSWERED_IN = 2 / 3
+"""Of a session's time-out: a client that waits longer than that takes the server for lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a server has to do. Times in ms, since its start or the last `srst`."""
+
+    outstanding: int
+    mean_ms: float
+    longest_ms: float
 
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """One server of the list. ``said``: its answer to ``srvr``; ``fault``: why there is none."""
+    """One server of the list. ``fault``: why it does not answer, empty where it does.
+
+    ``said``: its answer to the four-letter word ``srvr``; ``monitor``: AdminServer's to
+    ``monitor``, which is requested where the word has none. Both empty: neither has answered.
+    """
 
     server: str
     said: str = ""
     fault: str = ""
+    monitor: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def mode(self) -> str:
         """leader, follower, observer, standalone, read-only; empty: not known."""
         found = _MODE.search(self.said)
-        return found[1] if found else ""
+        return found[1] if found else str(self.monitor.get("server_state", ""))
 
     @property
     def version(self) -> tuple[int, ...]:
         """Of its program, as three numbers; empty: not known."""
-        found = _VERSION.search(self.said)
+        found = _VERSION.match(self.said or str(self.monitor.get("version", "")))
         return tuple(map(int, found.groups())) if found else ()
+
+    @property
+    def load(self) -> Load | None:
+        """None: not known."""
+        waiting, times = _OUTSTANDING.search(self.said), _LATENCY.search(self.said)
+        if waiting and times:
+            return Load(int(waiting[1]), float(times[1]), float(times[2]))
+        found = [
+            self.monitor.get(f) for f in ("outstanding_requests", "avg_latency", "max_latency")
+        ]
+        numbers = [float(value) for value in found if isinstance(value, int | float)]
+        if len(numbers) != len(found):
+            return None
+        return Load(int(numbers[0]), numbers[1], numbers[2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +91,24 @@ class SessionFacts:
     ahead_ms: int | None = None
 
 
-def check_servers(servers: Sequence[ServerFacts]) -> Iterator[Finding]:
-    """Each that the job names: whether it serves, in which mode, in which version."""
+def check_servers(
+    servers: Sequence[ServerFacts], session_ms: int, admin_port: int
+) -> Iterator[Finding]:
+    """Each that the job names: whether it serves, in which mode, in which version, how loaded.
+
+    ``session_ms``: the time-out that the job asks for; ``admin_port``: where AdminServer was
+    looked for.
+    """
     for facts in servers:
         subject = f"{_SUBJECT} {facts.server}"
         if facts.fault:
             remedy = "start it, or correct job.coordinator.zk.connect"
             yield error("zookeeper.server", subject, facts.fault, remedy)
         elif not facts.mode:
-            why = "it does not say its mode: the word srvr is read without TLS alone"
+            why = (
+                "neither the word srvr, which is sent without TLS alone, nor AdminServer at port "
+                f"{admin_port} (job.coordinator.zk.admin.port) says its mode and its load"
+            )
             yield unknown("zookeeper.mode", subject, why)
         elif facts.mode == _READ_ONLY:
             remedy = "start its neighbours, or repair the network between them"
@@ -73,6 +117,8 @@ def check_servers(servers: Sequence[ServerFacts]) -> Iterator[Finding]:
             yield ok("zookeeper.mode", subject, facts.mode)
         if facts.version:
             yield _version(subject, facts.version)
+        if (load := facts.load) is not None:
+            yield _load(subject, load, session_ms)
     modes = {facts.mode for facts in servers}
     if modes == {"standalone"}:
         found = "it is one server: the job stops with it"
@@ -90,6 +136,26 @@ def _version(subject: str, version: tuple[int, ...]) -> Finding:
         remedy = f"install {wanted} or later"
         return error("zookeeper.version", subject, f"it has version {shown}", remedy)
     return ok("zookeeper.version", subject, shown)
+
+
+def _load(subject: str, load: Load, session_ms: int) -> Finding:
+    check = "zookeeper.load"
+    found = (
+        f"{load.outstanding} requests wait, mean latency {load.mean_ms:g} ms, longest "
+        f"{load.longest_ms:g} ms"
+    )
+    if load.outstanding > _MOST_OUTSTANDING or load.mean_ms > _MEAN_LATENCY_MS:
+        limits = f"{_MOST_OUTSTANDING} requests and {_MEAN_LATENCY_MS} ms are in order"
+        remedy = "give dataLogDir a disk of its own, and look for long pauses of its JVM"
+        return warning(check, subject, f"{found}: {limits}", remedy)
+    if load.longest_ms > _ANSWERED_IN * session_ms:
+        limits = f"a session of {session_ms} ms is lost where an answer takes two thirds of that"
+        remedy = (
+            "look for long pauses of its disk and its JVM, or raise "
+            "job.coordinator.zk.session.timeout.ms; the word srst counts from the start"
+        )
+        return warning(check, subject, f"{found}: {limits}", remedy)
+    return ok(check, subject, found)
 
 
 def check_session(facts: SessionFacts) -> Iterator[Finding]:

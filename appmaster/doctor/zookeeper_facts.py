@@ -6,11 +6,15 @@ removes it; it is removed at once, and nothing else is written.
 
 from __future__ import annotations
 
+import http.client
+import json
 import socket
 import time
+import urllib.request
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -33,35 +37,56 @@ from homeport.job_coordinator.zookeeper.leader_address import job_root
 
 _TIMEOUT_S = 5.0
 _PORT = 2181
-_MOST = 65_536
+_MOST = 1 << 20
 _WORD = b"srvr"
+_MONITOR = "/commands/monitor"
 
 
 def server_facts(settings: StandaloneConfig) -> tuple[ServerFacts, ...]:
-    """Of each server that the job names. With TLS the four-letter words are not asked."""
+    """Of each server that the job names.
+
+    With TLS the four-letter words are not sent, as they would need a client's certificate. Where
+    they say nothing, AdminServer is looked for on the same host.
+    """
     servers = [server.strip() for server in settings.connect.split(",")]
-    return tuple(_server(server, has_tls=settings.access.tls is not None) for server in servers)
+    has_tls = settings.access.tls is not None
+    return tuple(_server(server, settings.admin_port, has_tls=has_tls) for server in servers)
 
 
-def _server(server: str, *, has_tls: bool) -> ServerFacts:
+def _server(server: str, admin_port: int, *, has_tls: bool) -> ServerFacts:
     host, separator, port = server.rpartition(":")
     if not separator or server.endswith("]"):
         host, port = server, str(_PORT)
     try:
         with socket.create_connection((host.strip("[]"), int(port)), _TIMEOUT_S) as connection:
-            if has_tls:
-                return ServerFacts(server)
-            connection.settimeout(_TIMEOUT_S)
-            connection.sendall(_WORD)
-            said = b""
-            while len(said) < _MOST and (piece := connection.recv(4_096)):
-                said += piece
+            text = "" if has_tls else _answer(connection)
     except OSError as fault:
         return ServerFacts(server, fault=f"it does not answer: {fault}")
-    text = said.decode("utf-8", "replace")
-    if not text or "not currently serving" in text:
+    if "not currently serving" in text or not (text or has_tls):
         return ServerFacts(server, fault="it answers, and does not serve: it has no quorum")
-    return ServerFacts(server, said=text)
+    found = ServerFacts(server, said=text)
+    return found if found.mode else replace(found, monitor=_monitor(host, admin_port))
+
+
+def _answer(connection: socket.socket) -> str:
+    connection.settimeout(_TIMEOUT_S)
+    connection.sendall(_WORD)
+    said = b""
+    while len(said) < _MOST and (piece := connection.recv(4_096)):
+        said += piece
+    return said.decode("utf-8", "replace")
+
+
+def _monitor(host: str, port: int) -> dict[str, object]:
+    """What AdminServer says; empty where there is none, or it is closed to this machine."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"http://{host}:{port}{_MONITOR}", timeout=_TIMEOUT_S) as answer:
+            said = json.loads(answer.read(_MOST))
+    except (OSError, http.client.HTTPException, ValueError):
+        return {}
+    is_answer = isinstance(said, dict) and said.get("command") == "monitor" and not said["error"]
+    return said if is_answer else {}
 
 
 def session_facts(config: Config, settings: StandaloneConfig) -> SessionFacts:

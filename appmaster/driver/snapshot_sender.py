@@ -18,6 +18,7 @@ from homeport.config.settings.reporters_section import SnapshotReporter, snapsho
 from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.kafka.clients import producer
+from homeport.job_coordinator.kafka.topics import TopicAdmin
 
 log = logging.getLogger("driver")
 
@@ -103,6 +104,14 @@ class SnapshotSender:
                     on_delivery=lambda error, _: faults.append(str(error)) if error else None,
                 )
             left = self._producer.flush(_FLUSH_S)
+            if (faults or left) and not self._has_topic():
+                return f"Kafka has no topic {self._reporter.stream.stream!r}; create it"
         except (KafkaException, BufferError, HomeportError) as error:
             return str(error)
-        return faults[0] if faults else (f"Kafka has not taken {left} of them" if left else "")
+        # How many are left differs from time to time: one fault is one line.
+        return faults[0] if faults else ("Kafka takes none of them" if left else "")
+
+    def _has_topic(self) -> bool:
+        """The client alone says of a missing topic only that time is up."""
+        topic = self._reporter.stream.stream
+        return bool(TopicAdmin(self._system, _FLUSH_S).partition_counts([topic]))

@@ -167,10 +167,11 @@ def new_driver(
     inherited = still_waited_for(found, adopt)
     settings = replace(settings_of(container, stream, config), inherited=inherited, adopt=adopt)
     attempts, user = YarnConfig.of(config).am_max_attempts, container.environment.get("USER", "")
+    places = (application_url, user, container.host)
     return Driver(
         settings=settings,
         allocator=allocator_settings(config, container.submission.services),
-        identity=JobIdentity(job.name, job.id, container.rank, attempts, application_url, user),
+        identity=JobIdentity(job.name, job.id, container.rank, attempts, *places),
         published=published,
         resources=resources,
         stream=stream,

@@ -38,7 +38,7 @@ _MAX_FAILURES = 20
 class JobIdentity:
     """Which job this AM attempt runs, and where it can be reached.
 
-    ``user``: that YARN runs it as; empty: not known.
+    ``user``: that YARN runs it as, ``host``: where it runs; empty: not known.
     """
 
     name: str
@@ -47,6 +47,7 @@ class JobIdentity:
     attempts_max: int
     application_url: str
     user: str = ""
+    host: str = ""
 
 
 @dataclass(slots=True)
@@ -223,6 +224,7 @@ class JobStatus:
                 "id": identity.id,
                 "application": rank.application,
                 "attempt": rank.attempt,
+                "host": identity.host,
                 "attempts_max": identity.attempts_max,
                 "rank": [rank.submission, rank.application, rank.attempt],
                 "state": _job_state(state),

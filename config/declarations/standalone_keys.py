@@ -61,6 +61,16 @@ JOB_COORDINATOR_ZK_ROOT = TextKey(
     source=_HA,
     liveness=Liveness.NEEDS_REDEPLOY,
 )
+JOB_COORDINATOR_ZK_ADMIN_PORT = IntKey(
+    name="job.coordinator.zk.admin.port",
+    default=8080,
+    minimum=1,
+    maximum=65_535,
+    meaning="port of ZooKeeper's AdminServer, from which homeport doctor takes mode and load of "
+    "servers that answer no four-letter word",
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
 JOB_DEBOUNCE_TIME_MS = IntKey(
     name="job.debounce.time.ms",
     default=20_000,

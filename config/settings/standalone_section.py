@@ -94,7 +94,7 @@ class StandaloneConfig:
     """Views of the keys; times in ms.
 
     ``connect``: ZooKeeper's servers. ``root``: the path of all jobs, behind the one that is named
-    with the servers, without a slash at its end.
+    with the servers, without a slash at its end. ``admin_port``: of each server's AdminServer.
     """
 
     connect: str
@@ -103,6 +103,7 @@ class StandaloneConfig:
     connection_timeout_ms: int
     consensus_timeout_ms: int
     debounce_ms: int
+    admin_port: int
     access: ZooKeeperAccess = NO_ACCESS
 
     @staticmethod
@@ -132,6 +133,7 @@ class StandaloneConfig:
             consensus_timeout_ms=keys.JOB_COORDINATOR_ZK_CONSENSUS_TIMEOUT_MS.read(config),
             debounce_ms=keys.JOB_DEBOUNCE_TIME_MS.read(config),
             access=ZooKeeperAccess.of(config),
+            admin_port=keys.JOB_COORDINATOR_ZK_ADMIN_PORT.read(config),
         )
 
 

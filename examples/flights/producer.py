@@ -34,7 +34,8 @@ TOPIC = "flights"
 OUTPUT_TOPIC = "plane-summary"
 CHANGES_TOPIC = "plane-changes"
 PARTITIONS = 8
-CHUNK = 2_000
+CHUNK = 100
+"""Of records, between two looks at the pace: a slow pace is no series of bursts."""
 LEADER_LIMIT_S = 30.0
 NO_LEADER_YET = (
     KafkaError.NOT_LEADER_FOR_PARTITION,

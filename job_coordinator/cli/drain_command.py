@@ -72,6 +72,7 @@ def drain(
     running = require_running(given, "drain")
     status = running.client.status()
     require_host(name, status)
+    note_master(name, status)
     if name not in status["drained_hosts"] or dry_run:
         client = running.client.at(running.client.url, _WHAT_IF_TIMEOUT_S)
         answer = client.what_if([name])
@@ -98,6 +99,15 @@ def require_host(host: Host, status: Mapping[str, Any]) -> None:
     if host not in known:
         raise ConfigError(
             "HOST", host, "the job knows no host of that name", f"there are {', '.join(known)}"
+        )
+
+
+def note_master(host: Host, status: Mapping[str, Any]) -> None:
+    """It is said where the AM runs there, as no command moves it."""
+    if status["job"].get("host") == host:  # an AM of an earlier version does not say it
+        note(
+            f"the ApplicationMaster runs on {host}, and stays there: when that host goes down the "
+            "containers run on, and YARN starts the next attempt on another host"
         )
 
 

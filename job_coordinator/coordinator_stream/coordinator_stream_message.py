@@ -63,8 +63,8 @@ class MessageType(StrEnum):
     SET_CHECKPOINT_TOPIC = "set-checkpoint-topic"
     SET_INPUT_TOPIC = "set-input-topic"
     SET_INPUT_PARTITIONS = "set-input-partitions"
-    SET_UPGRADE = "set-upgrade"
     SET_PACKAGE = "set-package"
+    SET_UPGRADE = "set-upgrade"
 
 
 class Namespace(StrEnum):

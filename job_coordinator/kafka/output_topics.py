@@ -6,6 +6,7 @@ import logging
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.settings.reporters_section import snapshot_reporters
 from homeport.config.settings.sections import SystemConfig
 from homeport.config.settings.used_systems import declared_outputs
 from homeport.job_coordinator.kafka.topics import TopicAdmin
@@ -17,8 +18,8 @@ _BROKERS_DEFAULT = -1
 def create_outputs(config: Config) -> tuple[str, ...]:
     """Each declared output exists, where the configuration says that it is to be created.
 
-    One that exists stays as it is, whatever the number of its partitions. Returns the names,
-    system.stream, of those that were created.
+    So do the topics of snapshot reporters. One that exists stays as it is, whatever the number of
+    its partitions. Returns the names, system.stream, of those that were created.
 
     Raises:
         ConfigError: Kafka refuses to create one.
@@ -28,7 +29,9 @@ def create_outputs(config: Config) -> tuple[str, ...]:
     if partitions == 0:
         return ()
     made = []
-    for stream in dict.fromkeys(stream for _, stream in declared_outputs(config)):
+    declared = [stream for _, stream in declared_outputs(config)]
+    reporters = [reporter.stream for reporter in snapshot_reporters(config)]
+    for stream in dict.fromkeys([*declared, *reporters]):
         system = SystemConfig.of(config, stream.system)
         admin = TopicAdmin(system)
         if admin.partition_counts([stream.stream]):

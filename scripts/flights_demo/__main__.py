@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from flights_demo import counting, fail_host, standbys
+from flights_demo import counting, fail_host, moves, standbys
 from flights_demo.attached import AttachedCluster
 from flights_demo.chaos import KILLS, OVERRIDES, chaos_of
 from flights_demo.clusters import DemoCluster, FallibleCluster, bring_up
@@ -26,6 +26,7 @@ from flights_demo.common import (
     run_producer,
 )
 from flights_demo.job import EXAMPLE, FIRST_LIMIT_S, DemoJob
+from flights_demo.moves import Moves
 from flights_demo.options import ALONE, parse_arguments
 from flights_demo.rescale import COUNTS, SECONDS, Rescale
 from flights_demo.screen import DemoError, Screen
@@ -102,6 +103,8 @@ class Demo:
             self._survive(self._seed)
         if self._options.fail_host:
             self._fail_host()
+        if self._options.moves:
+            self._move()
         if self._options.rescale:
             self._rescale()
             first = self._job.containers()
@@ -170,7 +173,7 @@ class Demo:
     def _feeds_later(self) -> bool:
         """Whether input comes only once the job works, as something is to befall it meanwhile."""
         options = self._options
-        befalls = options.kill_container or options.rescale or options.fail_host
+        befalls = options.kill_container or options.rescale or options.fail_host or options.moves
         return bool(befalls or self._seed is not None)
 
     def _rescale(self) -> None:
@@ -203,6 +206,19 @@ class Demo:
         self._producer.send_signal(signal.SIGUSR1)  # what is left of the input comes at once
         self.verdicts += fault.verdicts
         self.verdicts.append(("input came all the while", fed))
+
+    def _move(self) -> None:
+        """An operator has moved containers while input came."""
+        screen = self._screen
+        commands = Moves(self._cluster, self._job, self._reader, screen)
+        rate = self._options.rate or round(FLIGHTS / moves.SECONDS)
+        screen.say(f"producing {rate:,} records per second")
+        self._producer = self._run_producer(rate)
+        commands.run()
+        fed = self._producer.poll() is None
+        self._producer.send_signal(signal.SIGUSR1)  # what is left of the input comes at once
+        self.verdicts += commands.verdicts
+        self.verdicts.append(("input came during each command", fed))
 
     def _survive(self, seed: int) -> None:
         """The schedule of ``seed`` has come over the job at work, and it is calm again."""

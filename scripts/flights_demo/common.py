@@ -1,10 +1,12 @@
-"""What every run of the demo does: the input is produced, the result and the history are judged."""
+"""What runs of the demo share: the input is produced, the result and the history are judged."""
 
 from __future__ import annotations
 
+import http.client
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,8 @@ NEW_AIRLINES_LATE = FLIGHTS * 3 // 4
 """Where all of it comes at once: what is left keeps the job at work beyond it."""
 _TOPICS_LIMIT_S = 120
 _SHOWN = 5
+_AWAIT_LIMIT_S = 120.0
+_POLL_S = 0.2
 
 
 def run_producer(
@@ -58,6 +62,25 @@ def create_topics(servers: str, properties: Path | None) -> None:
         end_producer(producer)
     if code != 0:
         raise DemoError("the topics could not be created; the producer's lines say why")
+
+
+def await_that(condition: Callable[[], bool], what: str, screen: Screen) -> None:
+    """The condition holds. It is polled: status, history and YARN have no event to wait for.
+
+    Raises:
+        DemoError: it does not hold in time.
+    """
+    deadline = time.monotonic() + _AWAIT_LIMIT_S
+    while True:
+        try:
+            if condition():
+                return
+        except (OSError, http.client.HTTPException, ValueError):
+            pass  # a driver that starts again does not answer yet
+        if time.monotonic() > deadline:
+            raise DemoError(f"waited for {_AWAIT_LIMIT_S:.0f} s in vain for {what}")
+        screen.progress(f"waiting for {what}")
+        time.sleep(_POLL_S)
 
 
 def end_producer(producer: subprocess.Popen[bytes] | None) -> None:

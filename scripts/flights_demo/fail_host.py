@@ -8,7 +8,6 @@ machine.
 
 from __future__ import annotations
 
-import http.client
 import time
 import urllib.parse
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import Any
 from check_history.reading import Event, read_jobs
 
 from flights_demo.clusters import DemoCluster
+from flights_demo.common import await_that
 from flights_demo.job import DemoJob
 from flights_demo.screen import DemoError, Screen
 from flights_demo.timeline import PHASES, Lost, first_output_ms, moments, own_end
@@ -34,8 +34,6 @@ SECONDS = 240
 _RECORDS_BEFORE = 40_000
 _AIM_S = {False: 5, True: 3}
 """Beyond lease and margin, by whether the standbys are warmed up."""
-_LIMIT_S = 120.0
-_POLL_S = 0.2
 
 Containers = dict[str, dict[str, Any]]
 """{processor: what the status says of it}."""
@@ -228,18 +226,7 @@ class FailHost:
         return (node_states(self._cluster.rm_url) or {}).get(node)
 
     def _await(self, condition: Callable[[], bool], what: str) -> None:
-        """Polls; the status, the history and YARN have no event to wait for."""
-        deadline = time.monotonic() + _LIMIT_S
-        while True:
-            try:
-                if condition():
-                    return
-            except (OSError, http.client.HTTPException, ValueError):
-                pass  # a driver that starts again does not answer yet
-            if time.monotonic() > deadline:
-                raise DemoError(f"waited for {_LIMIT_S:.0f} s in vain for {what}")
-            self._screen.progress(f"waiting for {what}")
-            time.sleep(_POLL_S)
+        await_that(condition, what, self._screen)
 
 
 def boot_ms() -> int:

@@ -25,6 +25,7 @@ CONTAINERS = 3
 RUNNING_LIMIT_S = 120.0
 FIRST_LIMIT_S = 300.0
 """On hosts that unpack an environment first."""
+TOOL_LIMIT_S = 300.0
 _END_LIMIT_S = 20.0
 
 
@@ -132,16 +133,36 @@ class DemoJob:
         """For the certificate that the AM has written into the coordinator stream."""
         if not self.url.startswith("https:"):
             return None
-        module = "homeport.job_coordinator.cli.homeport"
-        show = ["coordinator-stream", "show", "--json", "--type", "set-config"]
-        job = [a for a in self.command("")[1:] if not a.startswith("--operation")]
-        argv = [self._python, "-m", module, *show, *job]
-        done = subprocess.run(argv, env=self._env, capture_output=True, text=True, check=False)
-        records = [json.loads(line) for line in done.stdout.splitlines()]
+        said = self.homeport("coordinator-stream", "show", "--json", "--type", "set-config")
+        records = [json.loads(line) for line in said.splitlines()]
         found = [r["values"] for r in records if r["key"] == "yarn.am.certificate"]
         if not found:
-            raise DemoError(f"no certificate in the coordinator stream: {done.stderr.strip()}")
+            raise DemoError("no certificate in the coordinator stream")
         return client_context(found[-1]["value"])
+
+    def homeport(self, *words: str) -> str:
+        """What the operator's tool prints about this job.
+
+        Raises:
+            DemoError: it fails; the message has what it says of that.
+        """
+        module = "homeport.job_coordinator.cli.homeport"
+        job = [a for a in self.command("")[1:] if not a.startswith("--operation")]
+        argv = [self._python, "-m", module, *words, *job]
+        # A process group of its own: it gets no Ctrl-C of the terminal.
+        done = subprocess.run(
+            argv,
+            env=self._env,
+            capture_output=True,
+            text=True,
+            timeout=TOOL_LIMIT_S,
+            check=False,
+            process_group=0,
+        )
+        if done.returncode != 0:
+            said = (done.stderr or done.stdout).strip()
+            raise DemoError(f"homeport {' '.join(words)}: exit {done.returncode}: {said}")
+        return done.stdout
 
     def containers(self) -> list[dict[str, Any]]:
         """The containers of the status page, by processor."""

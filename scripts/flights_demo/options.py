@@ -30,6 +30,7 @@ ${HOMEPORT_CACHE_DIR:-~/.cache/homeport}/clusters/demo-*/ until this clone's nex
   scripts/demo --kill-container    a container dies in mid-run, nothing is lost or counted twice
   scripts/demo --standbys          a replica of each container, equal to it in the end
   scripts/demo --fail-host         a node loses power in mid-run; its containers go on elsewhere
+  scripts/demo --moves             an operator moves a container and drains a host in mid-run
   scripts/demo --rescale           3 -> 5 -> 2 containers in mid-run
   scripts/demo --form sql-alone    the same job as one statement of SQL
   scripts/demo --standalone        without YARN: processors under ZooKeeper, one dies, all restart
@@ -112,6 +113,12 @@ def _add_what_befalls(parser: argparse.ArgumentParser) -> None:
         " the result is exact",
     )
     parser.add_argument(
+        "--moves",
+        action="store_true",
+        help="in mid-run, by the commands of homeport, a container is moved warm and a host is"
+        " drained and taken back; the pause of each container is printed, and the result is exact",
+    )
+    parser.add_argument(
         "--standalone",
         action="store_true",
         help="no YARN: three processors share the job by ZooKeeper; one is killed, one stands still"
@@ -142,9 +149,16 @@ def _refuse_what_does_not_combine(
             "--fail-host is the only fault of its run: leave out --chaos, --kill-container,"
             " --kill-loop and --rescale"
         )
+    if options.moves and (any(others) or options.kill_loop is not None or options.fail_host):
+        parser.error(
+            "--moves is of containers that nothing befalls: leave out --chaos, --fail-host,"
+            " --kill-container, --kill-loop and --rescale"
+        )
     if options.prewarm and not options.fail_host:
         parser.error("--prewarm goes with --fail-host only: give that too, or leave it out")
-    if options.attached is not None and (any(others) or options.kill_loop is not None):
+    if options.attached is not None and (
+        any(others) or options.moves or options.kill_loop is not None
+    ):
         parser.error("in containers: only --fail-host, --standbys, --prewarm, --rate and --keep")
     if options.rate is not None and options.rate < 1:
         parser.error(f"--rate = {options.rate}: it must be at least 1; leave it out for full speed")

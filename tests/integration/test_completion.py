@@ -1,10 +1,11 @@
-"""``homeport completion``, in a real bash at a terminal."""
+"""``homeport completion``, in real shells at a terminal; zsh and fish where they are installed."""
 
 from __future__ import annotations
 
 import os
 import pty
 import select
+import shutil
 import signal
 import sys
 import time
@@ -16,19 +17,30 @@ import pytest
 _LIMIT_S = 30.0
 _READY = "ready> "
 _ERASE_LINE = "\x15"
+_SHELLS = {
+    "bash": ["bash", "--norc", "--noprofile", "-i"],
+    "zsh": ["zsh", "-f", "-i"],
+    "zsh, from a file": ["zsh", "-f", "-i"],
+    "fish": ["fish", "--no-config", "-i", "-C", f"function fish_prompt; echo '{_READY}'; end"],
+}
+_BY_EVAL = 'eval "$(homeport completion {shell})"'
+_FROM_A_FILE = (
+    'homeport completion zsh > "$HOME/_homeport"; fpath=("$HOME" $fpath); '
+    'autoload -Uz compinit; compinit -u -d "$HOME/dump"'
+)
 
 
 class Terminal:
-    """A bash that believes a person types."""
+    """A shell that believes a person types."""
 
-    def __init__(self) -> None:
+    def __init__(self, argv: list[str], home: Path) -> None:
         self._shown = ""
         programs = Path(sys.executable).parent
-        environment = {"PATH": f"{programs}:{os.environ['PATH']}", "TERM": "dumb", "PS1": _READY}
+        path = f"{programs}:{os.environ['PATH']}"
+        environment = {"PATH": path, "TERM": "dumb", "PS1": _READY, "HOME": str(home)}
         self._pid, self._file = pty.fork()
         if self._pid == 0:
-            os.execvpe("bash", ["bash", "--norc", "--noprofile", "-i"], environment)  # noqa: S606, S607 - becoming bash is the purpose
-        self.shown_until(_READY)
+            os.execvpe(argv[0], argv, environment)  # noqa: S606 - becoming the shell is the purpose
 
     def type(self, keys: str) -> None:
         """As from a keyboard."""
@@ -52,14 +64,20 @@ class Terminal:
         os.close(self._file)
 
 
-@pytest.fixture(scope="module")
-def terminal() -> Iterator[Terminal]:
-    """One in which the script of bash has been read."""
-    opened = Terminal()
+@pytest.fixture(scope="module", params=_SHELLS)
+def terminal(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Terminal]:
+    """One in which the script of the shell has been read."""
+    argv = _SHELLS[request.param]
+    if shutil.which(argv[0]) is None:
+        pytest.skip(f"{argv[0]} is not installed")
+    opened = Terminal(argv, tmp_path_factory.mktemp("home"))
     try:
-        opened.type('eval "$(homeport completion bash)"; echo d"on"e\n')
+        read = _FROM_A_FILE if "file" in request.param else _BY_EVAL.format(shell=argv[0])
+        opened.type(f'{read}; echo d"on"e\n')
         opened.shown_until("done")
-        opened.shown_until(_READY)
+        opened.shown_until(_READY)  # zsh inserts a tab that was typed before its prompt
         yield opened
     finally:
         opened.close()
@@ -68,7 +86,7 @@ def terminal() -> Iterator[Terminal]:
 @pytest.mark.parametrize(
     ("typed", "completed"),
     [
-        ("homeport loca\t\t\t", "locality"),
+        ("homeport localit\t", "locality "),
         ("homeport local kill-node-m\t", "kill-node-manager "),
         ("homeport local up --zo\t", "--zookeeper "),
         ("homeport local up --scheduler ca\t", "capacity "),

@@ -47,7 +47,7 @@ def settings(
     consensus_ms: int = 20_000,
 ) -> StandaloneConfig:
     """Short times."""
-    return StandaloneConfig(connect, "/homeport", session_ms, connection_ms, consensus_ms, 50)
+    return StandaloneConfig(connect, "/homeport", session_ms, connection_ms, consensus_ms, 50, 1)
 
 
 def until(what: Callable[[], bool], story: Callable[[], object]) -> None:

@@ -73,6 +73,11 @@ class Backend(NoLaunchers):
         self.model = model
         self.reports: list[Started] = []
 
+    async def package(self, name: str) -> bytes | None:
+        """There is none."""
+        del name
+        return None
+
     def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
         """There are none."""
         return {}

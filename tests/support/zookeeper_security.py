@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,8 +104,10 @@ def user(name: str, variable: str, scheme: str = "DIGEST-MD5") -> dict[str, str]
 
 
 @contextmanager
-def secured_zookeeper(folder: Path, users: dict[str, str]) -> Iterator[Secured]:
-    """The server for a block. ``users``: {name: password} of SASL."""
+def secured_zookeeper(
+    folder: Path, users: dict[str, str], options: Sequence[str] = ()
+) -> Iterator[Secured]:
+    """The server for a block. ``users``: {name: password} of SASL; ``options``: of its JVM."""
     authority, foreign = make_pair("authority"), make_pair("foreign")
     files = {
         "server": make_pair("server", authority).write(folder, "server"),
@@ -130,6 +132,6 @@ def secured_zookeeper(folder: Path, users: dict[str, str]) -> Iterator[Secured]:
         "ssl.trustStore.type=PEM",
         "ssl.clientAuth=need",
     )
-    options = (f"-Djava.security.auth.login.config={jaas}",)
-    with zookeeper_server(folder, more, options, has_tls=True) as server:
+    login = f"-Djava.security.auth.login.config={jaas}"
+    with zookeeper_server(folder, more, (login, *options), has_tls=True) as server:
         yield Secured(server, ca, files)

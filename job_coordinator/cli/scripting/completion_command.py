@@ -1,6 +1,7 @@
 """``homeport completion``: what makes a shell complete the tool's commands and options.
 
-The scripts, and what the tool answers when a shell asks it by them, are Typer's.
+The scripts of bash and fish, and what the tool answers when a shell asks it by them, are Typer's.
+Typer's of zsh does nothing as a file of ``fpath``, and in a shell that has not loaded completion.
 """
 
 from __future__ import annotations
@@ -29,6 +30,18 @@ For ever:
   homeport completion zsh > "${fpath[1]}/_homeport"
   homeport completion fish > ~/.config/fish/completions/homeport.fish
 """
+_ZSH = """\
+#compdef homeport
+_homeport() {
+  eval $(env _TYPER_COMPLETE_ARGS="${words[1,$CURRENT]}" _HOMEPORT_COMPLETE=complete_zsh homeport)
+}
+if [[ "$funcstack[1]" == _homeport ]]; then
+  _homeport "$@"
+else
+  (( $+functions[compdef] )) || { autoload -Uz compinit; compinit -i; }
+  compdef _homeport homeport
+fi"""
+"""A file of ``fpath`` is run as the function of its name, and has redefined that from then on."""
 
 app = new_app()
 
@@ -46,6 +59,9 @@ def completion(
     shell: Annotated[Shell, typer.Argument(help="Of the script.", case_sensitive=False)],
 ) -> None:
     """Prints the script by which a shell completes commands and options of homeport."""
+    if shell is Shell.ZSH:
+        print(_ZSH)
+        sys.exit()
     os.environ[VARIABLE] = f"source_{shell.value}"
     answer(dict.fromkeys(("completion", "help"), ""), lambda _: app)
 

@@ -143,7 +143,7 @@ samza               array           Samza's keys that have no effect here
         Form.ARRAY,
         _fields("""
 check               string          name of the check, such as kafka.replication
-level               string          ok, warning or error
+level               string          ok, unknown, warning or error
 subject             string          what was looked at
 found               string          how it is
 remedy              string          what to change, with the value; empty where nothing is

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.security import make_digest_acl
 from zookeeper_ensemble import zookeeper_ensemble
+from zookeeper_security import secured_zookeeper, user
 from zookeeper_server import ZooKeeperServer, zookeeper_server
 
 from homeport.appmaster.cli.doctor_areas import Area, NodeQuestion, findings
-from homeport.appmaster.doctor.finding import Finding
+from homeport.appmaster.doctor.finding import Finding, Level
+from homeport.appmaster.doctor.zookeeper_checks import check_servers
+from homeport.appmaster.doctor.zookeeper_facts import server_facts
 from homeport.config.config import Config
+from homeport.config.settings.standalone_section import StandaloneConfig
+from homeport.local_cluster.jars import default_cache, ensure_jars
+from homeport.local_cluster.zookeeper import free_port
 
 
 def doctor(connect: str, **more: str) -> dict[str, Finding]:
@@ -49,12 +57,99 @@ def test_one_server_is_in_order_but_alone(zookeeper: ZooKeeperServer) -> None:
     """Nothing stays behind: the node of the probe is gone."""
     found = levels(doctor(served(zookeeper).connect))
     assert found.pop("ensemble") == "warning"
-    assert found == dict.fromkeys(("mode", "version", "reachable", "session", "acl", "clock"), "ok")
+    assert found == dict.fromkeys(
+        ("mode", "version", "load", "reachable", "session", "acl", "clock"), "ok"
+    )
     client = KazooClient(zookeeper.connect)
     client.start()
     assert client.get_children("/") == ["zookeeper"]
     client.stop()
     client.close()
+
+
+def test_servers_that_take_long_are_found(tmp_path: Path) -> None:
+    """Requests wait at a leader without its followers, and have then waited for long."""
+    with zookeeper_ensemble(tmp_path) as ensemble:
+        leader = ensemble.leader
+        followers = [server for server in ensemble.servers if server is not leader]
+        client = KazooClient(leader.connect, timeout=60)
+        client.start(60)
+        for follower in followers:
+            follower.signal(signal.SIGSTOP)
+        try:
+            made = [client.create_async(f"/node-{number}") for number in range(12)]
+            found = until_warned(leader, session_ms=30_000)
+            assert "dataLogDir" in found.remedy
+            with pytest.raises(KazooTimeoutError):
+                made[0].get(timeout=0.3)
+        finally:
+            for follower in followers:
+                follower.signal(signal.SIGCONT)
+        for each in made:
+            each.get(timeout=60)
+        for _ in range(2_000):  # those that waited are few among all, and the longest stays
+            client.get("/")
+        client.stop()
+        client.close()
+        found = until_warned(leader, session_ms=100)
+        assert "job.coordinator.zk.session.timeout.ms" in found.remedy
+
+
+def until_warned(server: ZooKeeperServer, session_ms: int) -> Finding:
+    """What is said of the server's load as soon as it is not in order."""
+    deadline = time.monotonic() + 30
+    while True:
+        values = {"job.coordinator.zk.connect": server.connect}
+        facts = server_facts(StandaloneConfig.of(Config(values)))
+        (found,) = [f for f in check_servers(facts, session_ms, 1) if f.check == "zookeeper.load"]
+        if found.level is Level.WARNING:
+            return found
+        assert time.monotonic() < deadline, found.found
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_behind_tls_admin_server_says_mode_and_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_there: bool
+) -> None:
+    """Where it is closed the doctor says so, and looks on by a session."""
+    monkeypatch.setenv("ZK_ALICE", "secret")
+    port = free_port()
+    options = admin_server(port) if is_there else ()
+    with secured_zookeeper(tmp_path, {"alice": "secret"}, options) as secured:
+        keys = secured.tls() | user("alice", "ZK_ALICE")
+        keys |= {"job.coordinator.zk.admin.port": str(port)}
+        names = {
+            k.removeprefix("job.coordinator.zk.").replace(".", "__"): v for k, v in keys.items()
+        }
+        found = until_in_session(secured.server.connect, names)
+    if is_there:
+        assert (found["zookeeper.mode"].found, levels(found)["load"]) == ("standalone", "ok")
+        assert "0 requests wait" in found["zookeeper.load"].found
+    else:
+        assert found["zookeeper.mode"].level is Level.UNKNOWN
+        assert f"port {port} (job.coordinator.zk.admin.port)" in found["zookeeper.mode"].found
+        assert "zookeeper.load" not in found
+
+
+def admin_server(port: int) -> tuple[str, ...]:
+    """Options of a server's JVM with AdminServer, whose web server is among Hadoop's jars."""
+    jars = [ensure_jars(default_cache(), role) for role in ("zookeeper", "hadoop")]
+    return (
+        *("-cp", ":".join(f"{folder}/*" for folder in jars)),
+        "-Dzookeeper.admin.enableServer=true",
+        "-Dzookeeper.admin.serverAddress=127.0.0.1",
+        f"-Dzookeeper.admin.serverPort={port}",
+    )
+
+
+def until_in_session(connect: str, names: dict[str, str]) -> dict[str, Finding]:
+    """What the doctor finds as soon as the server, which has just begun, takes sessions."""
+    deadline = time.monotonic() + 60
+    while True:
+        found = doctor(connect, **names)
+        if levels(found)["reachable"] == "ok":
+            return found
+        assert time.monotonic() < deadline, found
 
 
 def test_a_time_out_above_the_greatest_is_found(zookeeper: ZooKeeperServer) -> None:

@@ -43,7 +43,9 @@ from homeport.job_coordinator.model.outcomes import Restored, RestoreKind, StopC
 
 P0, NM1, R1 = ProcessorId("0"), Host("nm1"), ResourceId("container_1_1_01_000002")
 FIRST = Incarnation(P0, 1)
-IDENTITY = JobIdentity("j", "1", Rank(3, "application_1_0001", 2), 10, "http://rm/proxy/a/")
+IDENTITY = JobIdentity(
+    "j", "1", Rank(3, "application_1_0001", 2), 10, "http://rm/proxy/a/", "", "nm7"
+)
 SETTINGS = AllocatorSettings(
     host_affinity_enabled=True,
     retry_count=8,
@@ -120,6 +122,7 @@ def test_a_running_job_is_shown_in_full() -> None:
         "id": "1",
         "application": "application_1_0001",
         "attempt": 2,
+        "host": "nm7",
         "attempts_max": 10,
         "rank": [3, "application_1_0001", 2],
         "state": "running",

@@ -23,7 +23,7 @@ CONNECT = {"job.coordinator.zk.connect": "a:1,b:2/x"}
 def test_samzas_defaults_hold() -> None:
     """Times are Samza's; the root is the document's zkBaseRootPath."""
     assert StandaloneConfig.of(Config(CONNECT)) == StandaloneConfig(
-        "a:1,b:2", "/x/homeport", 30_000, 60_000, 40_000, 20_000
+        "a:1,b:2", "/x/homeport", 30_000, 60_000, 40_000, 20_000, 8080
     )
 
 

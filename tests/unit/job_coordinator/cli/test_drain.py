@@ -10,6 +10,7 @@ from homeport.config.errors import ConfigError
 from homeport.job_coordinator.cli.drain_command import (
     changed_hosts,
     moves,
+    note_master,
     require_host,
     require_places,
 )
@@ -54,6 +55,18 @@ def test_a_host_must_be_known() -> None:
     require_host(NM2, STATUS)
     with pytest.raises(ConfigError, match=r"HOST = 'nm9': .* there are nm1, nm2"):
         require_host(Host("nm9"), STATUS)
+
+
+@pytest.mark.parametrize("job", [{"host": "nm1"}, {"host": "nm2"}, {"host": ""}, {}])
+def test_the_host_of_the_am_is_named(
+    job: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The AM stays; one of an earlier version does not say where it is."""
+    note_master(NM1, {"job": job})
+    said = capsys.readouterr().err
+    assert ("the ApplicationMaster runs on nm1, and stays there" in said) is (
+        job == {"host": "nm1"}
+    )
 
 
 @pytest.mark.parametrize("shortage", [None, "waiting for 1 container"])

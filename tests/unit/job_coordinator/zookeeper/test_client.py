@@ -130,7 +130,9 @@ def test_a_break_during_sasl_refuses_no_user_that_was_taken_before(
     monkeypatch.setattr("kazoo.protocol.connection.ConnectionHandler._connect", connect)
     broken = AuthFailedError("Connection dropped in SASL")
     broken.__cause__ = ConnectionDropped("gone")
-    client = new_client(StandaloneConfig("a:1", "/homeport", 1000, 1000, 1000, 0), {}, Faults())
+    client = new_client(
+        StandaloneConfig("a:1", "/homeport", 1000, 1000, 1000, 0, 8080), {}, Faults()
+    )
     ends += [broken, None, broken, SessionClosedRequireSaslError()]
     with pytest.raises(AuthFailedError):
         client._connection._connect()
@@ -164,7 +166,7 @@ def test_the_last_fault_of_a_connection_is_kept(caplog: pytest.LogCaptureFixture
 def test_the_last_faults_of_several_servers_have_one_of_each() -> None:
     """One server of three is read-only, and closes what comes; the two others refuse."""
     faults = Faults()
-    new_client(StandaloneConfig("a:1,b:1,c:1", "/homeport", 1000, 1000, 1000, 0), {}, faults)
+    new_client(StandaloneConfig("a:1,b:1,c:1", "/homeport", 1000, 1000, 1000, 0, 8080), {}, faults)
     closed = "a server closes the connection, as one without a quorum, or a read-only one, does"
     faults.warning("Connection dropped: socket connection broken")
     for _ in range(4):

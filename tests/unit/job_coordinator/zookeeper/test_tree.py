@@ -14,7 +14,7 @@ from homeport.job_coordinator.standalone.protocol import Event
 from homeport.job_coordinator.zookeeper.session import Connection
 from homeport.job_coordinator.zookeeper.tree import ZooKeeperTree
 
-SETTINGS = StandaloneConfig("a:1", "/homeport", 1000, 1000, 1000, 0)
+SETTINGS = StandaloneConfig("a:1", "/homeport", 1000, 1000, 1000, 0, 8080)
 
 
 class Broken:

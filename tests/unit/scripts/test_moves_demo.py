@@ -1,0 +1,94 @@
+"""scripts/demo --moves: its options, and the pauses that it finds in a history."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from check_history.pauses import Pause, pause_before
+from check_history.reading import Event, read_jobs
+from flights_demo.options import parse_arguments
+
+
+def _history(folder: Path, *facts: tuple[int, str, str, str, int | None]) -> list[Event]:
+    """(ms, host, event, processor, epoch) of each, as the job's processes write them."""
+    file = folder / "job-1" / ".history" / "one.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for at, host, name, processor, epoch in facts:
+        line: dict[str, Any] = {"ts_ms": at, "boot_ms": at, "host": host, "pid": 7}
+        line |= {"role": "container", "event": name, "processor_id": processor, "epoch": epoch}
+        lines.append(json.dumps(line) + "\n")
+    file.write_text("".join(lines))
+    return read_jobs([folder], "boot", 0)[0].events
+
+
+COMMITTED = "transaction-committed"
+
+
+def test_a_pause_is_from_the_last_transaction_to_the_first_of_the_epoch(tmp_path: Path) -> None:
+    """Other events, other processors and later transactions do not count."""
+    events = _history(
+        tmp_path,
+        (1_000, "nm1", COMMITTED, "0", 1),
+        (2_000, "nm1", COMMITTED, "0", 1),
+        (2_100, "nm1", "child-stopped", "0", 1),
+        (2_500, "nm2", COMMITTED, "1", 2),
+        (3_000, "nm3", "started", "0", 2),
+        (3_400, "nm3", COMMITTED, "0", 2),
+        (4_000, "nm3", COMMITTED, "0", 2),
+    )
+    assert pause_before(events, "0", 2) == Pause("0", 2, "nm1", "nm3", 1_400)
+
+
+def test_epochs_that_committed_nothing_belong_to_the_pause(tmp_path: Path) -> None:
+    """The incarnation between two that worked made no output."""
+    events = _history(
+        tmp_path,
+        (1_000, "nm1", COMMITTED, "0", 1),
+        (2_000, "nm2", "started", "0", 2),
+        (9_000, "nm2", COMMITTED, "0", 3),
+    )
+    assert pause_before(events, "0", 3) == Pause("0", 3, "nm1", "nm2", 8_000)
+
+
+@pytest.mark.parametrize("epoch", [1, 3])
+def test_without_transactions_on_both_sides_there_is_no_pause(tmp_path: Path, epoch: int) -> None:
+    """Nothing was committed before the first epoch, nor by the last one yet."""
+    events = _history(
+        tmp_path,
+        (1_000, "nm1", COMMITTED, "0", 1),
+        (2_000, "nm1", COMMITTED, "0", 2),
+        (3_000, "nm1", "started", "0", 3),
+    )
+    assert pause_before(events, "0", epoch) is None
+
+
+def test_moves_go_with_the_forms_and_with_standbys() -> None:
+    """And with a pace of the input."""
+    options = parse_arguments(
+        ["--moves", "--form", "batch-task", "--standbys", "--rate", "9", "--keep"]
+    )
+    assert options.moves
+    assert options.standbys
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ["--chaos", "1"],
+        ["--fail-host"],
+        ["--kill-container"],
+        ["--kill-loop", "1"],
+        ["--rescale"],
+        ["--standalone"],
+        ["--attached", "archive"],
+    ],
+)
+def test_moves_go_with_no_fault(other: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Nor with another set of containers, or another kind of cluster."""
+    with pytest.raises(SystemExit):
+        parse_arguments(["--moves", *other])
+    assert "leave out" in capsys.readouterr().err or other[0] == "--attached"
