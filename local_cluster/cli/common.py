@@ -17,9 +17,10 @@ Broker = Annotated[
     typer.Option("--broker", metavar="N", help="This one only, 1 to the last; default: all."),
 ]
 Orderly = Annotated[bool, typer.Option("--orderly", help="Stop it by SIGTERM, in order.")]
-Places = Annotated[
-    list[str], typer.Argument(metavar="PLACE...", help="nm1, nm2..., rm, kafka, client")
-]
+PLACES = "nm1, nm2..., rm, kafka, client"
+"""What has a network that can be cut."""
+Place = Annotated[str, typer.Argument(metavar="PLACE", help=PLACES)]
+Places = Annotated[list[str], typer.Argument(metavar="PLACE...", help=PLACES)]
 
 
 def running(name: str) -> LocalCluster:

@@ -8,10 +8,12 @@ import typer
 
 from homeport.local_cluster.cli.common import (
     DEFAULT_NAME,
+    PLACES,
     Broker,
     Name,
     Node,
     Orderly,
+    Place,
     Places,
     running,
     say,
@@ -105,7 +107,7 @@ def cut_node(places: Places, *, name: Name = DEFAULT_NAME) -> None:
 
 
 def cut_pair(
-    place: Annotated[str, typer.Argument(metavar="PLACE", help="nm1, nm2..., rm, kafka, client")],
+    place: Place,
     other: Annotated[str, typer.Argument(metavar="PLACE", help="another one")],
     *,
     name: Name = DEFAULT_NAME,
@@ -116,7 +118,7 @@ def cut_pair(
 
 
 def slow_node(
-    place: Annotated[str, typer.Argument(metavar="PLACE", help="nm1, nm2..., rm, kafka, client")],
+    place: Place,
     delay_ms: Annotated[int, typer.Argument(metavar="MS", help="In milliseconds; 0: none.")],
     *,
     name: Name = DEFAULT_NAME,
@@ -129,7 +131,7 @@ def slow_node(
 def heal(
     places: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PLACE...]", help="nm1, nm2..., rm, kafka, client; default: all"),
+        typer.Argument(metavar="[PLACE...]", help=f"{PLACES}; default: all"),
     ] = None,
     *,
     name: Name = DEFAULT_NAME,

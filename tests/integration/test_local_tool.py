@@ -38,6 +38,7 @@ def _local(name: str, *words: str, records: str = "") -> str:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    assert "rdkafka" not in done.stderr
     if "--json" in words:
         require_promised(["local", *words], done.stdout)
     return done.stdout
