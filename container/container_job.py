@@ -16,6 +16,7 @@ from homeport.config.settings.sections import (
     StandbyConfig,
     SystemConfig,
     TaskConfig,
+    has_spark_beside,
 )
 from homeport.config.settings.stores_section import StorageConfig, StoreConfig
 from homeport.config.settings.used_systems import used_systems
@@ -23,6 +24,7 @@ from homeport.config.system_stream import SystemStream
 from homeport.container.classes import load_serde
 from homeport.container.host.lease_memory import SpareKind
 from homeport.container.serde.serdes import Serde
+from homeport.job_coordinator.grouper.standby_models import temporary_id
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
 from homeport.job_coordinator.model.job_model import JobModel, TaskMode, TaskModel
@@ -39,6 +41,7 @@ class ContainerJob:
     those on the same brokers as the checkpoints, which one transaction can reach.
     ``active_processor``: of a standby, the container whose state it keeps; its ``stores`` are those
     with a changelog, and its ``systems`` only what it takes to follow these and its ``adjuncts``.
+    ``is_temporary``: whether it is there for one warm move, whose container takes its place.
     ``adjuncts``: the stores that inputs fill, by name, which are none of ``stores``; a standby
     keeps those that a start may find again.
     """
@@ -52,6 +55,7 @@ class ContainerJob:
     systems: Mapping[str, SystemConfig]
     transaction_systems: frozenset[str]
     active_processor: ProcessorId | None = None
+    is_temporary: bool = False
     adjuncts: Mapping[str, AdjunctStore] = field(default_factory=dict)
 
     @staticmethod
@@ -89,6 +93,7 @@ class ContainerJob:
         systems = {name: SystemConfig.of(config, name) for name in sorted(names)}
         brokers = systems[task.checkpoint_system].bootstrap_servers
         reached = frozenset(n for n, s in systems.items() if s.bootstrap_servers == brokers)
+        active = container.active_processor
         view = ContainerJob(
             config,
             job,
@@ -98,7 +103,8 @@ class ContainerJob:
             tasks,
             systems,
             reached,
-            container.active_processor,
+            active,
+            active is not None and processor_id == temporary_id(active),
             own,
         )
         view.refuse_what_cannot_be()
@@ -157,8 +163,11 @@ class ContainerJob:
         """The kind of spare that shortens the next start on this host."""
         if not self.task.has_pipeline:
             return SpareKind.PLAIN
-        key = keys.JOB_HOT_STANDBY_PREWARM if self.is_standby else keys.JOB_CONTAINER_PREWARM
-        return SpareKind.WARM if key.read(self.config) else SpareKind.SPARK
+        if self.is_standby:
+            is_warm = has_spark_beside(self.config, self.task, is_temporary=self.is_temporary)
+        else:
+            is_warm = keys.JOB_CONTAINER_PREWARM.read(self.config)
+        return SpareKind.WARM if is_warm else SpareKind.SPARK
 
     @property
     def records(self) -> RecordsConfig:

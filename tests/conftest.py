@@ -71,6 +71,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--faults", type=int, default=2, help=about)
     about = "tests/exhaustive: how many hosts the searched worlds have"
     parser.addoption("--hosts", type=int, default=3, help=about)
+    about = "tests/integration/disturbed: write the pictures of docs/dashboard.md into this folder"
+    parser.addoption("--pictures", metavar="FOLDER", help=about)
 
 
 def pytest_configure(config: pytest.Config) -> None:

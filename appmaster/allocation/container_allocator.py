@@ -368,8 +368,7 @@ def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> 
     ``launcher``: a permit that was not asked for is never on its way.
     """
     incarnation = Incarnation(container.processor_id, container.next_epoch)
-    fence = tuple(p.incarnation for p in container.unfenced)
-    version = draft.model_version
+    fence, version = tuple(p.incarnation for p in container.unfenced), draft.model_version
     draft.move(
         container,
         Trigger.CHECKED_IN,
@@ -385,6 +384,7 @@ def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> 
         tried=(),
         launch_failures=0,
         lag=None,
+        has_spark=False,
     )
     draft.records.append(
         WriteProcessorEpoch(container.processor_id, incarnation.epoch, version, fence, draft.cause)

@@ -46,6 +46,7 @@ from homeport.appmaster.allocation import (
 from homeport.appmaster.allocation import container_allocator as allocator
 from homeport.appmaster.allocation import placement_actions as placement
 from homeport.appmaster.allocation import standby_container_manager as standbys
+from homeport.appmaster.allocation.commands import warm_moves
 from homeport.appmaster.allocation.job_end import (
     begin_ending,
     begin_if_due,
@@ -85,6 +86,7 @@ from homeport.appmaster.allocation.protocol.events import (
     RetiredStopped,
     SettingsChanged,
     ShutdownRequested,
+    SparesReported,
     Timer,
     TimerFired,
     TimerKind,
@@ -219,6 +221,8 @@ def _on_timer_fired(draft: Draft, event: TimerFired) -> None:
             draft.because(ReasonKind.BACKED_OFF, container.processor_id)
         elif timer.kind is TimerKind.STANDBY_STOP:
             standbys.give_up_waiting(draft, container)
+        elif timer.kind is TimerKind.SPARE_SPARK:
+            warm_moves.wait_for_no_spark(draft, container)
         else:
             draft.change(container, failures=0)
             draft.because(ReasonKind.FORGIVEN, timer.processor_id, detail="none within the window")
@@ -479,6 +483,7 @@ _HANDLERS: Mapping[type[Event], Callable[[Draft, Any], None]] = {
     FencesReported: allocator.fences_reported,
     FencedByDriver: allocator.fenced_by_driver,
     LagsReported: standbys.lags_reported,
+    SparesReported: standbys.spares_reported,
     PlacementRequested: placement.requested,
     ShutdownRequested: _on_shutdown_requested,
 }

@@ -1,4 +1,4 @@
-"""What must hold of an active and its standbys, as sentences: Invariant-1, Invariant-2, failovers.
+"""What must hold of an active and its standbys, as sentences: Invariant-1, Invariant-2, moves.
 
 PURE. Part of ``invariants``, which says when a state is looked at.
 """
@@ -10,7 +10,9 @@ from dataclasses import replace
 from itertools import combinations
 
 from homeport.appmaster.allocation import host_search, separation
+from homeport.appmaster.allocation.commands import warm_moves
 from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.job_state.placements import PlacementStep, SparkWait
 from homeport.appmaster.allocation.job_state.state import (
     ASKING,
     LIVE,
@@ -78,6 +80,20 @@ def of_permit(
         host = separation.held_host(draft, other)
         if launcher is not None and other.phase in LIVE and host == launcher.host:
             yield f"Invariant-2: {old.processor_id} starts after {other.processor_id} has stopped"
+
+
+def of_warm_moves(before: AllocatorState, after: AllocatorState) -> Iterator[str]:
+    """The broken sentences about standbys that got the order to give way in this step."""
+    gave_way = {p.request.uuid for p in before.placements if p.step is PlacementStep.GIVING_WAY}
+    for placement in after.placements:
+        standby = after.containers.get(placement.standby) if placement.standby else None
+        is_news = (
+            placement.step is PlacementStep.GIVING_WAY and placement.request.uuid not in gave_way
+        )
+        if standby is None or not is_news or placement.spark is SparkWait.OVER:
+            continue
+        if not warm_moves.has_what_it_needs(after.settings, standby):
+            yield f"{standby.processor_id} gives way with a Spark beside it, or late"
 
 
 def is_without_place(state: AllocatorState, container: ContainerState) -> bool:

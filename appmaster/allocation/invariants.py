@@ -18,11 +18,12 @@ from homeport.appmaster.allocation.group_invariants import (
     is_without_place,
     of_groups,
     of_permit,
+    of_warm_moves,
 )
 from homeport.appmaster.allocation.job_end import is_at_its_end
 from homeport.appmaster.allocation.job_state.draft import Changes
 from homeport.appmaster.allocation.job_state.occupancy import counted, occupancy_of
-from homeport.appmaster.allocation.job_state.placements import PlacementStep
+from homeport.appmaster.allocation.job_state.placements import PlacementStep, SparkWait
 from homeport.appmaster.allocation.job_state.ranking import ranked
 from homeport.appmaster.allocation.job_state.state import (
     ASKING,
@@ -44,6 +45,7 @@ from homeport.appmaster.allocation.job_state.state import (
     retry_delay_timer,
     retry_window_timer,
     silence_timer,
+    spare_spark_timer,
     standby_stop_timer,
 )
 from homeport.appmaster.allocation.protocol.events import Timer, named
@@ -360,7 +362,7 @@ def _of_timers_changed(
 
 
 def _timers_needed(state: AllocatorState, rows: _Rows) -> frozenset[Timer]:
-    needed: set[Timer] = set()
+    needed = _timers_of_commands(state)
     for container in rows.containers:
         if container.request_id is not None:
             is_requested = container.phase is ContainerPhase.REQUESTED
@@ -380,6 +382,11 @@ def _timers_needed(state: AllocatorState, rows: _Rows) -> frozenset[Timer]:
     if is_hopeless(state.phase, state.room, queued):
         needed.add(TOO_SMALL)
     return frozenset(needed)
+
+
+def _timers_of_commands(state: AllocatorState) -> set[Timer]:
+    waiting = (p for p in state.placements if p.spark is SparkWait.AWAITED)
+    return {spare_spark_timer(placement.request.processor_id) for placement in waiting}
 
 
 def _host_timers_needed(
@@ -404,6 +411,7 @@ def _of_succession(
     before: AllocatorState, after: AllocatorState, processors: Sequence[ProcessorId]
 ) -> Iterator[str]:
     yield from _of_job_succession(before, after)
+    yield from of_warm_moves(before, after)
     is_changed = before.model_version != after.model_version
     commanded = {p.request.processor_id for p in after.placements}
     for processor_id in processors:

@@ -40,7 +40,11 @@ from homeport.appmaster.allocation.job_state.state import (
     standby_stop_timer,
 )
 from homeport.appmaster.allocation.job_state.transitions import Trigger
-from homeport.appmaster.allocation.protocol.events import FailoverStep, LagsReported
+from homeport.appmaster.allocation.protocol.events import (
+    FailoverStep,
+    LagsReported,
+    SparesReported,
+)
 from homeport.appmaster.allocation.protocol.instructions import (
     DeleteLocality,
     WriteFailover,
@@ -58,6 +62,18 @@ def lags_reported(draft: Draft, event: LagsReported) -> None:
         if standby is not None and standby.replica_of is not None and standby.lag != lag:
             is_news = True
             draft.change(standby, lag=lag)
+    if not is_news:
+        draft.count_stale()
+
+
+def spares_reported(draft: Draft, event: SparesReported) -> None:
+    """What stands ready beside standbys is known; of a container that is none, nothing is."""
+    is_news = False
+    for processor_id, is_ready in sorted(event.ready.items()):
+        standby = draft.containers.get(processor_id)
+        if standby is not None and standby.replica_of is not None:
+            is_news = is_news or standby.has_spark != is_ready
+            draft.change(standby, has_spark=is_ready)
     if not is_news:
         draft.count_stale()
 

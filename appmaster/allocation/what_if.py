@@ -3,7 +3,8 @@
 PURE, without side effects: ``step`` never changes the state it is given, and nothing carries out
 what it instructs here. The world around it is one in which nothing else goes wrong: every launcher
 of the lost hosts is silent at once and the ResourceManager calls these hosts lost; what is ordered
-to stop stops, what is permitted starts, a request is granted where there is room and runs out where
+to stop stops, what is permitted starts, a standby that is to give way has read all and has its
+Spark, a request is granted where there is room and runs out where
 there is none, a rest is over at once.
 
 It ends when nothing is left to happen: a container's requests run out once per host and once for
@@ -37,10 +38,12 @@ from homeport.appmaster.allocation.protocol.events import (
     Event,
     HostReport,
     HostsObserved,
+    LagsReported,
     LauncherCheckedIn,
     LauncherSilent,
     PlacementRequested,
     ResourceEnded,
+    SparesReported,
     Timer,
     TimerFired,
 )
@@ -253,6 +256,9 @@ class _Future:
         """What happens next of what the state waits for."""
         yield from self._of_containers()
         yield from self._of_launchers()
+        for standby in [p.standby for p in self.state.placements if p.standby is not None]:
+            yield LagsReported({standby: 0})
+            yield SparesReported({standby: True})
         for request_id in sorted(self._asked):
             if self._asker(request_id) not in self._placeless:
                 yield self._answer(request_id, self._asked[request_id])

@@ -58,12 +58,12 @@ from homeport.appmaster.driver.driver_settings import DriverSettings, allocator_
 from homeport.appmaster.driver.driver_view import DriverView
 from homeport.appmaster.driver.event_queue import EventQueue, Item
 from homeport.appmaster.driver.farewell import say_farewell
-from homeport.appmaster.driver.lags import LagBoard
 from homeport.appmaster.driver.launcher_messages import LauncherMessages
 from homeport.appmaster.driver.placement_requests import PlacementRequests
 from homeport.appmaster.driver.polling import lease_pause_ms
 from homeport.appmaster.driver.publisher import Publisher
 from homeport.appmaster.driver.resource_manager_client import ResourceManagerClient
+from homeport.appmaster.driver.standby_reports import StandbyReports
 from homeport.appmaster.driver.timers import Timers
 from homeport.appmaster.driver.upgrades import Upgrades
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
@@ -133,7 +133,7 @@ class Driver:
         self._history = history
         self.status = JobStatus(identity, wall_ms, step(self._state, published).state)
         self.launchers = LauncherTable(settings.lease_ms, boot_ms())
-        self.lags = LagBoard()
+        self.standbys = StandbyReports()
         self.decisions = DecisionLog(history, self.launchers)
         self.audit = AuditedChanges(history)
         self._queue = EventQueue()
@@ -190,7 +190,7 @@ class Driver:
         messages = LauncherMessages(
             view=self.view,
             decisions=self.decisions,
-            lags=self.lags,
+            standbys=self.standbys,
             leases=self.leases,
             fencing=self.fencing,
             started=started,
@@ -379,9 +379,8 @@ class Driver:
                 raise UnavailableError("the supervisor is gone: this attempt is over")
             await self._begin_if_due()
             self._end_if_due()
-            lags = self.lags.news()
-            if lags is not None:
-                self.post(lags)
+            for news in self.standbys.news():
+                self.post(news)
             held = {c.resource_id for c in self._state.containers if c.phase in LIVE}
             for launcher in self.launchers.silent(boot_ms(), {r for r in held if r is not None}):
                 self._launcher_gone(launcher)

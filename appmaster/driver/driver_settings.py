@@ -14,7 +14,12 @@ from homeport.appmaster.lease.lease_table import margin_ms, unseen_ms
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.settings.log_section import LogConfig
-from homeport.config.settings.sections import ClusterManagerConfig, JobConfig, TaskConfig
+from homeport.config.settings.sections import (
+    ClusterManagerConfig,
+    JobConfig,
+    TaskConfig,
+    has_spark_beside,
+)
 from homeport.job_coordinator.history.writer import history_directory
 from homeport.job_coordinator.model.ids import Host, host_of
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -82,7 +87,7 @@ class DriverSettings:
 
 def allocator_settings(config: Config, strict_hosts: Iterable[Host] | None) -> AllocatorSettings:
     """What the allocator needs of the configuration; ``strict_hosts``: see its settings."""
-    manager = ClusterManagerConfig.of(config)
+    manager, task = ClusterManagerConfig.of(config), TaskConfig.of(config)
     silence_ms = manager.lease_ms + margin_ms(manager.lease_ms)
     return AllocatorSettings(
         host_affinity_enabled=JobConfig.of(config).host_affinity_enabled,
@@ -95,9 +100,12 @@ def allocator_settings(config: Config, strict_hosts: Iterable[Host] | None) -> A
         launch_retry_ms=LAUNCH_RETRY_MS,
         silence_ms=silence_ms,
         # A launcher ends a child that does not stop in the first, or is silent for the second.
-        stop_timeout_ms=TaskConfig.of(config).shutdown_ms + silence_ms,
+        stop_timeout_ms=task.shutdown_ms + silence_ms,
         racks_are_preferred=keys.FAULT_DOMAINS_PREFERRED.read(config),
         racks_are_apart=keys.FAULT_DOMAINS_REQUIRED.read(config),
+        warm_lag=keys.WARM_MOVE_MAX_RECORDS.read(config),
+        own_have_spark=has_spark_beside(config, task, is_temporary=False),
+        temporary_have_spark=has_spark_beside(config, task, is_temporary=True),
         drained_hosts=frozenset(map(host_of, keys.DRAINED_HOSTS.read(config))),
         exclusion_ms=EXCLUSION_MS,
         container_memory_mb=manager.container_memory_mb,

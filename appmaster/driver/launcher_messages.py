@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from homeport.appmaster.attempt.attempt_files import StartedLedger
 from homeport.appmaster.driver.driver_view import DriverView
-from homeport.appmaster.driver.lags import LagBoard
+from homeport.appmaster.driver.standby_reports import StandbyReports
 from homeport.appmaster.lease.fencing import Fencing
 from homeport.appmaster.lease.keeper_client import KeeperClient
 from homeport.appmaster.report.decision_log import DecisionLog
@@ -37,7 +37,7 @@ class LauncherMessages:
         *,
         view: DriverView,
         decisions: DecisionLog,
-        lags: LagBoard,
+        standbys: StandbyReports,
         leases: KeeperClient,
         fencing: Fencing,
         started: StartedLedger,
@@ -47,7 +47,7 @@ class LauncherMessages:
         self._view = view
         self._status = view.status
         self._decisions = decisions
-        self._lags = lags
+        self._standbys = standbys
         self._leases = leases
         self._fencing = fencing
         self._ledger = started
@@ -84,7 +84,7 @@ class LauncherMessages:
         self._status.reported(running, message.report)
         self._decisions.recoveries.reported(running, message.report)
         if message.report is not None and message.report.lag is not None:
-            self._lags.heard(running, message.report.lag)
+            self._standbys.heard(running, message.report.lag, message.spare)
 
     def _end_lease(self, incarnation: Incarnation) -> None:
         """The keeper gets the message in a thread: its order puts the next permit after that."""

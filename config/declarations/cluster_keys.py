@@ -131,6 +131,15 @@ CLUSTER_MANAGER_HOSTS = ListKey(
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
 )
+WARM_MOVE_MAX_RECORDS = IntKey(
+    name="cluster-manager.warm-move.max.records",
+    default=10_000,
+    minimum=0,
+    unit="records",
+    meaning="how far the standby of a warm move may be behind when the container stops",
+    source=OWN,
+    liveness=Liveness.LIVE,
+)
 DRAINED_HOSTS = ListKey(
     name="cluster-manager.drained.hosts",
     meaning="hosts that get no container of the job; what runs there is moved by homeport drain",

@@ -25,7 +25,7 @@ from homeport.config.kafka_names import (
 )
 from homeport.config.path_names import job_folder
 from homeport.config.settings.input_section import InputPolicy, batch_max_bytes
-from homeport.config.settings.memory_rule import MemoryShares, divide
+from homeport.config.settings.memory_rule import MemoryShares, divide, fits_warm_spare
 from homeport.config.settings.pipeline_section import has_pipeline
 from homeport.config.settings.serde_names import serde_name
 from homeport.config.system_stream import SystemStream
@@ -226,6 +226,20 @@ class TaskConfig:
             spark_conf=dict(config.subset(keys.TASK_SPARK_CONF.named(""))),
             memory=memory,
         )
+
+
+def has_spark_beside(config: Config, task: TaskConfig, *, is_temporary: bool) -> bool:
+    """Whether the spare of a standby is to start the pipeline's Spark before its permit comes.
+
+    Beside the job's own standbys where ``job.hotstandby.prewarm`` says so: most of them never need
+    it. Beside a temporary one (``is_temporary``) wherever the memory holds it: its place is taken
+    within the minute.
+    """
+    if not task.has_pipeline:
+        return False
+    if is_temporary:
+        return fits_warm_spare(task.memory)
+    return keys.JOB_HOT_STANDBY_PREWARM.read(config)
 
 
 def _checkpoint_enabled(config: Config) -> bool:

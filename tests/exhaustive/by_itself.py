@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from homeport.appmaster.allocation.job_state.placements import SparkWait
 from homeport.appmaster.allocation.job_state.state import ContainerPhase, JobPhase
 from homeport.appmaster.allocation.protocol.events import TimerKind
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -157,6 +158,8 @@ class ByItself(Job):
             yield f"{launcher} goes on", self._goes_on(world, launcher)
         elif child is not None and self._is_lag_awaited(world, child.owner):
             yield f"{launcher} reports its lag", self.fed(world, ("lag", child.owner))
+        elif child is not None and self._is_spark_awaited(world, child.owner):
+            yield f"{launcher} reports its Spark", self.fed(world, ("spark", child.owner))
 
     def _is_lag_awaited(self, world: World, owner: Owner) -> bool:
         """Whether it is a standby whose place an action is to take, and whose lag is not known."""
@@ -167,6 +170,20 @@ class ByItself(Job):
             and standby.epoch == owner[1]
             and standby.lag is None
             and any(p.standby == standby.processor_id for p in state.placements)
+        )
+
+    def _is_spark_awaited(self, world: World, owner: Owner) -> bool:
+        """Whether it is a standby whose place an action is to take, once a Spark is beside it."""
+        state = self.memory.states[world.machine]
+        standby = state.container(ProcessorId(owner[0]))
+        return (
+            standby is not None
+            and standby.epoch == owner[1]
+            and not standby.has_spark
+            and any(
+                p.standby == standby.processor_id and p.spark is SparkWait.AWAITED
+                for p in state.placements
+            )
         )
 
     def _poll(self, world: World, request: int) -> World:

@@ -66,13 +66,13 @@ class SmallWorld(ByItself):
             yield "the job is shut down", self.fed(world, ("shutdown",))
 
     def _of_driver(self, world: World) -> Moves:
-        """The driver, and what it waits for: it dies, Skein is slow, a request expires."""
+        """The driver, and what it waits for: it dies, Skein is slow, a time is over too early."""
         if self.memory.states[world.machine].phase in {JobPhase.ACTIVE, JobPhase.ENDING}:
             yield from self._restarts(world)
         if not self.is_fine and not self.is_in_time:
             yield from self._slow_grants(world)
-        early = frozenset({TimerKind.REQUEST_EXPIRY, TimerKind.CHECK_IN})
-        yield from self._timers(world, early)
+        waits = {TimerKind.REQUEST_EXPIRY, TimerKind.CHECK_IN, TimerKind.SPARE_SPARK}
+        yield from self._timers(world, frozenset(waits))
 
     def _slow_grants(self, world: World) -> Moves:
         for request, host in world.pending:

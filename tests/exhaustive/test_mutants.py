@@ -72,6 +72,7 @@ class AllocatorMutant(Mutant):
     is_settled: bool = False
     is_fine: bool = False
     people: People = NO_PEOPLE
+    has_pipeline: bool = False
 
     def search(self) -> None:
         """All worlds of its job are safe, and can all go well.
@@ -79,7 +80,9 @@ class AllocatorMutant(Mutant):
         Raises:
             FoundError: one is not as it must be.
         """
-        settings = replace(SETTINGS, retry_count=self.retry_count)
+        settings = replace(
+            SETTINGS, retry_count=self.retry_count, temporary_have_spark=self.has_pipeline
+        )
         hosts = ("a", "b", "c")
         rules = SmallWorld(self.groups, hosts, settings, people=self.people, is_fine=self.is_fine)
         search = Search(rules, self.fault_count)
@@ -97,19 +100,23 @@ def mutant(
     is_fine: bool = False,
     people: People = NO_PEOPLE,
     faults: int | None = None,
+    has_pipeline: bool = False,
     **groups: tuple[str, ...],
 ) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
     """Enter the function as a mutant; groups as ``p0=("0-0",)``, one active by default.
 
     ``is_settled``: the search begins when all run. ``is_fine``: its grain. ``people``: what people
-    do; with them the search is within one fault, or ``faults``.
+    do; with them the search is within one fault, or ``faults``. ``has_pipeline``: a Spark is to be
+    beside the standby of a warm move.
     """
 
     def enter(patch: Callable[[Patch], None]) -> Callable[[Patch], None]:
         named = {p.removeprefix("p"): replicas for p, replicas in groups.items()} or {"0": ()}
         count = faults or (2 if people is NO_PEOPLE else 1)
         MUTANTS.append(
-            AllocatorMutant(patch, verdict, named, count, retry_count, is_settled, is_fine, people)
+            AllocatorMutant(
+                patch, verdict, named, count, retry_count, is_settled, is_fine, people, has_pipeline
+            )
         )
         return patch
 
@@ -424,6 +431,26 @@ def take_the_place_of_a_standby_that_stops(patch: Patch) -> None:
 
     patch.setattr(destinations, "group_fault", lambda *_: None)
     patch.setattr(warm_moves, "give_way", at_once)
+
+
+@mutant("gives way with a Spark beside it", people=_WARM, is_settled=True, has_pipeline=True)
+def give_way_before_there_is_a_spark(patch: Patch) -> None:
+    """The container would start one within the pause."""
+
+    def at_once(draft: Draft, placement: Placement, standby: ContainerState) -> None:
+        launcher = draft.resources[standby.resource_id] if standby.resource_id else None
+        assert launcher is not None
+        warm_moves._order_to_give_way(draft, placement, standby, launcher)
+
+    patch.setattr(warm_moves, "_wait_for_spark", at_once)
+
+
+@mutant(
+    "timers are armed exactly where", people=_WARM, is_settled=True, has_pipeline=True, faults=2
+)
+def wait_for_a_spark_for_ever(patch: Patch) -> None:
+    """The end of the time that a warm move waits means nothing."""
+    patch.setattr(warm_moves, "wait_for_no_spark", lambda *_: None)
 
 
 def _is_final(record: Record) -> bool:

@@ -192,6 +192,14 @@ def test_a_warm_move_is_safe_and_heals(
     assert searched(rules, faults, announce, is_settled=True) > 1_000
 
 
+def test_a_warm_move_that_awaits_a_spark_is_safe_and_heals(announce: Announce) -> None:
+    """It comes, or its time is over; the command is one of two faults, which come at any time."""
+    settings = replace(SETTINGS, temporary_have_spark=True)
+    people = People(commands=(("0", f"{WARM}b"),))
+    rules = SmallWorld(ONE, AB, settings, people=people)
+    assert searched(rules, 2, announce, is_settled=True) > 1_000
+
+
 def test_no_child_begins_on_a_drained_host(announce: Announce) -> None:
     """With a fault, or a command to go to any host, at any time; it can always go well."""
     settings = replace(SETTINGS, drained_hosts=frozenset({Host("b")}))

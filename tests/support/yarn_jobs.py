@@ -70,6 +70,9 @@ class Silent(BatchTask):
 class Failing(BatchTask):
     def process_batch(self, table, collector):
         raise ValueError("a fault of the task")
+
+def with_keys(batch):
+    return batch.where("key IS NOT NULL")
 """
 
 

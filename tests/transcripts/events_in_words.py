@@ -29,6 +29,7 @@ from homeport.appmaster.allocation.protocol.events import (
     ResourceEnded,
     SettingsChanged,
     ShutdownRequested,
+    SparesReported,
     Timer,
     TimerFired,
     TimerKind,
@@ -220,6 +221,10 @@ _FORMS: tuple[tuple[str, Callable[[_Match], Event]], ...] = (
         _ended,
     ),
     (r"behind (?P<lags>.+)", lambda m: LagsReported(_numbers(_listed(m["lags"])))),
+    (
+        r"Spark beside (?P<standby>\S+): (?P<ready>ready|gone)",
+        lambda m: SparesReported({ProcessorId(m["standby"]): m["ready"] == "ready"}),
+    ),
     (
         (
             r"(?P<warm>warm )?move (?P<uuid>\S+): (?P<processor>\S+) to (?P<to>[^ ,]+)"

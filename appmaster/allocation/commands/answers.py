@@ -10,11 +10,16 @@ from dataclasses import replace
 from homeport.appmaster.allocation.commands import temporary_standbys
 from homeport.appmaster.allocation.job_end import order_stop
 from homeport.appmaster.allocation.job_state.draft import Draft
-from homeport.appmaster.allocation.job_state.placements import Placement, PlacementStep
+from homeport.appmaster.allocation.job_state.placements import (
+    Placement,
+    PlacementStep,
+    SparkWait,
+)
 from homeport.appmaster.allocation.job_state.state import (
     ContainerPhase,
     ContainerState,
     EarlyPhase,
+    spare_spark_timer,
 )
 from homeport.appmaster.allocation.job_state.transitions import Trigger
 from homeport.appmaster.allocation.protocol.events import named
@@ -90,6 +95,7 @@ def fail(draft: Draft, placement: Placement, text: str) -> None:
 def end(draft: Draft, placement: Placement, status: PlacementStatus, text: str) -> None:
     """The final answer; nothing is reserved any more, and no temporary standby stays."""
     del draft.placements[placement.request.uuid]
+    placement = await_no_spark(draft, placement)
     withdraw(draft, placement.request.processor_id)
     temporary_standbys.dismiss(draft, placement)
     launcher = draft.resources.get(placement.resource_id) if placement.resource_id else None
@@ -98,6 +104,14 @@ def end(draft: Draft, placement: Placement, status: PlacementStatus, text: str) 
     elif launcher is not None and launcher.reserved_for is not None:
         draft.resources[launcher.resource_id] = replace(launcher, reserved_for=None)
     answer(draft, placement, status, text)
+
+
+def await_no_spark(draft: Draft, placement: Placement) -> Placement:
+    """The action, which waits for no Spark any more, whether it came or is not needed."""
+    if placement.spark is not SparkWait.AWAITED:
+        return placement
+    draft.cancel_timer(spare_spark_timer(placement.request.processor_id))
+    return replace(placement, spark=SparkWait.NOT_YET)
 
 
 def withdraw(draft: Draft, processor_id: ProcessorId, *, served: RequestId | None = None) -> None:

@@ -4,8 +4,9 @@ PURE. Theory. What makes a move long is the reading of the state, and a standby 
 the active that works. So a standby comes first, then the order of any move: the launcher is
 reserved, the container stops, and starts there. The standby on the destination is the job's own,
 where there is one; else a temporary one on the launcher that was reserved. When it runs and is
-behind by no more than ``AllocatorSettings.warm_lag`` records, it is ordered to stop (GIVING_WAY),
-and its launcher is reserved for the active. With the evidence of that the action is in MOVING, as
+behind by no more than ``AllocatorSettings.warm_lag`` records, and the spare beside it has a Spark
+ready where the job's containers need one, it is ordered to stop (GIVING_WAY), and its launcher is
+reserved for the active. With the evidence of that the action is in MOVING, as
 any other. The active works on until then: it is stopped only when all is ready for it, so that what
 it misses does not depend on the size of the state.
 
@@ -19,6 +20,9 @@ Decisions.
   very standby perhaps, which ends the wait. A standby that ends by itself ends the action.
 * *A standby is not moved warm*: no input waits for it. An active that does not run is not
   either: it takes the reserved launcher at once.
+* *The Spark is waited for by a timer, and by nothing else.* Whether a standby's spare is to have
+  one follows from the configuration; that it never comes, for want of memory or as it cannot start,
+  is seen in no report for sure. The container then starts one itself, as without the key.
 * *The next driver* begins the action again, from what is on the disk of the destination.
 """
 
@@ -29,14 +33,20 @@ from dataclasses import replace
 from homeport.appmaster.allocation import destinations, host_search, separation
 from homeport.appmaster.allocation.commands import answers, temporary_standbys
 from homeport.appmaster.allocation.job_state.draft import Draft
-from homeport.appmaster.allocation.job_state.placements import Placement, PlacementStep
+from homeport.appmaster.allocation.job_state.placements import (
+    Placement,
+    PlacementStep,
+    SparkWait,
+)
 from homeport.appmaster.allocation.job_state.state import (
     ContainerPhase,
     ContainerState,
     ResourceState,
+    spare_spark_timer,
 )
 from homeport.appmaster.allocation.protocol.events import named
 from homeport.appmaster.allocation.protocol.instructions import DeleteLocality
+from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.job_coordinator.model.ids import Host
 
 _READY = frozenset({ContainerPhase.RUNNING, ContainerPhase.FAILED})
@@ -124,12 +134,15 @@ def warm(draft: Draft, placement: Placement, container: ContainerState) -> None:
         _taken_by_failover(draft, placement, launcher)
     elif standby is not None and _is_needed_more(draft, container, standby):
         temporary_standbys.dismiss(draft, placement)
-        moving = replace(placement, step=PlacementStep.MOVING)
+        moving = answers.await_no_spark(draft, replace(placement, step=PlacementStep.MOVING))
         draft.placements[placement.request.uuid] = moving
     elif standby is None or standby.resource_id != launcher.resource_id:
         answers.fail(draft, placement, f"the standby on {placement.host} has ended")
     elif container.phase in _READY and is_near(draft, standby):
-        _order_to_give_way(draft, placement, standby, launcher)
+        if placement.spark is SparkWait.OVER or has_what_it_needs(draft.settings, standby):
+            _order_to_give_way(draft, placement, standby, launcher)
+        elif placement.spark is SparkWait.NOT_YET:
+            _wait_for_spark(draft, placement, standby)
 
 
 def _is_needed_more(draft: Draft, container: ContainerState, standby: ContainerState) -> bool:
@@ -146,6 +159,27 @@ def is_near(draft: Draft, standby: ContainerState) -> bool:
     return is_running and standby.lag is not None and standby.lag <= draft.settings.warm_lag
 
 
+def has_what_it_needs(settings: AllocatorSettings, standby: ContainerState) -> bool:
+    """Whether an active that takes its place finds a Spark there, or needs none ready."""
+    is_wanted = settings.temporary_have_spark if standby.is_temporary else settings.own_have_spark
+    return standby.has_spark or not is_wanted
+
+
+def _wait_for_spark(draft: Draft, placement: Placement, standby: ContainerState) -> None:
+    timer = spare_spark_timer(placement.request.processor_id)
+    draft.set_timer(timer, draft.settings.spark_timeout_ms)
+    text = f"{named(standby.incarnation)} is {standby.lag} records behind; a Spark starts beside it"
+    answers.give_reason(draft, replace(placement, spark=SparkWait.AWAITED), text)
+
+
+def wait_for_no_spark(draft: Draft, container: ContainerState) -> None:
+    """It was not ready in time."""
+    for uuid, placement in draft.placements.items():
+        is_its_own = placement.request.processor_id == container.processor_id
+        if is_its_own and placement.spark is SparkWait.AWAITED:
+            draft.placements[uuid] = replace(placement, spark=SparkWait.OVER)
+
+
 def _order_to_give_way(
     draft: Draft, placement: Placement, standby: ContainerState, launcher: ResourceState
 ) -> None:
@@ -156,8 +190,12 @@ def _order_to_give_way(
         draft.records.append(DeleteLocality(standby.processor_id, draft.cause))
         standby = draft.change(standby, home=None)
     answers.stop(draft, standby)
+    is_late = placement.spark is SparkWait.OVER and not has_what_it_needs(draft.settings, standby)
     giving = replace(placement, step=PlacementStep.GIVING_WAY)
+    giving = answers.await_no_spark(draft, giving)
     text = f"{named(standby.incarnation)} is {standby.lag} records behind, and stops"
+    if is_late:
+        text = f"{text}; no Spark was ready beside it in {draft.settings.spark_timeout_ms} ms"
     answers.give_reason(draft, giving, text)
 
 
@@ -177,7 +215,7 @@ def _taken_by_failover(draft: Draft, placement: Placement, launcher: ResourceSta
     """The active died, and has taken the standby's place already: its start ends the action."""
     draft.resources[launcher.resource_id] = replace(launcher, reserved_for=None)
     launched = replace(placement, step=PlacementStep.MOVING, is_launched=True)
-    draft.placements[placement.request.uuid] = launched
+    draft.placements[placement.request.uuid] = answers.await_no_spark(draft, launched)
 
 
 def _launcher(draft: Draft, placement: Placement) -> ResourceState | None:

@@ -33,13 +33,25 @@ class PlacementStep(Enum):
     """The container got the order to stop, or was placed, and is to come back."""
 
 
+class SparkWait(Enum):
+    """Whether a warm move waits for the Spark that its container is to find."""
+
+    NOT_YET = "not-yet"
+    """The standby is not near, or the Spark was ready before."""
+    AWAITED = "awaited"
+    """All else is ready; the timer runs."""
+    OVER = "over"
+    """It did not come in time: the container starts one itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class Placement:
     """An operator's command under way: see ``placement``.
 
     ``status``: the last that was answered. ``source``: where the container was when it began;
     ``host``: where it is to go, ``resource_id``: the launcher reserved there; ``is_launched``:
-    whether the container has been assigned that. ``standby``: of a warm move, whose place it takes.
+    whether the container has been assigned that. ``standby``: of a warm move, whose place it takes;
+    ``spark``: and what it still waits for.
     """
 
     request: PlacementRequest
@@ -50,3 +62,4 @@ class Placement:
     resource_id: ResourceId | None = None
     is_launched: bool = False
     standby: ProcessorId | None = None
+    spark: SparkWait = SparkWait.NOT_YET

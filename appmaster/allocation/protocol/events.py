@@ -45,14 +45,16 @@ class TimerKind(Enum):
     """How long the cluster may be too small for a container; it is the job's, and has no key."""
     STANDBY_STOP = "standby-stop"
     """How long a standby may take to stop for its active; its key is the active's id."""
+    SPARE_SPARK = "spare-spark"
+    """How long a warm move waits for the Spark of the spare; its key is the moved container."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timer:
     """Name of one timer. Setting a timer that is armed starts it again.
 
-    ``request_id`` is set for REQUEST_EXPIRY and CHECK_IN, ``processor_id`` for the two of retries
-    and STANDBY_STOP, ``host`` for SILENCE and EXCLUSION; the others are None;
+    ``request_id`` is set for REQUEST_EXPIRY and CHECK_IN, ``processor_id`` for the two of retries,
+    STANDBY_STOP and SPARE_SPARK, ``host`` for SILENCE and EXCLUSION; the others are None;
     for TOO_SMALL all are.
     """
 
@@ -340,6 +342,17 @@ class LagsReported:
 
 
 @dataclass(frozen=True, slots=True)
+class SparesReported:
+    """Whether the spare beside each standby has its Spark ready; the others are as before."""
+
+    ready: Mapping[ProcessorId, bool]
+
+    def __str__(self) -> str:
+        words = {True: "ready", False: "not ready"}
+        return ", ".join(f"{p} {words[is_ready]}" for p, is_ready in sorted(self.ready.items()))
+
+
+@dataclass(frozen=True, slots=True)
 class ShutdownRequested:
     """The orderly end of the job: an entitled request asks for it, or an earlier driver began it.
 
@@ -395,6 +408,7 @@ Event = (
     | FencesReported
     | FencedByDriver
     | LagsReported
+    | SparesReported
     | ShutdownRequested
     | PlacementRequested
     | SettingsChanged

@@ -23,7 +23,10 @@ class AllocatorSettings:
     ``stop_timeout_ms``: how long a standby may take to stop for its active.
     ``racks_are_preferred``: the containers of a group are put in different racks where possible;
     ``racks_are_apart``: always. ``warm_lag``: how many records a standby may be behind when its
-    active container stops for a warm move. ``drained_hosts``: where no container is placed.
+    active container stops for a warm move. ``own_have_spark``, ``temporary_have_spark``: whether
+    the spare beside the job's own standbys, or beside temporary ones, is to have a Spark ready,
+    which a warm move waits for, but no longer than ``spark_timeout_ms``. ``drained_hosts``: where
+    no container is placed.
     """
 
     host_affinity_enabled: bool
@@ -43,4 +46,7 @@ class AllocatorSettings:
     racks_are_preferred: bool = False
     racks_are_apart: bool = False
     warm_lag: int = 10_000
+    own_have_spark: bool = False
+    temporary_have_spark: bool = False
+    spark_timeout_ms: int = 120_000
     drained_hosts: frozenset[Host] = frozenset()

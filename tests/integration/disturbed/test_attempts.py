@@ -11,30 +11,12 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
+from am_attempts import APPLICATION_MASTER, job_of_attempt, programs
 from yarn_jobs import Job, alive, pids_of, wait_for
 
-APPLICATION_MASTER = "com.anaconda.skein.ApplicationMaster"
 FAILS_AT_STARTS = "the driver fails at every start"
-
-
-def programs(job: Job, *names: str) -> list[int]:
-    """The living processes of the application whose command line has one of the names."""
-    found = pids_of(job.application_id).items()
-    return [p for p, line in found if any(n in line for n in names) and alive(p)]
-
-
-def job_of_attempt(job: Job, attempt: int) -> dict[str, Any]:
-    """What the status of that attempt says of the job, once its driver answers.
-
-    It answers elsewhere than the last one; YARN's page of the application leads there.
-    """
-    job.url = f"{job.cluster.rm_url}/proxy/{job.application_id}/pages/homeport/"
-    wait_for(lambda: job.attempt == attempt, job)
-    wait_for(lambda: job.get("v1/status")["job"]["held_back"] is not None, job)
-    return dict(job.get("v1/status")["job"])
 
 
 def test_without_its_am_nothing_of_a_job_lives_on(make_job: Callable[[str], Job]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.lease_memory import SpareKind
-from homeport.job_coordinator.grouper.standby_models import with_standbys
+from homeport.job_coordinator.grouper.standby_models import temporary_standby, with_standbys
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
     ContainerModel,
@@ -125,6 +126,20 @@ def test_a_spark_waits_where_the_role_s_key_asks_for_it() -> None:
     for over, kind in ((active, SpareKind.SPARK), (standby, SpareKind.WARM)):
         model = _with_standby(pipeline | over)
         assert ContainerJob.of(model, ProcessorId("0-0")).spare is kind
+
+
+@pytest.mark.parametrize(
+    ("memory_mb", "kind"), [("1240", SpareKind.SPARK), ("1280", SpareKind.WARM)]
+)
+def test_a_spark_waits_beside_a_temporary_standby_that_has_room(
+    memory_mb: str, kind: SpareKind
+) -> None:
+    """Whatever the keys say: its active comes for certain."""
+    keys = {"task.pipeline.class": "m:p", "cluster-manager.container.memory.mb": memory_mb}
+    model = _with_standby(keys)
+    standby = temporary_standby(model.containers[ProcessorId("0")])
+    model = replace(model, containers={**model.containers, standby.processor_id: standby})
+    assert ContainerJob.of(model, standby.processor_id).spare is kind
 
 
 def test_an_unknown_processor_is_refused() -> None:

@@ -9,9 +9,10 @@ import pytest
 from immutables import Map
 
 from homeport.appmaster.allocation.container_process_manager import step
+from homeport.appmaster.allocation.group_invariants import of_warm_moves
 from homeport.appmaster.allocation.invariants import check, check_step
 from homeport.appmaster.allocation.job_state.occupancy import counted
-from homeport.appmaster.allocation.job_state.placements import Placement, PlacementStep
+from homeport.appmaster.allocation.job_state.placements import Placement, PlacementStep, SparkWait
 from homeport.appmaster.allocation.job_state.ranking import ranked
 from homeport.appmaster.allocation.job_state.state import (
     AllocatorState,
@@ -233,6 +234,26 @@ def test_operators_requests_are_accounted_for(pair: AllocatorState) -> None:
     kept = ResourceState(ResourceId("r9"), C, None, reserved_for=ZERO)
     state = replace(pair, resources=Resources([*pair.resources, kept]))
     assert "a launcher is kept on behalf of an action" in stated(state)
+
+
+@pytest.mark.parametrize("spark", SparkWait)
+def test_a_standby_that_gives_way_before_its_spark_is_reported(
+    pair: AllocatorState, spark: SparkWait
+) -> None:
+    """But for one whose time is over."""
+    settings = replace(pair.settings, own_have_spark=True)
+    action = replace(_action("0", PlacementStep.WARMING), standby=STANDBY, spark=spark)
+    warming = replace(pair, settings=settings, placements=(action,))
+    gives_way = replace(action, step=PlacementStep.GIVING_WAY)
+    after = replace(warming, placements=(gives_way,))
+    sentences = list(of_warm_moves(warming, after))
+    is_sound = spark is SparkWait.OVER
+    assert sentences == (
+        [] if is_sound else [f"{STANDBY} gives way with a Spark beside it, or late"]
+    )
+    assert list(of_warm_moves(after, after)) == []
+    with_spark = changed(after, "0-0", has_spark=True)
+    assert list(of_warm_moves(warming, with_spark)) == []
 
 
 def test_loads_that_are_not_as_counted_are_reported(pair: AllocatorState) -> None:

@@ -9,18 +9,24 @@ import pytest
 from homeport.appmaster.allocation import standby_container_manager as standbys
 from homeport.appmaster.allocation.failover import is_replaced
 from homeport.appmaster.allocation.job_state.draft import Draft
-from homeport.appmaster.allocation.job_state.placements import PlacementStep
+from homeport.appmaster.allocation.job_state.placements import PlacementStep, SparkWait
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
+from homeport.appmaster.allocation.job_state.state import spare_spark_timer
 from homeport.appmaster.allocation.protocol.events import (
     ContainerStopped,
+    Event,
     LagsReported,
     LauncherSilent,
     PlacementRequested,
     ResourceEnded,
     ShutdownRequested,
+    SparesReported,
+    TimerFired,
 )
 from homeport.appmaster.allocation.protocol.instructions import (
+    CancelTimer,
     DeleteLocality,
+    SetTimer,
     WriteProcessorEpoch,
     WriteStop,
 )
@@ -269,6 +275,126 @@ def test_to_any_other_host(alone: Machine) -> None:
     """The best other one."""
     alone.feed(wants_warm(to=ANY_HOST))
     assert alone.state.placements[0].host == "b"
+
+
+# --- with a Spark: the containers of the job have a pipeline
+
+TIMER = spare_spark_timer(ProcessorId("0"))
+
+
+def spark(standby: str = WARM, *, is_ready: bool = True) -> SparesReported:
+    """The launcher of the standby reports its spare."""
+    return SparesReported({ProcessorId(standby): is_ready})
+
+
+@pytest.fixture
+def sparking(machine_with: MachineWith) -> Machine:
+    """0 moves to b; its temporary standby is near, and the Spark beside it is awaited."""
+    machine = deployed(machine_with(temporary_have_spark=True), {"0": "a"}, "a", "b")
+    machine.feed(wants_warm(), allocated(2), check_in("r1", "b", request=2), started(WARM, 1))
+    assert TIMER not in machine.state.timers
+    assert machine.feed(behind(3)) == (SetTimer(TIMER, 120_000),)
+    assert (step(machine), machine.state.placements[0].spark) == (
+        PlacementStep.WARMING,
+        SparkWait.AWAITED,
+    )
+    assert said(machine) == "0-warm@1 is 3 records behind; a Spark starts beside it"
+    return machine
+
+
+def test_the_standby_gives_way_when_the_spark_is_ready(sparking: Machine) -> None:
+    """Not for one that is not; it is said once that it is awaited."""
+    before = len(answers(sparking))
+    assert sparking.feed(spark(is_ready=False), behind(2)) == ()
+    assert len(answers(sparking)) == before
+    assert sparking.feed(spark()) == (*stops("r1", WARM, 1), CancelTimer(TIMER))
+    assert step(sparking) is PlacementStep.GIVING_WAY
+    assert said(sparking) == "0-warm@1 is 2 records behind, and stops"
+
+
+def test_a_spark_that_is_ready_first_is_not_waited_for(machine_with: MachineWith) -> None:
+    """The standby gives way as soon as it is near."""
+    machine = deployed(machine_with(temporary_have_spark=True), {"0": "a"}, "a", "b")
+    machine.feed(wants_warm(), allocated(2), check_in("r1", "b", request=2), started(WARM, 1))
+    assert machine.feed(spark()) == ()
+    assert machine.feed(behind(3)) == stops("r1", WARM, 1)
+
+
+def test_a_spark_that_has_gone_again_is_waited_for(machine_with: MachineWith) -> None:
+    """Its memory was needed, or it has died."""
+    machine = deployed(machine_with(temporary_have_spark=True), {"0": "a"}, "a", "b")
+    machine.feed(wants_warm(), allocated(2), check_in("r1", "b", request=2), started(WARM, 1))
+    machine.feed(spark(), spark(is_ready=False), behind(3))
+    assert machine.state.placements[0].spark is SparkWait.AWAITED
+
+
+def test_no_spark_is_waited_for_for_ever(sparking: Machine) -> None:
+    """The standby gives way without it, also when it is near again only later."""
+    sparking.feed(behind(10_001))
+    assert sparking.feed(TimerFired(TIMER)) == ()
+    assert sparking.feed(behind(4)) == stops("r1", WARM, 1)
+    assert said(sparking) == (
+        "0-warm@1 is 4 records behind, and stops; no Spark was ready beside it in 120000 ms"
+    )
+    sparking.feed(ordered(WARM, 1), ordered("0", 1))
+    sparking.run("0", "r1", "b")
+    assert answers(sparking)[-1] is DONE
+
+
+def test_a_spark_that_comes_after_its_time_is_no_late_one(sparking: Machine) -> None:
+    """What the answer says is what the container finds."""
+    sparking.feed(behind(10_001), TimerFired(TIMER), spark(), behind(4))
+    assert said(sparking) == "0-warm@1 is 4 records behind, and stops"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [LauncherSilent(ResourceId("r1")), stopped(WARM, 1), ShutdownRequested()],
+    ids=str,
+)
+def test_the_timer_goes_with_the_action(sparking: Machine, event: Event) -> None:
+    """Its launcher is lost, the standby ends, the job ends."""
+    sparking.feed(event)
+    assert sparking.state.placements == ()
+    assert TIMER not in sparking.state.timers
+
+
+def test_the_timer_goes_with_a_failover_to_the_standby(sparking: Machine) -> None:
+    """The active has lost its host: a Spark is not waited for."""
+    sparking.feed(LauncherSilent(ResourceId("r0")), ordered(WARM, 1))
+    assert step(sparking) is PlacementStep.MOVING
+    assert TIMER not in sparking.state.timers
+
+
+def test_of_two_moves_each_waits_for_its_own_spark(machine_with: MachineWith) -> None:
+    """The end of the time of one is none of the other's."""
+    machine = machine_with(temporary_have_spark=True)
+    machine.deploy({"0": "a", "1": "c"}, "a", "b", "c", "d")
+    machine.run("0", "r0", "a", 1)
+    machine.run("1", "r1", "c", 2)
+    machine.feed(wants_warm("0", "b", "u1"), check_in("r2", "b", request=3))
+    machine.feed(wants_warm("1", "d", "u2", 2), check_in("r3", "d", request=4))
+    machine.feed(started(WARM, 1), started("1-warm", 1), behind(0), behind(0, "1-warm"))
+    assert [p.spark for p in machine.state.placements] == [SparkWait.AWAITED] * 2
+    machine.feed(TimerFired(TIMER))
+    assert [p.spark for p in machine.state.placements] == [SparkWait.OVER, SparkWait.AWAITED]
+    assert [p.step.value for p in machine.state.placements] == ["giving-way", "warming"]
+
+
+def test_the_jobs_own_standby_has_one_by_its_key(machine_with: MachineWith) -> None:
+    """A temporary one would not."""
+    machine = deployed(machine_with(own_have_spark=True), {"0": "a", "0-0": "b"}, "a", "b", "c")
+    machine.feed(behind(0, "0-0"), wants_warm())
+    assert machine.state.placements[0].spark is SparkWait.AWAITED
+    machine.feed(spark("0-0"))
+    assert step(machine) is PlacementStep.GIVING_WAY
+
+
+def test_what_stands_ready_beside_no_standby_is_stale(warming: Machine) -> None:
+    """Of an active, of an unknown processor, and what is known."""
+    before = warming.state.stale_events
+    warming.feed(spark("0"), spark("9"), spark(is_ready=False))
+    assert warming.state.stale_events == before + 3
 
 
 # --- of a pair: 0 runs on a in r0, 0-0 on b in r1

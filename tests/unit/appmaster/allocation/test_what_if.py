@@ -333,6 +333,18 @@ def test_a_move_would_end_on_its_host(running: Machine) -> None:
     assert hash(running.state) == before
 
 
+@pytest.mark.parametrize("destination", ["b", "c", "ANY_HOST"])
+def test_a_warm_move_would_end_there_too(machine_with: MachineWith, destination: str) -> None:
+    """Behind the job's own standby on b, or a temporary one, once it is near and has its Spark."""
+    machine = machine_with(own_have_spark=True, temporary_have_spark=True)
+    state = pair_running(machine, {"0": "a", "0-0": "b"}, "c").state
+    outlook = what_if_commanded(state, replace(asked("0", destination), is_warm=True))
+    assert outlook.answer is not None
+    assert outlook.answer.status is PlacementStatus.SUCCEEDED
+    where = {str(f.before.processor_id): f.host for f in outlook.fates}
+    assert where["0"] == ("b" if destination == "b" else "c")
+
+
 def test_a_restart_would_stop_and_start_it(running: Machine) -> None:
     """Where it is."""
     (fate,) = commanded(running.state, "1", FORCE_RESTART_LAST_SEEN).fates

@@ -29,3 +29,22 @@ def test_racks_are_looked_at_only_where_the_configuration_says_so() -> None:
     keys = {f"{prefix}enabled": "true", f"{prefix}required": "true"}
     aware = allocator_settings(Config({**JOB, **keys}), None)
     assert (aware.racks_are_preferred, aware.racks_are_apart) == (True, True)
+
+
+def test_a_warm_move_takes_its_limits_from_the_configuration() -> None:
+    """How near the standby must be, and whose spare is to have a Spark."""
+    plain = allocator_settings(Config(JOB), None)
+    assert (plain.warm_lag, plain.own_have_spark, plain.temporary_have_spark) == (
+        10_000,
+        False,
+        False,
+    )
+    keys = {
+        "cluster-manager.warm-move.max.records": "0",
+        "cluster-manager.container.memory.mb": "1280",
+        "task.pipeline.class": "m:p",
+    }
+    near = allocator_settings(Config({**JOB, **keys}), None)
+    assert (near.warm_lag, near.own_have_spark, near.temporary_have_spark) == (0, False, True)
+    prewarmed = allocator_settings(Config({**JOB, **keys, "job.hotstandby.prewarm": "true"}), None)
+    assert prewarmed.own_have_spark

@@ -1,0 +1,43 @@
+"""What launchers report with each check-in of the standbys below them, for the allocator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from homeport.appmaster.allocation.protocol.events import LagsReported, SparesReported
+from homeport.job_coordinator.http.messages import SpareReport
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation
+
+_WITH_SPARK = "warm"
+
+
+class StandbyReports:
+    """Collects the reports, so that the allocator gets all in one event of each kind."""
+
+    def __init__(self) -> None:
+        self._known: dict[ProcessorId, tuple[int, int, bool]] = {}
+        """{standby: epoch of the incarnation that was heard last, its lag, and whether a Spark is
+        ready beside it}"""
+        self._lags: dict[ProcessorId, int] = {}
+        self._ready: dict[ProcessorId, bool] = {}
+
+    def heard(self, standby: Incarnation, lag: int, spare: SpareReport | None) -> None:
+        """The standby is so many records behind, which of a new incarnation is always news."""
+        has_spark = spare is not None and spare.kind == _WITH_SPARK and spare.is_ready
+        processor_id = standby.processor_id
+        epoch, known_lag, had_spark = self._known.get(processor_id, (0, 0, False))
+        if epoch != standby.epoch or known_lag != lag:
+            self._lags[processor_id] = lag
+        if has_spark != (had_spark and epoch == standby.epoch):
+            self._ready[processor_id] = has_spark
+        self._known[processor_id] = (standby.epoch, lag, has_spark)
+
+    def news(self) -> Iterator[LagsReported | SparesReported]:
+        """What has changed since the last call."""
+        lags, self._lags = self._lags, {}
+        ready, self._ready = self._ready, {}
+        if lags:
+            yield LagsReported(lags)
+        if ready:
+            yield SparesReported(ready)
