@@ -106,8 +106,8 @@ def note_master(host: Host, status: Mapping[str, Any]) -> None:
     """It is said where the AM runs there, as no command moves it."""
     if status["job"].get("host") == host:  # an AM of an earlier version does not say it
         note(
-            f"the ApplicationMaster runs on {host}, and stays there: when that host goes down the "
-            "containers run on, and YARN starts the next attempt on another host"
+            f"the ApplicationMaster runs on {host}, and stays there: when that host goes down all "
+            "containers end too, and start again at home once YARN has started the next attempt"
         )
 
 
