@@ -22,6 +22,7 @@ pytestmark = [
 ]
 
 ALL = "All 6 containers are where they should be."
+SILENT = "because its launcher fell silent"
 LIMIT_S = 240.0
 POINTS = 8
 """Of a plot, one each 15 s: before there are some, it says nothing."""
@@ -52,6 +53,7 @@ def test_the_page_is_shown_as_it_is(
             page.until(f"document.querySelector('h1')?.innerText === {ALL!r}", LIMIT_S)
             page.until(f"({_DRAWN}) >= {POINTS}", LIMIT_S)
             taken = [_picture(page, folder / "dashboard-dark.png", is_dark=True, **_WIDE)]
+            page.look(**_WIDE)
             job.cluster.kill_node(lost)
             page.until(
                 f"document.querySelector('h1').innerText.includes('{lost} is lost')", LIMIT_S
