@@ -5,16 +5,27 @@ from __future__ import annotations
 import functools
 import json
 import os
+import threading
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
 
-from homeport.appmaster.cli.https_jobs import HttpsJobs
-from homeport.appmaster.yarn.resource_manager_rest import CONF_DIR_VARIABLE, ResourceManagerRest
+from homeport.appmaster.cli.am_address import am_address
+from homeport.appmaster.yarn.resource_manager_rest import (
+    CONF_DIR_VARIABLE,
+    Application,
+    ResourceManagerRest,
+)
 from homeport.appmaster.yarn.scrape_targets import TargetServer, of_yarn, why_left_out
+from homeport.appmaster.yarn.submission import job_tag
+from homeport.config.config import Config
 from homeport.config.errors import HomeportError
 from homeport.job_coordinator.cli.options import loaded, new_app, note
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.zookeeper.processor_targets import is_standalone, standalone_targets
+
+_SOURCE = "metrics-targets"
 
 app = new_app()
 
@@ -69,3 +80,33 @@ def _address(listen: str) -> tuple[str, int]:
             f"--listen {listen!r}: it must be HOST:PORT with a port up to 65535, as 127.0.0.1:9400"
         )
     return host, int(port)
+
+
+class HttpsJobs:
+    """Some jobs, by their configurations; ``url`` may be called from several threads.
+
+    A coordinator stream is opened when its job is seen to run, and stays open.
+    """
+
+    def __init__(self, configs: Iterable[Config]) -> None:
+        self._configs = {job_tag(config): config for config in configs}
+        self._stores: dict[str, CoordinatorStreamStore] = {}
+        self._lock = threading.Lock()
+
+    def url(self, application: Application) -> str | None:
+        """Where its ApplicationMaster answers; "": nowhere yet; None: it is none of these jobs.
+
+        Raises:
+            UnavailableError: Kafka does not answer.
+        """
+        tag = next((tag for tag in application.tags if tag in self._configs), None)
+        if tag is None:
+            return None
+        with self._lock:
+            store = self._stores.get(tag)
+            if store is None:
+                store = CoordinatorStreamStore.of(self._configs[tag], source=_SOURCE)
+                store.bootstrap()
+                self._stores[tag] = store
+            address = am_address(store, application.application_id)
+        return "" if address is None else address.url

@@ -57,7 +57,6 @@ from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStrea
 from homeport.appmaster.driver.driver_settings import DriverSettings, allocator_settings
 from homeport.appmaster.driver.driver_view import DriverView
 from homeport.appmaster.driver.event_queue import EventQueue, Item
-from homeport.appmaster.driver.farewell import say_farewell
 from homeport.appmaster.driver.launcher_messages import LauncherMessages
 from homeport.appmaster.driver.placement_requests import PlacementRequests
 from homeport.appmaster.driver.polling import lease_pause_ms
@@ -138,23 +137,7 @@ class Driver:
         self.audit = AuditedChanges(history)
         self._queue = EventQueue()
         self._publisher = Publisher(self._queue, self._client, live.job_models, publish)
-        self._placements = PlacementRequests(
-            stream,
-            self._client,
-            self._queue,
-            identity.rank.application,
-            lambda: live.job_models.model.config,
-            lambda: self._end is None and self._state.phase is not JobPhase.NEW,
-            lambda request: self.audit.requested(request, self.view.place_of(request.processor_id)),
-        )
-        self.upgrades = Upgrades(
-            stream,
-            self._client,
-            self._queue,
-            identity.rank.application,
-            lambda: (self._state, self.may_change),
-            history,
-        )
+        self._placements, self.upgrades = self._commanded(stream)
         self.packages: WantedPackages = self.upgrades
         self._timers = Timers(self.post)
         self._skein = ResourceManagerClient(resources)
@@ -170,6 +153,19 @@ class Driver:
         self._observers = self._following(started)
         self._end: EndJob | None = None
         self._parent = os.getppid()
+
+    def _commanded(self, stream: CoordinatorStream) -> tuple[PlacementRequests, Upgrades]:
+        """What takes the records of operators' commands."""
+        application = self.status.identity.rank.application
+        rest = (stream, self._client, self._queue, application)
+        placements = PlacementRequests(
+            *rest,
+            lambda: self.live.job_models.model.config,
+            lambda: self._end is None and self._state.phase is not JobPhase.NEW,
+            lambda request: self.audit.requested(request, self.view.place_of(request.processor_id)),
+        )
+        now = (self.audit.upgrade_ordered, lambda: (self._state, self.may_change))
+        return placements, Upgrades(*rest, self._history, *now)
 
     def _viewed(self) -> DriverView:
         return DriverView(
@@ -244,9 +240,8 @@ class Driver:
             for task in done:
                 task.result()  # a watcher ends by an error only
             end = main.result()
-            diagnostics = self.status.diagnostics(end)
-            rest = (self._client, self._skein, diagnostics)
-            await say_farewell(end, self._state, self.adoption, *rest)
+            await self._report_stops(end)
+            await self._skein.finish(end.result, self.status.diagnostics(end))
             return end
         finally:
             for task in (main, *watchers):
@@ -495,3 +490,10 @@ class Driver:
         self.post(replace(self._published, retired=retired))
         for event in self._placements.unfinished():
             self.post(event)
+
+    async def _report_stops(self, end: EndJob) -> None:
+        """The next rank need not wait for what has stopped."""
+        log.info("the job ends: %s %s", end.result.value, end.diagnostics)
+        stopped = {c.incarnation: c.phase.value for c in self._state.containers if c.epoch}
+        pending = self.adoption.pending
+        await self._client.report_stops({i: c for i, c in stopped.items() if i not in pending})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -21,6 +22,9 @@ from homeport.appmaster.cluster_resource_manager import ClusterResourceManager, 
 from homeport.config.errors import UnavailableError
 
 _T = TypeVar("_T")
+_EXITS_S = 5.0
+"""How long launchers may take to exit by themselves at the end."""
+_POLL_S = 0.25
 
 log = logging.getLogger("driver")
 
@@ -87,7 +91,17 @@ class ResourceManagerClient:
         return replace(report, container=replace(container, story=reason))
 
     async def finish(self, result: JobResult, diagnostics: str) -> None:
-        """The application has ended with this result; UnavailableError where Skein is silent."""
+        """Launchers have exited by themselves, or had their time; then the application has ended.
+
+        Raises:
+            UnavailableError: Skein is silent.
+        """
+        deadline = time.monotonic() + _EXITS_S
+        while time.monotonic() < deadline:
+            reports = await self.reports()
+            if not any(r.container.state is SkeinContainerState.RUNNING for r in reports or ()):
+                break
+            await asyncio.sleep(_POLL_S)
         await self._in_thread(partial(self._resources.finish, result, diagnostics))
 
     def close(self) -> None:

@@ -57,8 +57,9 @@ class Upgrades:
         client: through which the stream is read and written.
         queue: where the steps of an upgrade have their turn.
         application: which YARN calls this run of the job.
-        now: what the allocator knows, and whether all that runs is known and the job goes on.
         history: of the job; each record is an event of it.
+        ordered: called with each order that is new.
+        now: what the allocator knows, and whether all that runs is known and the job goes on.
     """
 
     def __init__(
@@ -67,14 +68,16 @@ class Upgrades:
         client: CoordinatorStreamClient,
         queue: EventQueue,
         application: str,
-        now: Callable[[], tuple[AllocatorState, bool]],
         history: HistoryWriter,
+        ordered: Callable[[UpgradeOrder], None],
+        now: Callable[[], tuple[AllocatorState, bool]],
     ) -> None:
         self._client = client
         self._queue = queue
         self._application = application
         self._now = now
         self._history = history
+        self._ordered = ordered
         self._state = UpgradeManager(stream).state(application)
         self._next: UpgradeState | None = None
         """What is in the transaction under way; None: no other record."""
@@ -91,7 +94,10 @@ class Upgrades:
 
     def heard(self, news: StreamNews) -> None:
         """The coordinator stream says this now."""
-        self._news, self._order = news, news.upgrade
+        order, before = news.upgrade, self._order
+        self._news, self._order = news, order
+        if order is not None and order != before and machine.is_new(self._state, order):
+            self._ordered(order)
 
     def messages(
         self,

@@ -28,12 +28,12 @@ from homeport.appmaster.attempt.attempt_files import (
     StartedLedger,
     inheritance,
 )
+from homeport.appmaster.attempt.charged_failures import charged_failures
 from homeport.appmaster.attempt.heartbeat import Heartbeat
 from homeport.appmaster.attempt.hold_back import Inheritance
 from homeport.appmaster.attempt.supervision import EXIT_ENDED, EXIT_FINAL, exit_without_port
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
 from homeport.appmaster.driver.actions.operator_actions import DriverActions
-from homeport.appmaster.driver.charged_failures import charged_failures
 from homeport.appmaster.driver.decision_api import DriverDecisions
 from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.driver.driver_settings import DriverSettings, allocator_settings

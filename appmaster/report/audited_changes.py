@@ -17,6 +17,7 @@ from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.audit import UNKNOWN, AuditTrail, Change
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.placement import PlacementRequest
+from homeport.job_coordinator.model.upgrade import UpgradeDirection, UpgradeOrder
 
 _OF_THE_AM = frozenset({keys.YARN_AM_TRACKING_URL.name, keys.YARN_AM_CERTIFICATE.name})
 _STREAM = "the coordinator stream"
@@ -78,6 +79,12 @@ class AuditedChanges:
             return
         what = placement_named(request)
         self.trail.add(Change(UNKNOWN, UNKNOWN, _STREAM, what, host, request.destination))
+
+    def upgrade_ordered(self, order: UpgradeOrder) -> None:
+        """The driver has read an order of an upgrade, or to take it back."""
+        is_back = order.direction is UpgradeDirection.BACK
+        what = "upgrade --undo" if is_back else "upgrade"
+        self.trail.add(Change(order.by or UNKNOWN, UNKNOWN, _STREAM, what, None, order.package))
 
 
 def _value(message: CoordinatorStreamMessage | None) -> str | None:

@@ -61,13 +61,16 @@ class Next:
 
 def is_due(state: UpgradeState | None, order: UpgradeOrder | None) -> bool:
     """Whether there may be a next step: an upgrade is under way, or an order is to be taken."""
-    if state is not None and not state.phase.is_final:
+    is_under_way = state is not None and not state.phase.is_final
+    return is_under_way or (order is not None and is_new(state, order))
+
+
+def is_new(state: UpgradeState | None, order: UpgradeOrder) -> bool:
+    """Whether the order is not in the record yet."""
+    if state is None or state.id != order.id:
         return True
-    if order is None:
-        return False
-    is_new = state is None or state.id != order.id
     is_back = order.direction is UpgradeDirection.BACK
-    return is_new or (is_back and state is not None and state.phase is UpgradePhase.DONE)
+    return is_back and state.phase in {UpgradePhase.FORWARD, UpgradePhase.DONE}
 
 
 def decide(state: UpgradeState | None, order: UpgradeOrder | None, seen: Seen) -> Next:

@@ -17,6 +17,8 @@ that report is the evidence of a stop on which the AM starts a successor (safety
   thread, not the process (safety C5). Child and launcher share the process group, which is what
   YARN signals; a standby leaves it (``niceness``) and is signalled by its launcher alone. It gets
   its permit on its standard input, and so may have been spawned long before, as a ``spare``.
+* A child has the package of the job's code that its order names, or it does not run. One that is
+  not here is fetched (``packages``), and the permit comes again with the next check-in.
 * Everything is imported at start and the child's log stays open, because YARN may remove both
   folders early.
 """
@@ -44,6 +46,7 @@ from homeport.container.launcher.child_process import ChildProcess
 from homeport.container.launcher.launcher_settings import LauncherSettings
 from homeport.container.launcher.lease import BeatWatch
 from homeport.container.launcher.lease_holder import LeaseHolder
+from homeport.container.launcher.packages import JobPackages
 from homeport.container.launcher.spare import Spare
 from homeport.container.launcher.stop_reporter import StopReporter
 from homeport.job_coordinator import logs
@@ -54,8 +57,6 @@ from homeport.job_coordinator.http.messages import CheckIn, Order, OrderKind, Re
 from homeport.job_coordinator.http.pinned_tls import certificate_beside
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
-
-PACKAGE_FOLDER = "__package"
 
 _CALL_TIMEOUT_S = 3.0
 _FAREWELL_MS = 5000
@@ -79,6 +80,8 @@ class _Child:
     process: ChildProcess
     lease: LeaseHolder
     beats: BeatWatch
+    package: str | None
+    folder: Path
     has_lost_lease: bool = False
     has_hung: bool = False
     ordered: bool = False
@@ -105,7 +108,9 @@ class Launcher:
         self._history = history
         self._command = command
         self._stop_reporter = StopReporter(settings.shutdown_ms)
-        self._folder = Path.cwd()
+        self._packages = JobPackages(Path.cwd(), client.package, self._wake)
+        self._wanted: str | None = None
+        self._prepared: str | None = None
         self._child: _Child | None = None
         self._ended: dict[Incarnation, Stopped] = {}
         self._report: Stopped | None = None
@@ -202,6 +207,8 @@ class Launcher:
                 running=self._child.incarnation if self._child else None,
                 report=self._child.process.memory.last_report() if self._child else None,
                 spare=self._spare.last_report(),
+                package=self._child.package if self._child else None,
+                prepared=self._prepared,
             )
         )
         self._answered_ms = sent_ms
@@ -218,6 +225,7 @@ class Launcher:
         elif order.kind is OrderKind.WAIT:
             if self._child is not None and order.model_version is not None:
                 self._child.process.memory.model_version = order.model_version
+                self._wanted = order.package
         elif self._leaving is None:
             log.info("ordered to exit")
             self._leaving = 0
@@ -236,11 +244,19 @@ class Launcher:
                 "ordered to run %s while %s runs: not done", incarnation, self._child.incarnation
             )
         else:
-            self._stop_reporter.prepare(self._client)
-            lease = self._lease_for(order, incarnation)
-            if lease is not None:
-                self._event("permit-received", incarnation, model_version=order.model_version)
-                self._run_child(order, incarnation, lease)
+            self._wanted = order.package
+            folder = self._packages.want(order.package)
+            if folder is not None:
+                self._run_with(folder, order, incarnation)
+
+    def _run_with(self, folder: Path, order: Order, incarnation: Incarnation) -> None:
+        """It runs with the package in ``folder``, if its lease is granted."""
+        self._stop_reporter.prepare(self._client)
+        lease = self._lease_for(order, incarnation)
+        if lease is not None:
+            said = {"model_version": order.model_version, "package": order.package}
+            self._event("permit-received", incarnation, **said)
+            self._run_child(folder, order, incarnation, lease)
 
     def _lease_for(self, order: Order, incarnation: Incarnation) -> LeaseHolder | None:
         """The lease of the permit; None where it is not granted now: the permit comes again."""
@@ -261,7 +277,7 @@ class Launcher:
 
     # -- the child
 
-    def _start(self, kind: SpareKind) -> ChildProcess:
+    def _start(self, kind: SpareKind, package: Path) -> ChildProcess:
         """A process that waits for its permit, with what ``kind`` says done meanwhile."""
         settings = self._settings
         self._started += 1
@@ -269,17 +285,20 @@ class Launcher:
             os.environ,
             EXECUTION_ENV_CONTAINER_ID=settings.resource_id,
             HOMEPORT_TOKEN_FILE=str(settings.token_file),
-            PYTHONPATH=_python_path(self._folder / PACKAGE_FOLDER, os.environ),
+            PYTHONPATH=_python_path(package, os.environ),
         )
         log_file = settings.log_folder / f"spare-{self._started}.log"
         command = [*self._command, "--ready", kind.name.lower()]
         return ChildProcess.start(command, environment, log_file, boot_ms())
 
-    def _run_child(self, order: Order, incarnation: Incarnation, lease: LeaseHolder) -> None:
-        spare = self._spare.take()
-        process = spare or self._start(SpareKind.NONE)
+    def _run_child(
+        self, folder: Path, order: Order, incarnation: Incarnation, lease: LeaseHolder
+    ) -> None:
+        spare = self._spare.take(folder)
+        process = spare or self._start(SpareKind.NONE, folder)
         beats = BeatWatch.at(boot_ms(), self._settings.hang_ms)
-        child = self._child = _Child(incarnation, process, lease, beats)
+        child = _Child(incarnation, process, lease, beats, order.package, folder)
+        self._child = child
         lease.hold(process.memory, lambda: self._on_lease_lost(child))
         self._selector.register(process.pid_fd, selectors.EVENT_READ)
         log_name = f"container-{incarnation.processor_id}-{incarnation.epoch}.log"
@@ -375,9 +394,15 @@ class Launcher:
     def _look_after_spare(self) -> None:
         if self._child is None or self._leaving is not None:
             self._spare.look_after(None)
-        else:
-            memory = self._child.process.memory
-            self._spare.look_after(memory.spare, memory.spare_share_mb)
+            return
+        memory = self._child.process.memory
+        folder = self._packages.want(self._wanted)
+        self._spare.look_after(memory.spare, memory.spare_share_mb, folder)
+        if folder is not None and self._spare.is_prepared(folder):
+            self._prepared = self._wanted
+        # By its place: it may have come since it was looked for.
+        kept = {self._child.folder, self._packages.place(self._wanted), self._spare.package}
+        self._packages.keep_only(kept)
 
     # -- waking up
 
@@ -407,6 +432,10 @@ class Launcher:
         """Called by a thread of the lease, at most once for each child."""
         child.has_lost_lease = True
         child.process.signal(signal.SIGKILL)
+        self._wake()
+
+    def _wake(self) -> None:
+        """The main thread goes on at once; called by other threads."""
         with contextlib.suppress(OSError):
             self._wake_in.send(b"\0")
 

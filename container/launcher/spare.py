@@ -1,10 +1,11 @@
 """The spare: a process that has its imports done and waits for the permit of the next incarnation.
 
 What runs says, once it has started, which kind is to be kept beside it (``LeaseMemory.spare``), and
-how much memory is set apart for it. A spare that has died, or whose Spark has, is replaced after a
-rest; one that uses memory which the container needs is ended, and recreated when there is room
-(``config.memory_rule``). What no permit has come for when the launcher ends is ended and waited
-for.
+how much memory is set apart for it. It has imported from one package of the job's code, and is of
+no use to an incarnation with another one. A spare that has died, or whose Spark has, is replaced
+after a rest; one that uses memory which the container needs is ended, and recreated when there is
+room (``config.memory_rule``). What no permit has come for when the launcher ends is ended and
+waited for.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import selectors
 import signal
 from collections.abc import Callable
+from pathlib import Path
 
 from homeport.config.settings.memory_rule import has_room_for_spare, must_spare_go
 from homeport.container.host.lease_memory import SpareKind
@@ -40,13 +42,13 @@ class Spare:
     """At most one process. To be used from the main thread.
 
     Args:
-        start: makes a process of that kind; raises OSError.
+        start: makes a process of that kind, which imports from that folder; raises OSError.
         memory_mb: of the YARN container; 0: not known, and no spare is kept.
     """
 
     def __init__(
         self,
-        start: Callable[[SpareKind], ChildProcess],
+        start: Callable[[SpareKind, Path], ChildProcess],
         selector: selectors.BaseSelector,
         memory_mb: int,
     ) -> None:
@@ -54,16 +56,35 @@ class Spare:
         self._selector = selector
         self._memory_mb = memory_mb
         self._process: ChildProcess | None = None
-        self._kind = SpareKind.NONE
+        self._kind = self._wanted = SpareKind.NONE
+        self._package: Path | None = None
+        self._lacks_room = False
         self._was_ready = False
         self._not_before_ms = 0
         self._looked_ms = 0
 
-    def take(self) -> ChildProcess | None:
-        """The spare, which is the caller's from now on; None where there is none of use."""
+    @property
+    def package(self) -> Path | None:
+        """The folder that it imports from; None where there is none."""
+        return None if self._process is None else self._package
+
+    def is_prepared(self, package: Path) -> bool:
+        """Whether it is ready with that package, or none is kept now."""
+        if self._process is not None:
+            return self._package == package and self._process.memory.is_ready
+        return self._wanted is SpareKind.NONE or self._memory_mb == 0 or self._lacks_room
+
+    def take(self, package: Path) -> ChildProcess | None:
+        """The spare, which is the caller's from now on; None where there is none of use.
+
+        ``package``: the folder that it must import from.
+        """
         process = self._process
         self._not_before_ms = boot_ms() + _REST_MS
         if process is None:
+            return None
+        if self._package != package:
+            self.end("it has another package")
             return None
         is_mute = boot_ms() - process.memory.beat_ms > _MUTE_MS
         if process.poll() is not None or is_mute or self._has_lost(process):
@@ -84,11 +105,15 @@ class Spare:
         if self._process is not None:
             self._process.memory.expect_permit()
 
-    def look_after(self, wanted: SpareKind | None, share_mb: int = 0) -> None:
+    def look_after(
+        self, wanted: SpareKind | None, share_mb: int = 0, package: Path | None = None
+    ) -> None:
         """There is one of the kind wanted, if it may be; None: what there is stays.
 
-        ``share_mb``: what is set apart for it.
+        ``share_mb``: what is set apart for it. ``package``: the folder that it is to import from;
+        None: that is not here yet, what there is stays, and none is begun.
         """
+        self._wanted = self._wanted if wanted is None else wanted
         process, now_ms = self._process, boot_ms()
         if process is not None and process.poll() is not None:
             self.end("it has ended")
@@ -99,16 +124,21 @@ class Spare:
         elif process is not None:
             if self._kind is not wanted:
                 self.end("another kind is wanted")
+            elif package not in {None, self._package}:
+                self.end("another package is wanted")
             elif self._is_time_to_look(now_ms) and must_spare_go(self._memory_mb, used_mb()):
                 self.end("its memory is needed")
                 self._not_before_ms = now_ms + _SHORTAGE_MS
+                self._lacks_room = True
         elif (
             wanted is not SpareKind.NONE
+            and package is not None
             and now_ms >= self._not_before_ms
             and self._is_time_to_look(now_ms)
-            and has_room_for_spare(self._memory_mb, used_mb(), share_mb)
         ):
-            self._begin(wanted)
+            self._lacks_room = not has_room_for_spare(self._memory_mb, used_mb(), share_mb)
+            if not self._lacks_room:
+                self._begin(wanted, package)
 
     def end(self, why: str) -> None:
         """There is none, and it has been waited for."""
@@ -126,14 +156,16 @@ class Spare:
             process.log_file.unlink()
         self._not_before_ms = boot_ms() + _REST_MS
 
-    def _begin(self, kind: SpareKind) -> None:
+    def _begin(self, kind: SpareKind, package: Path) -> None:
         try:
-            process = self._start(kind)
+            process = self._start(kind, package)
         except OSError as error:
             log.warning("no spare can be started: %s", error)
+            self._lacks_room = True
             self._not_before_ms = boot_ms() + _REST_MS
             return
         self._process, self._kind, self._was_ready = process, kind, False
+        self._package = package
         self._selector.register(process.pid_fd, selectors.EVENT_READ)
         log.info("spare pid %d waits", process.pid)
 

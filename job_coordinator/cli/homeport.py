@@ -114,6 +114,10 @@ COMMANDS = {
     "token": Command(
         f"{_CLI}.access.token_commands", "make, list and revoke the tokens of operators of a job"
     ),
+    "upgrade": Command(
+        "homeport.appmaster.cli.upgrade_command",
+        "give a running job new code, container by container, and take it back",
+    ),
     "what-if": Command(
         f"{_CLI}.what_if_command", "show what would come of the loss of hosts, without any loss"
     ),

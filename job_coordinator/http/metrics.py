@@ -116,6 +116,7 @@ class JobCoordinatorMetrics(Collector):
         yield _adjuncts(containers)
         yield _dropped(containers)
         yield _refusals(status)
+        yield _upgrade(status)
         yield from _stream(status)
         requests = CounterMetricFamily(
             "homeport_http_requests", "Requests answered.", labels=("method", "route", "code")
@@ -257,6 +258,18 @@ def _dropped(containers: Any) -> Metric:  # noqa: ANN401 - JSON
         for item in (container.get("report") or {}).get("dropped", ()):
             labels = (container["processor_id"], item["store"], item["task"])
             metric.add_metric(labels, item["count"])
+    return metric
+
+
+def _upgrade(status: Mapping[str, Any]) -> Metric:
+    metric = GaugeMetricFamily(
+        "homeport_upgrade_processors",
+        "Processors that the last upgrade has given its package; absent where there was none.",
+        labels=("phase",),
+    )
+    upgrade = status.get("upgrade")
+    if upgrade:
+        metric.add_metric((upgrade["phase"],), len(upgrade["given"]))
     return metric
 
 

@@ -58,16 +58,17 @@ class UpgradeManager:
 
     @staticmethod
     def order_message(order: UpgradeOrder) -> CoordinatorStreamMessage:
-        """The record of an order."""
+        """The record of an order; its writer stamps the user where the order names none."""
         values = {
             "id": order.id,
             "application": order.application,
             "package": order.package,
             "watch-ms": str(order.watch_ms),
             "direction": order.direction.value,
-            "by": order.by,
         }
-        return CoordinatorStreamMessage(MessageType.SET_UPGRADE, ORDER_KEY, values)
+        return CoordinatorStreamMessage(
+            MessageType.SET_UPGRADE, ORDER_KEY, values, username=order.by
+        )
 
     @staticmethod
     def state_message(state: UpgradeState) -> CoordinatorStreamMessage:
@@ -103,7 +104,7 @@ def _order(message: CoordinatorStreamMessage) -> UpgradeOrder | None:
         _package(message, "package"),
         wire.number(message, "watch-ms"),
         direction,
-        message.value("by") or "",
+        message.username,
     )
 
 

@@ -89,8 +89,8 @@ def am_stays(host: Host, status: Mapping[str, Any]) -> str | None:
     if status["job"].get("host") != host:  # an AM of an earlier version does not say it
         return None
     return (
-        f"the ApplicationMaster runs on {host}, and stays there: when that host goes down the "
-        "containers run on, and YARN starts the next attempt on another host"
+        f"the ApplicationMaster runs on {host}, and stays there: when that host goes down all "
+        "containers end too, and start again at home once YARN has started the next attempt"
     )
 
 

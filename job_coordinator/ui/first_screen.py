@@ -16,6 +16,7 @@ from homeport.job_coordinator.ui.waits import waits
 SETTLED: Final = frozenset({"running", "finished", "waiting"})
 """Phases of a container that is where it should be. A standalone processor without tasks waits."""
 
+_PACKAGE_CHARACTERS = 12
 _BEHIND_S: Final = 60
 """A standby that is later than this is named; the alert rule HomeportStandbyFallsBehind has it."""
 _NAMED: Final = 5
@@ -213,3 +214,18 @@ def _notices(status: Mapping[str, Any]) -> Iterator[str]:
         yield f"not requested now, as their launchers fell silent: {', '.join(excluded)}"
     if status.get("suspects_itself"):
         yield "most hosts fell silent at once: the fault is taken to be the ApplicationMaster's own"
+    yield from _upgrade(status.get("upgrade") or {})
+
+
+def _upgrade(upgrade: Mapping[str, Any]) -> Iterator[str]:
+    """Of one that is under way."""
+    if upgrade.get("phase") not in {"forward", "back"}:
+        return
+    count = len(upgrade["given"])
+    package = str(upgrade["package"])[:_PACKAGE_CHARACTERS]
+    waits = f"; it waits: {upgrade['waits']}" if upgrade["waits"] else ""
+    if upgrade["phase"] == "forward":
+        yield f"upgrade to package {package}: {count} processors have it{waits}"
+    else:
+        back = f"upgrade to package {package} goes back, as {upgrade['reason']}"
+        yield f"{back}; {count} have it{waits}"

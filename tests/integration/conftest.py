@@ -196,9 +196,9 @@ def launch(tmp_path: Path, am: Am) -> Iterator[Callable[..., Running]]:
     """Starts launchers; those that still run at the end are killed."""
     started: list[Running] = []
 
-    def start(mode: str = "run", **environment: str) -> Running:
-        folder = tmp_path / str(len(started))
-        folder.mkdir()
+    def start(mode: str = "run", folder: Path | None = None, **environment: str) -> Running:
+        folder = folder or tmp_path / str(len(started))
+        folder.mkdir(exist_ok=True)
         started.append(Running(folder, am, mode, **environment))
         return started[-1]
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from driver_attempts import NM1, P0, Am, drive
+import driver_attempts
+import pytest
+from driver_attempts import NM1, P0, Am, Stream, drive
 
 from homeport.appmaster.allocation.protocol.events import ShutdownRequested
-from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
 from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import CheckIn, OrderKind, Started, Stopped
-from homeport.job_coordinator.metadata.placement import PlacementManager
+from homeport.job_coordinator.metadata.placement import PlacementManager, decode_request
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.ids import ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -170,43 +174,39 @@ def test_an_order_back_takes_it_back_after_its_end_too(tmp_path: Path) -> None:
 
 
 def test_the_next_driver_goes_on_from_the_record(tmp_path: Path) -> None:
-    """What was given is wanted at once; nothing is begun while Kafka does not take a record."""
+    """What was given is wanted with the next permit, and watched."""
     given = UpgradeState("u", APPLICATION, NEW, None, 50, given=(P0,), current=P0)
 
     async def story(am: Am, launcher: Launcher) -> None:
-        am.stream.fault = UnavailableError("Kafka is away")
-        await asyncio.sleep(0)
-        am.stream.fault = None
         await am.until(in_phase(am, UpgradePhase.DONE))
         assert launcher.ran == [NEW]
 
     upgraded(tmp_path, story, state=given)
 
 
-def test_a_restart_that_was_refused_is_told(tmp_path: Path) -> None:
-    """It is requested once: its answer stands, as from an earlier driver."""
-    given = UpgradeState("u", APPLICATION, NEW, None, 50)
+class RefusingStream(Stream):
+    """A stream in which each placement request is refused at once."""
+
+    def write(self, messages: Iterable[CoordinatorStreamMessage]) -> None:
+        """Written; then the refusals."""
+        for message in messages:
+            super().write([message])
+            if message.key.endswith("RequestMessage") and message.raw is not None:
+                request = decode_request(message.raw)
+                refused = PlacementResponse(request, PlacementStatus.BAD_REQUEST, "not now", 1)
+                deleted = PlacementManager.request_deleted(request.uuid)
+                super().write([deleted, PlacementManager.response_message(refused)])
+
+
+def test_a_restart_that_was_refused_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is requested once, and its answer stands."""
+    monkeypatch.setattr(driver_attempts, "Stream", RefusingStream)
 
     async def story(am: Am, launcher: Launcher) -> None:
-        def fail(*messages: Any) -> None:  # noqa: ANN401 - as it comes
-            for message in messages[0]:
-                found = PlacementManager(am.stream)
-                write([message])
-                am.stream.catch_up()
-                for request, _ in found.read_requests():
-                    refused = PlacementResponse(request, PlacementStatus.BAD_REQUEST, "not now", 1)
-                    write(
-                        [
-                            PlacementManager.request_deleted(request.uuid),
-                            PlacementManager.response_message(refused),
-                        ]
-                    )
-
-        write = am.stream.write
-        am.stream.write = fail  # type: ignore[method-assign] # for this test alone
         am.stream.write([UpgradeManager.order_message(ORDER)])
         await am.until(lambda: "was refused: not now" in (upgrade_of(am) or {}).get("waits", ""))
         assert launcher.ran == [None]
-        am.stream.write = write  # type: ignore[method-assign] # for this test alone
 
-    upgraded(tmp_path, story, state=given)
+    upgraded(tmp_path, story)

@@ -91,6 +91,9 @@ class Am:
         self.url = ""
         self.config: dict[str, str] = {}
         self.packages: dict[str, bytes] = {}
+        self.asked: list[str] = []
+        self.may_send = threading.Event()
+        self.may_send.set()
         self._loop = asyncio.new_event_loop()
         self._server = JobCoordinatorServer(self, TOKEN, "127.0.0.1", 0)
         self.table = LeaseTable(LEASE_MS, boot_ms())
@@ -110,6 +113,7 @@ class Am:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.may_send.set()
         self.gone()
         self.keeper_gone()
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -121,17 +125,32 @@ class Am:
         """It answers no more."""
         asyncio.run_coroutine_threadsafe(self._server.stop(), self._loop).result(10)
 
+    def back(self) -> None:
+        """It answers again, at the same URL."""
+        port = int(self.url.rstrip("/").rpartition(":")[2])
+        self._server = JobCoordinatorServer(self, TOKEN, "127.0.0.1", port)
+        asyncio.run_coroutine_threadsafe(self._server.start(), self._loop).result(10)
+
     def keeper_gone(self) -> None:
         """No process renews leases any more."""
         asyncio.run_coroutine_threadsafe(self.keeper.stop(), self._loop).result(10)
 
-    def orders(self, kind: OrderKind, incarnation: Incarnation | None = None) -> None:
+    def orders(
+        self,
+        kind: OrderKind,
+        incarnation: Incarnation | None = None,
+        package: str | None = None,
+    ) -> None:
         """What every check-in is answered from now on."""
-        version = 7 if incarnation else None
-        self.order = Order(kind, 50, LEASE_MS, incarnation, version, lease_url=self.lease_url)
+        version = 7 if incarnation or package else None
+        self.order = Order(
+            kind, 50, LEASE_MS, incarnation, version, lease_url=self.lease_url, package=package
+        )
 
     async def package(self, name: str) -> bytes | None:
-        """One that the test has put there."""
+        """One that the test has put there, once the test lets it go."""
+        self.asked.append(name)
+        await asyncio.to_thread(self.may_send.wait, LIMIT_S)
         return self.packages.get(name)
 
     def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
@@ -185,7 +204,7 @@ class Running:
         (folder / "homeport-token").write_text(TOKEN)
         (folder / "mode").write_text(mode)
         package = folder / "__package" / "homeport_child"
-        package.mkdir(parents=True)
+        package.mkdir(parents=True, exist_ok=True)
         (package / "__main__.py").write_text(CHILD)
         self.folder = folder
         code = (

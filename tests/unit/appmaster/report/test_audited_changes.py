@@ -16,6 +16,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.placement import FORCE_RESTART_LAST_SEEN, PlacementRequest
+from homeport.job_coordinator.model.upgrade import UpgradeDirection, UpgradeOrder
 
 ASKED = PlacementRequest("u1", "application_1_0001", ProcessorId("0"), "nm2", None, 5)
 
@@ -112,4 +113,17 @@ def test_requests_of_tools_are_in_the_trail(tmp_path: Path) -> None:
         (*unnamed, "move 0", "nm1", "nm2"),
         (*unnamed, "restart 1", None, FORCE_RESTART_LAST_SEEN),
         (*unnamed, "warm move 0", "nm2", "nm2"),
+    ]
+
+
+def test_an_upgrade_names_its_user_and_its_package(tmp_path: Path) -> None:
+    """And so does the order that takes it back."""
+    audit = audited(tmp_path)
+    order = UpgradeOrder("u", "application_1_0001", "ab" * 32, 1000, by="ada")
+    audit.upgrade_ordered(order)
+    audit.upgrade_ordered(replace(order, direction=UpgradeDirection.BACK, by=""))
+    place = ("unknown", "the coordinator stream")
+    assert changes(audit) == [
+        ("ada", *place, "upgrade", None, "ab" * 32),
+        ("unknown", *place, "upgrade --undo", None, "ab" * 32),
     ]

@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from homeport.appmaster.upgrade.machine import TAKEN_BACK_UNBEGUN, Next, decide, failed
+from homeport.appmaster.upgrade.machine import (
+    TAKEN_BACK_UNBEGUN,
+    Next,
+    decide,
+    failed,
+    is_due,
+    is_new,
+)
 from homeport.appmaster.upgrade.seen import ContainerSeen, Seen, in_order
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.upgrade import (
@@ -70,6 +77,21 @@ def test_nothing_follows_without_an_order_or_after_the_end() -> None:
     """No record, no order; and each final phase."""
     assert decide(None, None, job()) == Next()
     assert decide(replace(BEGUN, phase=UpgradePhase.DONE), ORDER, job()) == Next()
+
+
+def test_a_step_is_due_while_something_may_follow() -> None:
+    """An upgrade is under way, or an order was not taken."""
+    done = replace(BEGUN, phase=UpgradePhase.DONE)
+    gone = replace(BEGUN, phase=UpgradePhase.GONE_BACK)
+    assert is_due(BEGUN, None)
+    assert is_due(None, ORDER)
+    assert is_due(replace(done, id="before"), ORDER)
+    assert is_due(done, BACK)
+    assert not is_due(done, ORDER)
+    assert not is_due(gone, BACK)
+    assert not is_due(None, None)
+    assert is_new(BEGUN, BACK)
+    assert not is_new(GOES_BACK, BACK)
 
 
 def test_an_order_back_turns_it() -> None:

@@ -17,6 +17,7 @@ from homeport.job_coordinator.http.messages import SpareReport
 
 MEMORY_MB = 1024
 NO_ROOM_MB = 1000
+OLD, NEW = Path("/job/__package"), Path("/job/__package-new")
 
 
 class Kept:
@@ -30,6 +31,7 @@ class Kept:
         self.used_mb = 0
         self.counted = 0
         self.started: list[ChildProcess] = []
+        self.packages: list[Path] = []
         self.selector = selectors.DefaultSelector()
         self.spare = Spare(self._start, self.selector, MEMORY_MB)
         self._folder = folder
@@ -44,11 +46,20 @@ class Kept:
         self.counted += 1
         return self.used_mb
 
-    def wants(self, kind: SpareKind | None = SpareKind.PLAIN, after_ms: int = 0) -> int:
+    def wants(
+        self,
+        kind: SpareKind | None = SpareKind.PLAIN,
+        after_ms: int = 0,
+        package: Path | None = OLD,
+    ) -> int:
         """The launcher looks after a spare of that kind; how many were started by then."""
         self.now_ms += after_ms
-        self.spare.look_after(kind)
+        self.spare.look_after(kind, package=package)
         return len(self.started)
+
+    def get_ready(self) -> None:
+        """The last spare says that it is ready."""
+        self.last.memory.say_ready(is_ready=True)
 
     def close(self) -> None:
         """None of its processes runs, and nothing of them is open."""
@@ -60,7 +71,8 @@ class Kept:
                 process.close()
         self.selector.close()
 
-    def _start(self, kind: SpareKind) -> ChildProcess:
+    def _start(self, kind: SpareKind, package: Path) -> ChildProcess:
+        self.packages.append(package)
         log_file = self._folder / f"spare-{kind.name}-{len(self.started)}.log"
         self.started.append(ChildProcess.start(["/bin/cat"], {}, log_file, self.now_ms))
         return self.last
@@ -103,7 +115,7 @@ def test_a_container_of_unknown_memory_has_no_spare(kept: Kept) -> None:
 def test_a_hand_over_gives_the_process_and_is_followed_by_a_rest(kept: Kept) -> None:
     """The container that starts comes first: the next spare begins after the pause."""
     kept.wants()
-    handed = kept.spare.take()
+    handed = kept.spare.take(OLD)
     assert handed is kept.last
     assert handed.poll() is None
     assert kept.spare.last_report() is None
@@ -113,7 +125,7 @@ def test_a_hand_over_gives_the_process_and_is_followed_by_a_rest(kept: Kept) -> 
 
 def test_a_start_without_a_spare_is_followed_by_a_rest_too(kept: Kept) -> None:
     """What starts then needs the host no less."""
-    assert kept.spare.take() is None
+    assert kept.spare.take(OLD) is None
     assert kept.wants(after_ms=module._REST_MS - 1) == 0
     assert kept.wants(after_ms=1) == 1
 
@@ -129,7 +141,7 @@ def test_an_unusable_spare_gets_no_permit(kept: Kept, fault: str) -> None:
         kept.now_ms += module._MUTE_MS + 1
     else:
         _lose(kept)
-    assert kept.spare.take() is None
+    assert kept.spare.take(OLD) is None
     assert kept.spare.last_report() is None
     assert kept.last.poll() == -SIGKILL
 
@@ -185,6 +197,76 @@ def test_memory_is_counted_once_in_a_while(kept: Kept) -> None:
     assert kept.counted == 1
     kept.wants(after_ms=module._LOOK_MS)
     assert kept.counted == 2
+
+
+def test_a_spare_of_another_package_gets_no_permit(kept: Kept) -> None:
+    """It has imported other code: it is ended, and a new process gets the permit."""
+    kept.wants()
+    assert kept.spare.package == OLD
+    assert kept.spare.take(NEW) is None
+    assert kept.last.poll() == -SIGKILL
+    assert kept.spare.last_report() is None
+    kept.wants(after_ms=module._REST_MS, package=NEW)
+    assert kept.spare.take(NEW) is kept.last
+
+
+def test_a_spare_is_replaced_by_one_of_the_wanted_package(kept: Kept) -> None:
+    """After the rest. While that package is not here yet, what there is stays."""
+    kept.wants()
+    kept.wants(package=None)
+    assert kept.last.poll() is None
+    assert kept.wants(package=NEW) == 1
+    assert kept.last.poll() == -SIGKILL
+    assert kept.wants(after_ms=module._REST_MS, package=None) == 1, "none is begun"
+    assert kept.wants(package=NEW) == 2
+    assert kept.packages == [OLD, NEW]
+
+
+def test_a_package_is_prepared_once_its_spare_is_ready(kept: Kept) -> None:
+    """Not by one of another package, nor while the next one is still to be begun."""
+    kept.wants()
+    assert not kept.spare.is_prepared(OLD)
+    kept.get_ready()
+    assert (kept.spare.is_prepared(OLD), kept.spare.is_prepared(NEW)) == (True, False)
+    kept.wants(package=NEW)
+    assert not kept.spare.is_prepared(NEW)
+    kept.wants(after_ms=module._REST_MS, package=NEW)
+    assert not kept.spare.is_prepared(NEW)
+    kept.get_ready()
+    assert (kept.spare.is_prepared(OLD), kept.spare.is_prepared(NEW)) == (False, True)
+
+
+def test_where_no_spare_is_kept_a_package_is_prepared_without_one(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None is wanted, the memory is not known, there is no room, or it cannot be started."""
+    assert kept.spare.is_prepared(OLD)
+    kept.wants(SpareKind.NONE)
+    assert kept.spare.is_prepared(OLD)
+    kept.used_mb = NO_ROOM_MB
+    kept.wants()
+    assert kept.spare.is_prepared(OLD)
+    kept.used_mb = 0
+    kept.wants(after_ms=module._LOOK_MS)
+    assert not kept.spare.is_prepared(OLD)
+    kept.get_ready()
+    kept.used_mb = NO_ROOM_MB
+    kept.wants(after_ms=module._LOOK_MS)
+    assert kept.last.poll() == -SIGKILL
+    assert kept.spare.is_prepared(OLD), "its memory was needed"
+    kept.wants(None)
+    assert kept.spare.is_prepared(OLD), "nothing runs: what was wanted last counts"
+    kept.used_mb = 0
+
+    def refused(*_: object) -> ChildProcess:
+        raise OSError("no process")
+
+    monkeypatch.setattr(kept.spare, "_start", refused)
+    kept.wants(after_ms=module._SHORTAGE_MS)
+    assert kept.spare.is_prepared(OLD)
+    kept.spare = Spare(kept._start, kept.selector, 0)
+    kept.wants()
+    assert kept.spare.is_prepared(OLD)
 
 
 def _lose(kept: Kept) -> None:

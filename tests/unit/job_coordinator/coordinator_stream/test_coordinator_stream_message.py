@@ -22,7 +22,10 @@ from homeport.job_coordinator.coordinator_stream.message_bytes import parse_json
 from homeport.job_coordinator.metadata.input_partitions import set_input_partitions
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.state_reset import set_state_reset
+from homeport.job_coordinator.metadata.upgrade import UpgradeManager
+from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskMode
+from homeport.job_coordinator.model.upgrade import UpgradeState
 
 _PACKAGE = hashlib.sha256(b"PK").hexdigest()
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -213,6 +216,16 @@ _GOLDEN = [
         JobPackageManager.messages(b"PK")[1],
         b'[1,"set-package","' + _PACKAGE.encode() + b'"]',
         b'{"pieces":"1","bytes":"2"}',
+    ),
+    (
+        UpgradeManager.state_message(
+            UpgradeState("u", "app", _PACKAGE, None, 1000, given=(ProcessorId("0-0"),))
+        ),
+        b'[1,"set-upgrade","state"]',
+        (
+            b'{"id":"u","application":"app","package":"' + _PACKAGE.encode() + b'",'
+            b'"watch-ms":"1000","phase":"forward","given":"[\\"0-0\\"]","reason":""}'
+        ),
     ),
     (
         wire.set_job_model_version(3, "abc"),

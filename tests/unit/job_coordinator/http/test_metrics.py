@@ -45,6 +45,7 @@ def test_the_status_in_numbers() -> None:
         "coordinator_stream_age_ms": 1500,
         "coordinator_stream_damaged": 2,
         "stores_refused": {"stale": 3},
+        "upgrade": {"phase": "forward", "given": ["0-0", "0"]},
     }
     metrics = JobCoordinatorMetrics(lambda: status)
     assert _samples(metrics.text()) == {
@@ -61,6 +62,7 @@ def test_the_status_in_numbers() -> None:
         ("homeport_coordinator_stream_age_seconds",): 1.5,
         ("homeport_coordinator_stream_damaged_records_total",): 2,
         ("homeport_stores_refused_total", "stale"): 3,
+        ("homeport_upgrade_processors", "forward"): 2,
     }
     status["containers"] = []
     status["coordinator_stream"] = "Kafka did not answer"

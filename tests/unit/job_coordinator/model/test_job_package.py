@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
-from collections.abc import Mapping
-
 import pytest
+from zipped import zipped
 
 from homeport.config.errors import WireError
 from homeport.job_coordinator.model import job_package
@@ -17,15 +14,6 @@ from homeport.job_coordinator.model.job_package import (
 )
 
 NAME = "0123456789abcdef" * 4
-
-
-def zipped(files: Mapping[str, str]) -> bytes:
-    """A zip with these files."""
-    target = io.BytesIO()
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in files.items():
-            archive.writestr(zipfile.ZipInfo(name), text)
-    return target.getvalue()
 
 
 def test_a_name_is_a_sha256_in_lower_case() -> None:

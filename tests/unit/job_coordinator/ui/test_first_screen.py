@@ -153,6 +153,20 @@ def test_what_else_is_wrong_is_noticed() -> None:
     assert found.headline == "All 3 containers are where they should be"
 
 
+def test_an_upgrade_under_way_is_noticed() -> None:
+    """For what it waits, and why it goes back; one that is over is not."""
+    forward = {"phase": "forward", "package": "ab" * 32, "given": ["0"], "reason": ""}
+    (notice,) = screen(container("0"), upgrade={**forward, "waits": "processor 1 starts"}).notices
+    assert notice == (
+        "upgrade to package abababababab: 1 processors have it; it waits: processor 1 starts"
+    )
+    back = {**forward, "phase": "back", "reason": "processor 0 failed", "waits": ""}
+    assert screen(container("0"), upgrade=back).notices == (
+        "upgrade to package abababababab goes back, as processor 0 failed; 1 have it",
+    )
+    assert screen(container("0"), upgrade={**forward, "phase": "done"}).is_calm
+
+
 def test_time_left_is_known_where_each_restore_has_a_rate() -> None:
     """None where one has none, or nothing is restored."""
     assert seconds_left({"report": {"restoring": [{"seconds_left": 2.0}]}}) == 2.0

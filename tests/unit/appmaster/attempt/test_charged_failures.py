@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from homeport.appmaster.allocation.protocol.events import ChargedFailures
-from homeport.appmaster.driver.charged_failures import charged_failures
+from homeport.appmaster.attempt.charged_failures import charged_failures
 from homeport.job_coordinator.metadata.lifecycle import RetryState
 from homeport.job_coordinator.model.ids import ProcessorId
 

@@ -1,0 +1,375 @@
+"""``homeport upgrade``: the running job gets new code, one container after the other.
+
+The package and the order are records of the coordinator stream: what follows goes on when this
+command, or the AM, dies. Everything that can be refused is refused before anything is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from homeport.appmaster.cli import preflight
+from homeport.appmaster.environment.job_python import job_python
+from homeport.appmaster.upgrade.seen import ContainerSeen, in_order
+from homeport.appmaster.upgrade.words import end, in_brief, steps
+from homeport.appmaster.yarn.hadoop_files import hadoop_files
+from homeport.appmaster.yarn.job_package import package_path, prepared, zip_folder
+from homeport.appmaster.yarn.kerberos import kerberos_login
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError, HomeportError, UnavailableError, WireError
+from homeport.config.settings.pipeline_section import PipelineConfig
+from homeport.config.settings.sections import ClusterManagerConfig
+from homeport.job_coordinator.cli.job_view import (
+    JobView,
+    RunningJob,
+    open_job,
+    require_on_yarn,
+    stream_place,
+)
+from homeport.job_coordinator.cli.options import ConfigPath, Overrides, loaded, new_app, note
+from homeport.job_coordinator.cli.placement_request import NoWait, patience
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
+from homeport.job_coordinator.grouper.factories import has_own_grouper
+from homeport.job_coordinator.kafka.record_limit import record_limit
+from homeport.job_coordinator.metadata.job_packages import JobPackageManager
+from homeport.job_coordinator.metadata.upgrade import UpgradeManager
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.job_package import package_entries
+from homeport.job_coordinator.model.upgrade import (
+    UpgradeDirection,
+    UpgradeOrder,
+    UpgradePhase,
+    UpgradeState,
+)
+
+app = new_app()
+
+_EPILOG = """\
+\b
+Examples:
+  homeport upgrade --package build/new --config-path=my.properties
+  homeport upgrade --package build/new.zip --dry-run --config-path=my.properties
+  homeport upgrade --undo --config-path=my.properties
+"""
+_OPTION = "--package"
+_LONGEST_MS = 86_400_000
+_ENDED = "finished"
+WatchMs = Annotated[
+    int,
+    typer.Option(
+        "--watch-ms",
+        min=1,
+        max=_LONGEST_MS,
+        help="How long each container is watched before the next one gets the code.",
+    ),
+]
+_ROLLING = (
+    "has no meaning for a standalone job, whose processors read their own code",
+    "restart its processors one after the other: docs/standalone.md, rolling restart",
+)
+
+
+@app.command(epilog=_EPILOG)
+def upgrade(
+    *,
+    config_path: ConfigPath,
+    config: Overrides = None,
+    package: Annotated[
+        str | None,
+        typer.Option(
+            "--package", help="Folder, zip or tar.gz with the new code, or its URL, as of hdfs:."
+        ),
+    ] = None,
+    watch_ms: WatchMs = 60_000,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="All go back to the code from before the last upgrade.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check, show the order; change nothing.")
+    ] = False,
+    no_wait: NoWait = False,
+) -> None:
+    """Gives the running job new code, container by container; a failure takes it back by itself.
+
+    Standbys get it before their active container. Each is restarted on its host once its launcher
+    has the code ready, and watched; one failure of the new code, or a lag that stays, and all go
+    back. Ends with exit code 0 when all run the new code, with 1 when they went back.
+    """
+    given = loaded(config_path, config)
+    if undo is (package is not None):
+        value = package if undo else None
+        raise ConfigError(_OPTION, value, "name a package, or --undo", "give one of the two")
+    with open_job(given) as job:
+        require_on_yarn(given, job.stream, "upgrade", _ROLLING)
+        running = _require_running(job)
+        status = running.client.status()
+        if package is None:
+            order = _order_back(job, running.application)
+            lines = [f"goes back to package {in_brief(_state(job, order).previous)}"]
+            messages = [UpgradeManager.order_message(order)]
+        else:
+            data = _checked_package(job, running.application, package)
+            order = _order(running.application, data, watch_ms)
+            lines, messages = plan(order, status), _package_messages(job, order, data)
+        if dry_run:
+            print("\n".join(lines))
+            return
+        job.stream.write(messages)
+        note(f"asked of {running}")
+        if no_wait:
+            print(order.id)
+            return
+        state = _followed(job, order, status)
+    if state.phase is UpgradePhase.GONE_BACK and not undo:
+        raise HomeportError(end(state))
+    print(end(state))
+
+
+# ----------------------------------------------------------------------------- what is refused
+
+
+def _require_running(job: JobView) -> RunningJob:
+    if job.running is None:
+        raise ConfigError(
+            keys.JOB_NAME.name,
+            job.given.get(keys.JOB_NAME.name),
+            "the job does not run, or its AM does not answer",
+            "start it with run-job, whose yarn.package.path names the new code, or try again",
+        )
+    return job.running
+
+
+def require_upgradable(config: Config) -> None:
+    """A job of this configuration can get other code while it runs.
+
+    Raises:
+        ConfigError: it has none of its own; its AM runs some of it; or a single failure would end
+            a container.
+    """
+    pipeline = PipelineConfig.of(config)
+    if pipeline is not None and not pipeline.needs_package:
+        raise ConfigError(
+            pipeline.key,
+            pipeline.value,
+            "the job has no code of its own that could be upgraded",
+            "deploy the new pipeline with run-job",
+        )
+    if has_own_grouper(config):
+        raise ConfigError(
+            keys.JOB_SSP_GROUPER_FACTORY.name,
+            keys.JOB_SSP_GROUPER_FACTORY.read(config),
+            "the AM runs the job's own grouper, and its code is that of the deployment",
+            "deploy the new package with run-job",
+        )
+    retries = ClusterManagerConfig.of(config).retry_count
+    if retries == 0:
+        raise ConfigError(
+            keys.CONTAINER_RETRY_COUNT.name,
+            "0",
+            "the first failure of the new code would give its container up, and nothing go back",
+            "set it to 1 or more; the running job takes it at once",
+        )
+
+
+def require_free(
+    state: UpgradeState | None, order: UpgradeOrder | None, package: str | None = None
+) -> None:
+    """No upgrade is under way, nor ordered, and the package is not what runs.
+
+    Raises:
+        ConfigError: it is not so.
+    """
+    is_waiting = order is not None and (state is None or state.id != order.id)
+    under_way = state is not None and not state.phase.is_final
+    if is_waiting or under_way:
+        rule = "another upgrade is under way" if under_way else "another upgrade was ordered"
+        raise ConfigError(_OPTION, package, rule, "wait for it, or take it back by --undo")
+    if state is not None and state.left is not None and state.left == package:
+        raise ConfigError(_OPTION, package, "the job runs this package", "name another one")
+
+
+def order_back(state: UpgradeState | None, order: UpgradeOrder | None) -> UpgradeOrder:
+    """The order that takes the last upgrade back.
+
+    Raises:
+        ConfigError: there is none, or it goes back, or has gone back.
+    """
+    if order is None or order.direction is UpgradeDirection.BACK:
+        gone = order is not None
+        rule = "the last upgrade was taken back already" if gone else "there was no upgrade"
+        raise ConfigError("--undo", "", f"{rule} in this run of the job", "give --package")
+    is_back = state is not None and state.id == order.id and state.phase in _BACK
+    if is_back and state is not None:
+        raise ConfigError("--undo", "", f"the upgrade is {state.phase.value}", "give --package")
+    return replace(order, direction=UpgradeDirection.BACK, by="")
+
+
+_BACK = frozenset({UpgradePhase.BACK, UpgradePhase.GONE_BACK})
+
+
+def _checked_package(job: JobView, application: str, named: str) -> bytes:
+    """The zip of the package, whose classes can be used."""
+    config = job.recorded_config()
+    require_upgradable(config)
+    upgrades = UpgradeManager(job.stream)
+    require_free(upgrades.state(application), upgrades.order(application))
+    files = partial(hadoop_files, os.environ, kerberos_login(config))
+    python = job_python(config, os.environ, files, note)
+    try:
+        with prepared(package_path(named), files) as package:
+            data = zipped(package.import_path)
+            package_entries(data)
+            require_free(upgrades.state(application), None, package_name(data))
+            preflight.check_classes(config, python, package.import_path)
+    except WireError as error:
+        rule = f"{error}"
+        remedy = "pack the code alone; libraries are for yarn.python.archive (homeport pack)"
+        raise ConfigError(_OPTION, named, rule, remedy) from None
+    except ConfigError as error:
+        if error.key != keys.YARN_PACKAGE_PATH.name:
+            raise
+        raise ConfigError(_OPTION, named, error.rule, error.remedy) from None
+    return data
+
+
+def zipped(import_path: Path) -> bytes:
+    """One zip of it: a zip as it is, a folder so that equal folders are equal bytes."""
+    if import_path.is_file():
+        return import_path.read_bytes()
+    with tempfile.TemporaryDirectory(prefix="homeport-upgrade-") as folder:
+        return zip_folder(import_path, Path(folder) / "package.zip").read_bytes()
+
+
+def package_name(data: bytes) -> str:
+    """By which the coordinator stream, the AM and launchers know the package."""
+    return hashlib.sha256(data).hexdigest()
+
+
+# ----------------------------------------------------------------------------- what is written
+
+
+def _order(application: str, data: bytes, watch_ms: int) -> UpgradeOrder:
+    return UpgradeOrder(str(uuid.uuid4()), application, package_name(data), watch_ms)
+
+
+def _order_back(job: JobView, application: str) -> UpgradeOrder:
+    upgrades = UpgradeManager(job.stream)
+    return order_back(upgrades.state(application), upgrades.order(application))
+
+
+def _package_messages(
+    job: JobView, order: UpgradeOrder, data: bytes
+) -> list[CoordinatorStreamMessage]:
+    """The package, the order, and tombstones of packages that none can go back to any more."""
+    system, named = stream_place(job.given)
+    limit = record_limit(system, named.coordinator_topic)
+    packages = JobPackageManager(job.stream)
+    state = UpgradeManager(job.stream).state(order.application)
+    left = None if state is None else state.left
+    keep = {order.package, left} - {None}
+    return [
+        *packages.messages(data, limit),
+        UpgradeManager.order_message(order),
+        *packages.messages_to_forget([name for name in keep if name is not None]),
+    ]
+
+
+# ----------------------------------------------------------------------------- what is shown
+
+
+def plan(order: UpgradeOrder, status: Mapping[str, Any]) -> list[str]:
+    """In which order the processors would get the package, and how long it takes at least."""
+    names = [c.processor_id for c in in_order(containers(status))]
+    least_s = len(names) * order.watch_ms / 1000
+    return [
+        f"package {in_brief(order.package)}: classes checked",
+        f"order: {', '.join(names)}",
+        f"at least {least_s:g} s, as each is watched for {order.watch_ms / 1000:g} s",
+    ]
+
+
+def containers(status: Mapping[str, Any]) -> list[ContainerSeen]:
+    """Those that an upgrade is about, of the body of ``/v1/status``."""
+    return [
+        ContainerSeen(
+            ProcessorId(c["processor_id"]),
+            None if c["replica_of"] is None else ProcessorId(c["replica_of"]),
+        )
+        for c in status["containers"]
+        if c["phase"] != _ENDED and not c["is_temporary"]
+    ]
+
+
+def _state(job: JobView, order: UpgradeOrder) -> UpgradeState:
+    found = UpgradeManager(job.stream).state(order.application)
+    if found is None:
+        return UpgradeState(order.id, order.application, order.package, None, order.watch_ms)
+    return found
+
+
+def _followed(job: JobView, order: UpgradeOrder, status: Mapping[str, Any]) -> UpgradeState:
+    """Prints each step; the record of the end."""
+    wait = patience(job)
+    show = Progress(len(containers(status)), order)
+    while True:
+        job.stream.catch_up()
+        state = UpgradeManager(job.stream).state(order.application)
+        if state is not None and state.id == order.id and show.is_over(state):
+            return state
+        show.waits(lambda: _waits(job))
+        wait()
+
+
+def _waits(job: JobView) -> str:
+    """For what the AM says that it waits; empty where it does not answer."""
+    try:
+        said = {} if job.running is None else job.running.client.status()
+    except (UnavailableError, WireError):
+        return ""
+    upgrade_ = said.get("upgrade") or {}
+    return str(upgrade_.get("waits", ""))
+
+
+class Progress:
+    """What was printed of an upgrade so far."""
+
+    _EVERY = 4
+
+    def __init__(self, count: int, order: UpgradeOrder) -> None:
+        self._count = count
+        self._is_back = order.direction is UpgradeDirection.BACK
+        self._last: UpgradeState | None = None
+        self._said = ""
+        self._looks = 0
+
+    def is_over(self, state: UpgradeState) -> bool:
+        """Prints what is new; whether there will be no more."""
+        for line in steps(self._last, state, self._count):
+            print(line, flush=True)
+        self._last = state
+        # The record of an upgrade that is taken back after its end is as before for a while.
+        is_taken = not self._is_back or state.phase is not UpgradePhase.DONE
+        return state.phase.is_final and is_taken
+
+    def waits(self, look: Callable[[], str]) -> None:
+        """Says, now and then, what is waited for, where that has changed."""
+        self._looks += 1
+        if self._looks % self._EVERY:
+            return
+        waits = look()
+        if waits and waits != self._said:
+            note(f"waits: {waits}")
+        self._said = waits

@@ -1,0 +1,136 @@
+"""The packages of the job's code in a launcher's folder: YARN's, and those that it has fetched.
+
+YARN localises the submission's package, before the launcher is started. Another one, which an order
+names, is fetched from the AM by a thread, so that neither lease nor check-ins wait for it. It is
+unpacked under another name, and has its own only when it is whole: a launcher that dies meanwhile
+leaves nothing that a later one would use. What cannot be fetched or unpacked is tried again, with
+an order that comes after a rest: what an order wants does not run with anything else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import logging
+import shutil
+import threading
+import zipfile
+import zlib
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from homeport.config.errors import HomeportError, WireError
+from homeport.job_coordinator.clocks import boot_ms
+from homeport.job_coordinator.model.job_package import package_entries
+
+SUBMITTED_FOLDER = "__package"
+"""The submission's: the name under which YARN localises it."""
+_PREFIX = f"{SUBMITTED_FOLDER}-"
+_UNFINISHED = ".unfinished"
+_NAME_LENGTH = 16
+_PERMISSIONS = 0o777
+_REST_MS, _LONGEST_REST_MS = 250, 10_000
+"""After the first failure in a row, doubled with each: a full disk must not cost the AM a package
+with each order."""
+_FAULTS = (HomeportError, OSError, zipfile.BadZipFile, zlib.error, EOFError, ValueError)
+# What zipfile says of a way to compress that it does not know.
+_UNKNOWN = (NotImplementedError, RuntimeError)
+
+log = logging.getLogger("launcher")
+
+
+class JobPackages:
+    """The packages in one folder. To be used from one thread; it has a second one of its own.
+
+    Args:
+        folder: the launcher's own.
+        fetch: the zip with that sha256, from the AM; raises HomeportError.
+        on_fetched: called by the second thread, when what was wanted is there.
+    """
+
+    def __init__(
+        self, folder: Path, fetch: Callable[[str], bytes], on_fetched: Callable[[], None]
+    ) -> None:
+        self._folder = folder
+        self._fetch = fetch
+        self._on_fetched = on_fetched
+        self._thread: threading.Thread | None = None
+        self._fault: str | None = None
+        self._rest_ms = _REST_MS
+        self._not_before_ms = 0
+
+    def place(self, name: str | None) -> Path:
+        """The folder that this package has, once it is here.
+
+        ``name``: its sha256; None: the submission's, which is always here.
+        """
+        own = SUBMITTED_FOLDER if name is None else f"{_PREFIX}{name[:_NAME_LENGTH]}"
+        return self._folder / own
+
+    def find(self, name: str | None) -> Path | None:
+        """As ``place``, for PYTHONPATH; None where it is not here."""
+        folder = self.place(name)
+        return folder if name is None or folder.is_dir() else None
+
+    def want(self, name: str | None) -> Path | None:
+        """As ``find``; where it is not here, it is fetched from now on, or after the rest."""
+        # Asked first: what a thread that is over has unpacked is found.
+        may_begin = not self._is_busy and boot_ms() >= self._not_before_ms
+        folder = self.find(name)
+        if folder is None and name is not None and may_begin:
+            # A daemon: the launcher's end does not wait for the AM.
+            self._thread = threading.Thread(
+                target=self._get, args=[name], name="package", daemon=True
+            )
+            self._thread.start()
+        return folder
+
+    def keep_only(self, wanted: Collection[Path | None]) -> None:
+        """Fetched packages but these are gone, and what was not finished; not while one comes."""
+        if self._is_busy:
+            return
+        with contextlib.suppress(OSError):  # YARN may have removed the folder
+            for path in self._folder.glob(f"{_PREFIX}*"):
+                if path not in wanted:
+                    shutil.rmtree(path, ignore_errors=True)
+
+    @property
+    def _is_busy(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def _get(self, name: str) -> None:
+        """It is here, or one line of the log says why not: once, as long as that stays so."""
+        try:
+            self._unpack(name, self._fetch(name))
+        except (*_FAULTS, *_UNKNOWN) as error:
+            fault = f"package {name[:_NAME_LENGTH]} is not here, trying again: {error}"
+            if fault != self._fault:
+                log.warning("%s", " ".join(fault.split()))
+            self._fault = fault
+            self._not_before_ms = boot_ms() + self._rest_ms
+            self._rest_ms = min(self._rest_ms * 2, _LONGEST_REST_MS)
+        else:
+            self._fault, self._rest_ms, self._not_before_ms = None, _REST_MS, 0
+            log.info("package %s is here", name[:_NAME_LENGTH])
+            self._on_fetched()
+
+    def _unpack(self, name: str, data: bytes) -> None:
+        if hashlib.sha256(data).hexdigest() != name:
+            raise WireError(f"the AM has sent {len(data)} bytes of another sha256")
+        entries = package_entries(data)
+        target = self.place(name)
+        unfinished = target.with_name(target.name + _UNFINISHED)
+        shutil.rmtree(unfinished, ignore_errors=True)
+        try:
+            unfinished.mkdir()
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                for entry in entries:
+                    path = Path(archive.extract(entry, unfinished))
+                    permissions = entry.external_attr >> 16 & _PERMISSIONS
+                    if permissions and not entry.is_dir():
+                        path.chmod(permissions)
+            unfinished.rename(target)
+        except BaseException:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise

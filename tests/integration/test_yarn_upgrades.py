@@ -1,0 +1,259 @@
+"""A job on a real YARN cluster gets new code container by container, under load, by its command.
+
+Each record of the input leads to one of the output, which names the version that wrote it: one that
+was lost, or processed twice, or by two versions, would show.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from failover_scenarios import Feed
+from standby_jobs import are_apart, standby_job
+from topic_records import committed
+from yarn_jobs import KEYS, PARTITIONS, Job, pids_of, wait_for
+
+_WATCH_MS = 1_000
+_VERSIONED = """
+from probe_task import Count
+
+VERSION, LAST = "{version}", {last}
+
+class Versioned(Count):
+    def init(self, context):
+        super().init(context)
+        self.out = context.config["job.name"] + "-out"
+        self.left = LAST
+
+    def process_batch(self, table, collector):
+        super().process_batch(table, collector)
+        rows = zip(*(table.column(n).to_pylist() for n in ("partition", "offset", "key")))
+        for partition, offset, key in rows:
+            collector.send(self.out, f"{{VERSION}} {{partition}} {{offset}}".encode(), key)
+        if self.left is not None:
+            self.left -= len(table)
+            if self.left < 0:
+                raise ValueError("a bug of this version")
+"""
+
+
+def package(job: Job, folder: Path, version: str, last: int | None = None) -> Path:
+    """A package of that version, whose task fails after ``last`` records; None: it does not."""
+    made = folder / version
+    shutil.copytree(job.package, made, dirs_exist_ok=True)
+    (made / "versioned.py").write_text(_VERSIONED.format(version=version, last=last))
+    return made
+
+
+def upgrading_job(make_job: Callable[[str], Job], folder: Path, name: str) -> Job:
+    """Two containers with standbys run version one, under load."""
+    job = standby_job(make_job, name)
+    job.values |= {
+        "task.class": "versioned:Versioned",
+        "yarn.package.path": str(package(job, folder, "one")),
+    }
+    topic = f"{name}-out"
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
+    job.produce(KEYS)
+    job.run()
+    job.wait_until_running()
+    return job
+
+
+def upgrade(job: Job, *words: str) -> subprocess.CompletedProcess[str]:
+    """``homeport upgrade`` about this job."""
+    module = "homeport.job_coordinator.cli.homeport"
+    return subprocess.run(
+        [sys.executable, "-m", module, "upgrade", *words, f"--config-path={job.path}"],
+        env=job.environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+def forward(job: Job, new: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """The job is to have that package."""
+    return upgrade(job, f"--package={new}", f"--watch-ms={_WATCH_MS}", *words)
+
+
+def written(job: Job) -> dict[tuple[int, int], list[str]]:
+    """{(partition, offset) of the input: the versions that wrote output of it}."""
+    found: dict[tuple[int, int], list[str]] = {}
+    for record in committed(job.servers, f"{job.name}-out", PARTITIONS):
+        version, partition, offset = (record.value() or b"").decode().split()
+        found.setdefault((int(partition), int(offset)), []).append(version)
+    return found
+
+
+def is_exact(job: Job, feed: Feed) -> Counter[str]:
+    """All is counted exactly, each record by one version; {version: how many it wrote}."""
+    fed = feed.stop()
+    job.produced.update(f"key {number % KEYS}" for number in range(fed))
+    job.counts_all()
+    outputs = written(job)
+    assert len(outputs) == job.produced.total()
+    assert {len(versions) for versions in outputs.values()} == {1}
+    return Counter(versions[0] for versions in outputs.values())
+
+
+def pauses(job: Job, processor: str) -> list[float]:
+    """Seconds from the last transaction of each incarnation to the first one of the next."""
+    committed_ = [e for e in job.history("transaction-committed") if e["processor_id"] == processor]
+    spans: dict[int, list[int]] = {}
+    for event in committed_:
+        spans.setdefault(event["epoch"], []).append(int(event["boot_ms"]))
+    epochs = sorted(spans)
+    return [(min(spans[after]) - max(spans[before])) / 1000 for before, after in pairwise(epochs)]
+
+
+def packages_of(job: Job) -> dict[str, str | None]:
+    """{processor: the package that it runs}, by the status."""
+    return {processor: c["package"] for processor, c in job.containers().items()}
+
+
+def test_new_code_comes_container_by_container_and_a_bad_one_goes_back(
+    make_job: Callable[[str], Job], tmp_path: Path, announce: Callable[[str], None]
+) -> None:
+    """Version two is everywhere in the end; of version three a few records, and two again."""
+    job = upgrading_job(make_job, tmp_path, "upgraded")
+    feed = Feed(job)
+    feed.go_on()
+    try:
+        done = forward(job, package(job, tmp_path, "two"))
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stdout.splitlines()[-1].startswith("done: all run package ")
+        two = set(packages_of(job).values())
+        assert len(two) == 1
+        assert None not in two
+        bad = forward(job, package(job, tmp_path, "three", last=100))
+        assert bad.returncode == 1
+        assert "0 failed with the new package" in bad.stderr
+        assert "a bug of this version" in bad.stderr
+        job.wait_until_running()
+        assert set(packages_of(job).values()) == two
+    finally:
+        versions = is_exact(job, feed)
+    assert set(versions) == {"one", "two", "three"}
+    are_apart(job.containers())
+    assert {p: c["failures"] for p, c in job.containers().items() if c["failures"]} == {"0": 1}
+    job.judge_history()
+    announce(f"records by version: {dict(versions)}")
+    for processor in ("0", "1"):
+        announce(f"pauses of processor {processor}, s: {pauses(job, processor)}")
+    assert job.kill() == f"stopped {job.application_id} in order"
+
+
+@contextlib.contextmanager
+def upgrading(job: Job, new: Path) -> Iterator[subprocess.Popen[str]]:
+    """The command, while it waits for the end of the upgrade."""
+    module = "homeport.job_coordinator.cli.homeport"
+    words = ["upgrade", f"--package={new}", f"--watch-ms={_WATCH_MS}", f"--config-path={job.path}"]
+    tool = subprocess.Popen(
+        [sys.executable, "-m", module, *words],
+        env=job.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield tool
+    finally:
+        tool.kill()
+        tool.wait()
+
+
+def said(job: Job) -> str:
+    """The phase of the upgrade, and for what it waits."""
+    upgrade_ = job.get("v1/status")["upgrade"] or {}
+    return f"{upgrade_.get('phase')}: {upgrade_.get('waits')}"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("step", "last", "code"),
+    [
+        ("prepares the package", None, 0),
+        ("is under way", None, 0),
+        ("is watched", None, 0),
+        ("back: ", 100, 1),
+    ],
+)
+def test_a_driver_that_dies_in_an_upgrade_has_a_successor_that_ends_it(
+    make_job: Callable[[str], Job], tmp_path: Path, step: str, last: int | None, code: int
+) -> None:
+    """Wherever it was: the command ends as it would have, and each record has one version."""
+    job = upgrading_job(make_job, tmp_path, f"dies-{step.rsplit(maxsplit=1)[-1].strip(':')}")
+    feed = Feed(job)
+    feed.go_on()
+    try:
+        with upgrading(job, package(job, tmp_path, "two", last)) as tool:
+            wait_for(lambda: step in said(job), job, every_s=0.02)
+            driver = job.program("application_master")
+            assert driver is not None
+            os.kill(driver, signal.SIGKILL)
+            out, err = tool.communicate(timeout=180)
+        assert tool.returncode == code, out + err
+        job.wait_until_running()
+        assert len(set(packages_of(job).values())) == 1
+        assert (None in packages_of(job).values()) is (code == 1)
+    finally:
+        is_exact(job, feed)
+    job.judge_history()
+    job.kill()
+
+
+@pytest.mark.long
+def test_the_next_attempt_of_the_am_goes_on_with_the_upgrade(
+    make_job: Callable[[str], Job], tmp_path: Path
+) -> None:
+    """Its containers are new, and each has the package that the record names; then back again."""
+    job = upgrading_job(make_job, tmp_path, "attempts")
+    feed = Feed(job)
+    feed.go_on()
+    try:
+        with upgrading(job, package(job, tmp_path, "two")) as tool:
+            wait_for(lambda: len(given(job)) == 2, job, every_s=0.02)
+            attempt = job.attempt
+            (jvm,) = [p for p, line in pids_of(job.application_id).items() if is_am(line)]
+            os.kill(jvm, signal.SIGKILL)
+            job.url = f"{job.cluster.rm_url}/proxy/{job.application_id}/pages/homeport/"
+            wait_for(lambda: job.attempt > attempt, job)
+            out, err = tool.communicate(timeout=240)
+        assert tool.returncode == 0, out + err
+        assert None not in packages_of(job).values()
+        undone = upgrade(job, "--undo")
+        assert undone.returncode == 0, undone.stderr
+        assert undone.stdout.splitlines()[-1].startswith("gone back: all run package that of the")
+        job.wait_until_running()
+        assert set(packages_of(job).values()) == {None}
+    finally:
+        versions = is_exact(job, feed)
+    assert set(versions) == {"one", "two"}
+    job.judge_history()
+    job.kill()
+
+
+def given(job: Job) -> list[str]:
+    """The processors that the upgrade has given its package."""
+    found: list[str] = (job.get("v1/status")["upgrade"] or {}).get("given", [])
+    return found
+
+
+def is_am(line: str) -> bool:
+    """Whether this is the command line of the AM's JVM, not of a shell around it."""
+    name = "com.anaconda.skein.ApplicationMaster"
+    return name in line and line.startswith(("/", "java")) and "bash" not in line

@@ -1,0 +1,179 @@
+"""What an upgrade sees: check-ins and the allocator's state, and which ends are failures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from homeport.appmaster.allocation.container_process_manager import Decision, step
+from homeport.appmaster.allocation.job_state.state import AllocatorState
+from homeport.appmaster.allocation.protocol.events import (
+    ContainerStopped,
+    Event,
+    LagsReported,
+    LauncherSilent,
+    PlacementRequested,
+    ResourceEnded,
+    ShutdownRequested,
+)
+from homeport.appmaster.upgrade.evidence import Evidence, failure_of
+from homeport.job_coordinator.http.container_report import ContainerReport
+from homeport.job_coordinator.http.messages import CheckIn
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.model.placement import FORCE_RESTART_LAST_SEEN, PlacementRequest
+from tests.unit.appmaster.allocation.conftest import Machine, deployed, inc
+
+NEW = "ab" * 32
+P0 = ProcessorId("0")
+FIRST = inc("0", 1)
+LAG = ContainerReport(input_lag=7)
+
+
+def heard(
+    running: Incarnation | None = FIRST,
+    package: str | None = None,
+    report: ContainerReport | None = LAG,
+) -> CheckIn:
+    """A check-in."""
+    nm1, r0 = Host("a"), ResourceId("r0")
+    return CheckIn(r0, "h", 1, nm1, 42, running, report, None, package, NEW)
+
+
+def running() -> AllocatorState:
+    """Processor 0 runs on a."""
+    machine = Machine()
+    machine.deploy({"0": "a"}, "a", "b")
+    machine.run("0", "r0", "a")
+    return machine.state
+
+
+def test_what_a_launcher_says_of_a_live_incarnation_is_seen() -> None:
+    """Its package, what is ready, its lag, and for how long it was seen to run."""
+    evidence, state = Evidence(), running()
+    (unheard,) = evidence.seen(state, "", {}, 1).containers
+    assert (unheard.is_running, unheard.is_told, unheard.watched_ms) == (True, False, 0)
+    evidence.heard(heard())
+    evidence.seen(state, "", {}, 10)
+    evidence.heard(heard(report=None))
+    seen = evidence.seen(state, "", {FIRST: "not now"}, 15)
+    (container,) = seen.containers
+    assert (container.is_told, container.package, container.prepared) == (True, None, NEW)
+    assert (container.lag, container.watched_ms, container.refusal) == (None, 5, "not now")
+    assert (seen.retry_count, seen.hindrance, seen.obstacle) == (2, "", "")
+    assert evidence.ran(FIRST) == (None,)
+    assert evidence.ran(inc("0", 2)) is None
+
+
+def test_another_package_of_the_same_incarnation_is_watched_anew() -> None:
+    """As its first check-in may come from a launcher of an earlier release."""
+    evidence, state = Evidence(), running()
+    evidence.heard(heard())
+    evidence.seen(state, "", {}, 10)
+    evidence.heard(heard(None))
+    evidence.heard(heard(package=NEW))
+    (container,) = evidence.seen(state, "", {}, 15).containers
+    assert (container.package, container.watched_ms, container.lag) == (NEW, 0, 7)
+
+
+def test_of_what_does_not_run_nothing_is_told() -> None:
+    """Also where the incarnation before was heard."""
+    evidence = Evidence()
+    evidence.heard(heard())
+    stopped = step(running(), ContainerStopped(FIRST, StopCause.FAILED, 1)).state
+    (container,) = evidence.seen(stopped, "", {}, 10).containers
+    assert (container.is_running, container.is_told, container.failures) == (False, False, 1)
+    assert evidence.ran(FIRST) == (None,)
+
+
+def test_one_that_has_finished_is_not_seen() -> None:
+    """It gets no permit any more."""
+    finished = step(running(), ContainerStopped(FIRST, StopCause.FINISHED, 0)).state
+    assert Evidence().seen(finished, "", {}, 1).containers == ()
+
+
+RESTART = PlacementRequest("u", "a", P0, FORCE_RESTART_LAST_SEEN, None, 1)
+
+
+@pytest.mark.parametrize(
+    ("event", "hindrance"),
+    [
+        (ShutdownRequested(), "the job begins or ends"),
+        (PlacementRequested(RESTART), "a command for processor 0 is under way"),
+    ],
+)
+def test_what_else_goes_on_is_in_the_way(event: Event, hindrance: str) -> None:
+    """What the driver knows comes first."""
+    state = step(running(), event).state
+    assert Evidence().seen(state, "", {}, 1).hindrance == hindrance
+    assert Evidence().seen(state, "other", {}, 1).hindrance == "other"
+
+
+def test_a_failover_is_in_the_way() -> None:
+    """Until the active container runs at its new place; a standby's lag is the allocator's."""
+    machine = deployed(Machine(), {"0": "a", "0-0": "b"}, "a", "b", "c")
+    machine.feed(LagsReported({ProcessorId("0-0"): 9}))
+    evidence = Evidence()
+    evidence.heard(heard(inc("0-0", 1), report=None))
+    seen = evidence.seen(machine.state, "", {}, 1)
+    assert seen.hindrance == ""
+    standby = seen.find(ProcessorId("0-0"))
+    assert standby is not None
+    assert standby.lag == 9
+    machine.feed(LauncherSilent(ResourceId("r0")))
+    hindrance = "a failover of processor 0 is under way"
+    assert evidence.seen(machine.state, "", {}, 1).hindrance == hindrance
+
+
+def decided(event: Event) -> tuple[AllocatorState, Decision]:
+    """The state before, and the decision."""
+    before = running()
+    return before, step(before, event)
+
+
+@pytest.mark.parametrize("cause", [StopCause.FAILED, StopCause.KILLED])
+def test_a_failure_is_one_of_the_container(cause: StopCause) -> None:
+    """A hang too."""
+    event = ContainerStopped(FIRST, cause, 1)
+    found = failure_of(*decided(event), event)
+    assert found == (FIRST, f"0@1 on a: {cause.value}, exit code 1")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        ContainerStopped(FIRST, StopCause.LEASE_LOST, 1),
+        ContainerStopped(FIRST, StopCause.CUT_OFF, 1),
+        ContainerStopped(FIRST, StopCause.FINISHED, 0),
+        LauncherSilent(ResourceId("r0")),
+        ResourceEnded(RequestId(1), ResourceId("r0"), "lost", is_taken_back=True),
+    ],
+)
+def test_a_lost_host_is_no_failure(event: Event) -> None:
+    """Nor a lost lease, nor its own end."""
+    assert failure_of(*decided(event), event) is None
+
+
+def test_memory_beyond_its_limit_is_a_failure() -> None:
+    """YARN has ended its container for what it did."""
+    event = ResourceEnded(RequestId(1), ResourceId("r0"), "beyond memory", is_own_fault=True)
+    found = failure_of(*decided(event), event)
+    assert found is not None
+    assert found[0] == FIRST
+
+
+def test_a_failure_from_before_is_none_of_this_event() -> None:
+    """And one of a processor that the model has no more is none."""
+    machine = Machine()
+    machine.deploy({"0": "a"}, "a", "b")
+    machine.run("0", "r0", "a")
+    machine.feed(ContainerStopped(FIRST, StopCause.FAILED, 1))
+    machine.run("0", "r0", "a")
+    before = machine.state
+    event = ShutdownRequested()
+    assert failure_of(before, step(before, event), event) is None
+    ended = ContainerStopped(FIRST, StopCause.FAILED, 1)
+    gone = replace(step(running(), ended), state=Machine().state)
+    assert failure_of(running(), gone, ended) is None
