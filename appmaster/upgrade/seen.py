@@ -49,8 +49,8 @@ class Seen:
 
     ``containers``: in any order, temporary standbys left out. ``hindrance``: what else goes on, as
     a command or a failover, because of which nothing may be begun; empty: nothing. ``warm_lag``:
-    ``cluster-manager.warm-move.max.records``. ``retry_count``: failures that are forgiven, below zero
-    all of them.
+    ``cluster-manager.warm-move.max.records``. ``retry_count``: failures that are forgiven, below
+    zero all of them.
     """
 
     containers: tuple[ContainerSeen, ...]
