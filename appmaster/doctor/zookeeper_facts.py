@@ -12,28 +12,18 @@ import socket
 import time
 import urllib.request
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NoAuthError, NotReadOnlyCallError
-from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.exceptions import NoAuthError, NotReadOnlyCallError
 
 from homeport.appmaster.doctor.zookeeper_checks import ServerFacts, SessionFacts
 from homeport.config.config import Config
-from homeport.config.errors import UnavailableError
 from homeport.config.settings.standalone_section import StandaloneConfig
-from homeport.job_coordinator.zookeeper.client import (
-    REFUSALS,
-    Faults,
-    credentials_of,
-    new_client,
-    no_right,
-    refused_user,
-)
+from homeport.job_coordinator.zookeeper.client import no_right
 from homeport.job_coordinator.zookeeper.leader_address import job_root
+from homeport.job_coordinator.zookeeper.tool_session import tool_session
 
 _TIMEOUT_S = 5.0
 _PORT = 2181
@@ -94,43 +84,37 @@ def session_facts(config: Config, settings: StandaloneConfig) -> SessionFacts:
 
     Raises:
         ConfigError: what is shown ZooKeeper is not where the configuration says.
+        RefusedError: ZooKeeper refuses the user.
         UnavailableError: there is no session; the line says why.
     """
-    with _session(settings) as (client, granted_ms):
+    granted = _Granted(settings.session_timeout_ms)
+    session_s = settings.session_timeout_ms / 1000
+    with tool_session(settings, session_s, _TIMEOUT_S, prepare=granted.watch) as client:
         place, is_seen = _nearest(client, job_root(config, settings))
         if not is_seen:
             refusal = no_right(settings, place)
-            return SessionFacts(settings.session_timeout_ms, granted_ms(), place, refusal)
-        return _probed(client, settings, place, granted_ms())
+            return SessionFacts(settings.session_timeout_ms, granted.ms, place, refusal)
+        return _probed(client, settings, place, granted.ms)
 
 
-@contextmanager
-def _session(settings: StandaloneConfig) -> Iterator[tuple[KazooClient, Any]]:
-    faults = Faults(is_quiet=True)
-    asked_s = settings.session_timeout_ms / 1000
-    client = new_client(settings, credentials_of(settings.access), faults, timeout=asked_s)
-    granted = [settings.session_timeout_ms]
-    connection: Any = client._connection  # noqa: SLF001 - kazoo does not say what was granted
-    connect = connection._connect  # noqa: SLF001 - as above
+class _Granted:
+    """How long the session is that a client is granted, in ms, by the answer to its request."""
 
-    def connected(*arguments: Any) -> Any:  # noqa: ANN401 - passed on as they come
-        # It waits for answers for two thirds of what was granted.
-        found = connect(*arguments)
-        granted[0] = round(found[0] * 1.5)
-        return found
+    def __init__(self, requested_ms: int) -> None:
+        self.ms = requested_ms
 
-    connection._connect = connected  # noqa: SLF001 - as above
-    try:
-        client.start(_TIMEOUT_S)
-        yield client, lambda: granted[0]
-    except (KazooException, KazooTimeoutError) as fault:
-        if faults.is_refused or isinstance(fault, REFUSALS):
-            raise UnavailableError(refused_user(settings)) from None
-        what = faults.last or str(fault) or type(fault).__name__
-        raise UnavailableError(f"ZooKeeper at {settings.connect} does not answer: {what}") from None
-    finally:
-        client.stop()
-        client.close()
+    def watch(self, client: KazooClient) -> None:
+        """To be called before the client begins."""
+        connection: Any = client._connection  # noqa: SLF001 - kazoo does not say what was granted
+        connect = connection._connect  # noqa: SLF001 - as above
+
+        def connected(*arguments: Any) -> Any:  # noqa: ANN401 - passed on as they come
+            # It waits for answers for two thirds of what was granted.
+            found = connect(*arguments)
+            self.ms = round(found[0] * 1.5)
+            return found
+
+        connection._connect = connected  # noqa: SLF001 - as above
 
 
 def _nearest(client: KazooClient, root: str) -> tuple[str, bool]:

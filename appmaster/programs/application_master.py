@@ -33,11 +33,11 @@ from homeport.appmaster.attempt.heartbeat import Heartbeat
 from homeport.appmaster.attempt.hold_back import Inheritance
 from homeport.appmaster.attempt.supervision import EXIT_ENDED, EXIT_FINAL, exit_without_port
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
+from homeport.appmaster.driver.actions.operator_actions import DriverActions
 from homeport.appmaster.driver.decision_api import DriverDecisions
 from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.driver.driver_settings import DriverSettings, allocator_settings
 from homeport.appmaster.driver.http_backend import DriverBackend
-from homeport.appmaster.driver.operator_actions import DriverActions
 from homeport.appmaster.driver.placement_requests import messages_of_a_new_run
 from homeport.appmaster.driver.snapshot_sender import sending_snapshots
 from homeport.appmaster.job_model import publication, takeover

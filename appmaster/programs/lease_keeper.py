@@ -135,7 +135,7 @@ def main() -> int:
         config = container.submission.config
         await_kafka(config, log)
         with CoordinatorStreamStore.of(
-            config, source="homeport", timeout_s=_KAFKA_TIMEOUT_S
+            config, source="homeport", timeout_s=_KAFKA_TIMEOUT_S, has_packages=False
         ) as stream:
             stream.bootstrap()
             return asyncio.run(keep(container, stream, heartbeat))

@@ -33,10 +33,16 @@ from homeport.appmaster.allocation.job_state.state import (
     ContainerRole,
 )
 from homeport.appmaster.allocation.protocol.events import Event, FailoverStep, JobModelPublished
-from homeport.appmaster.allocation.protocol.instructions import EndFailover, Record, WriteFailover
+from homeport.appmaster.allocation.protocol.instructions import (
+    EndFailover,
+    Record,
+    WriteFailover,
+    WritePlacementResponse,
+)
 from homeport.appmaster.allocation.protocol.reasons import Reason, ReasonKind
 from homeport.appmaster.report.recovery import Recovery
 from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.placement import PlacementStatus
 
 MANAGER: Final = "org.apache.samza.metrics.ContainerProcessManagerMetrics"
 APP_MASTER: Final = "org.apache.samza.job.yarn.SamzaAppMasterMetrics"
@@ -95,6 +101,12 @@ _RACKS: Final[Mapping[ReasonKind, str]] = {
 _FAILURES: Final = frozenset({ReasonKind.CHARGED, ReasonKind.NOT_CHARGED})
 BUCKETS_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 PHASE_BUCKETS_S: Final = (0.05, 0.1, 0.2, *BUCKETS_S)
+PAUSE_BUCKETS_S: Final = (0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0)
+_OUTCOMES: Final[Mapping[PlacementStatus, str]] = {
+    PlacementStatus.SUCCEEDED: "succeeded",
+    PlacementStatus.FAILED: "failed",
+    PlacementStatus.BAD_REQUEST: "refused",
+}
 _MS_PER_S: Final = 1000
 
 
@@ -119,6 +131,15 @@ class AllocatorMetrics:
             ("kind", "phase"),
             PHASE_BUCKETS_S,
         )
+        self._warm_moves: Counter[str] = Counter()
+        self._pauses = _Histogram(
+            "homeport_warm_move_pause_seconds",
+            "From the end of a container that is moved warm until it did its work elsewhere.",
+            (),
+            PAUSE_BUCKETS_S,
+        )
+        self._moved: dict[ProcessorId, int] = {}
+        """{container that was moved warm: its epoch, while it has not done its work}"""
         self._asked: dict[ProcessorId, str] = {}
         self._chosen: dict[ProcessorId, ProcessorId | None] = {}
 
@@ -137,6 +158,7 @@ class AllocatorMetrics:
                 role = _role(decision.state, reason.processor_id)
                 self._failures[role, reason.kind is ReasonKind.CHARGED] += 1
         self._count_failovers(decision.records)
+        self._count_warm_moves(decision)
 
     def _note_failovers_under_way(self, event: JobModelPublished) -> None:
         """Those of an earlier driver, which has counted their choices: what comes of them is ours.
@@ -164,6 +186,18 @@ class AllocatorMetrics:
             if isinstance(record, EndFailover):
                 self._chosen.pop(record.active, None)
 
+    def _count_warm_moves(self, decision: Decision) -> None:
+        """A move that succeeded without a standby, as one that was there already, has no pause."""
+        for record in decision.records:
+            if not isinstance(record, WritePlacementResponse) or not record.request.is_warm:
+                continue
+            outcome, processor_id = _OUTCOMES.get(record.status), record.request.processor_id
+            if outcome is not None:
+                self._warm_moves[outcome] += 1
+            container = decision.state.container(processor_id)
+            if record.status is PlacementStatus.SUCCEEDED and record.standby and container:
+                self._moved[processor_id] = container.epoch
+
     def _count_request(self, reason: Reason) -> None:
         """What was requested is remembered, as the reason of an expiry does not name it."""
         if reason.processor_id is None:
@@ -177,10 +211,13 @@ class AllocatorMetrics:
 
     def recovered(self, recovery: Recovery) -> None:
         """A recovery is over."""
-        self._recoveries.observe((recovery.cause,), recovery.since_ms - recovery.began_ms)
+        took_ms = recovery.since_ms - recovery.began_ms
+        self._recoveries.observe((recovery.cause,), took_ms)
+        if self._moved.pop(recovery.processor_id, None) == recovery.epoch:
+            self._pauses.observe((), took_ms)
         kind = "" if recovery.kind is None else recovery.kind.value
-        for phase, took_ms in recovery.phases_ms(recovery.since_ms).items():
-            self._phases.observe((kind, phase.value), took_ms)
+        for phase, lasted_ms in recovery.phases_ms(recovery.since_ms).items():
+            self._phases.observe((kind, phase.value), lasted_ms)
 
     def lease_expired(self) -> None:
         """A lease ran out."""
@@ -213,6 +250,13 @@ class AllocatorMetrics:
         )
         failed.add_metric((), self._failed_failovers)
         yield failed
+        warm = CounterMetricFamily(
+            "homeport_warm_moves", "Warm moves, by their final answer.", labels=("outcome",)
+        )
+        for outcome in _OUTCOMES.values():
+            warm.add_metric((outcome,), self._warm_moves[outcome])
+        yield warm
+        yield self._pauses.metric()
         reasons = CounterMetricFamily(
             "homeport_decisions", "What was decided, by kind of reason.", labels=("kind",)
         )

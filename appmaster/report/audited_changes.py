@@ -25,7 +25,8 @@ _STREAM = "the coordinator stream"
 
 def placement_named(request: PlacementRequest) -> str:
     """What a request asks, as ``move 0``."""
-    return f"{'restart' if request.is_restart else 'move'} {request.processor_id}"
+    how = "restart" if request.is_restart else "warm move" if request.is_warm else "move"
+    return f"{how} {request.processor_id}"
 
 
 class AuditedChanges:

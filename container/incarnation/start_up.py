@@ -264,7 +264,7 @@ def _record_fenced(job: ContainerJob, permit: Permit, history: History) -> None:
 
 def open_coordinator_stream(job: ContainerJob) -> CoordinatorStreamStore:
     """The coordinator stream, not read yet; it connects, and writes plainly (safety K2)."""
-    stream = CoordinatorStreamStore.of(job.config, source="homeport")
+    stream = CoordinatorStreamStore.of(job.config, source="homeport", has_packages=False)
     stream.connect()
     return stream
 

@@ -27,8 +27,16 @@ from homeport.job_coordinator.cli.job_view import (
 from homeport.job_coordinator.cli.options import ConfigPath, Overrides, loaded, new_app, note
 from homeport.job_coordinator.cli.what_if_command import outlook
 from homeport.job_coordinator.metadata.placement import PlacementManager
+from homeport.job_coordinator.model.host_drain import (
+    HostDrain,
+    Move,
+    am_stays,
+    changed_hosts,
+    require_host,
+    without_place,
+)
 from homeport.job_coordinator.model.ids import Host, host_of
-from homeport.job_coordinator.model.placement import ANY_HOST, PlacementRequest, PlacementStatus
+from homeport.job_coordinator.model.placement import ANY_HOST, PlacementRequest
 
 app = new_app()
 
@@ -39,8 +47,7 @@ Examples:
   homeport drain nm2 --config-path=my.properties
   homeport drain nm2 --undo --config-path=my.properties
 """
-_ROUNDS = 3
-_ENDED = frozenset({"finished", "failed", "stopped"})
+_NOWHERE: Mapping[str, Any] = {"containers": [], "drained_hosts": []}
 _WHAT_IF_TIMEOUT_S = 120.0
 
 
@@ -72,7 +79,9 @@ def drain(
     running = require_running(given, "drain")
     status = running.client.status()
     require_host(name, status)
-    note_master(name, status)
+    about_am = am_stays(name, status)
+    if about_am is not None:
+        note(about_am)
     if name not in status["drained_hosts"] or dry_run:
         client = running.client.at(running.client.url, _WHAT_IF_TIMEOUT_S)
         answer = client.what_if([name])
@@ -88,62 +97,18 @@ def drain(
         _move_all(job, name, wait)
 
 
-def require_host(host: Host, status: Mapping[str, Any]) -> None:
-    """The job knows the host.
-
-    Raises:
-        ConfigError: it does not.
-    """
-    used = {c["host"] for c in status["containers"] if c["host"]}
-    known = sorted({*status["hosts"], *used})
-    if host not in known:
-        raise ConfigError(
-            "HOST", host, "the job knows no host of that name", f"there are {', '.join(known)}"
-        )
-
-
-def note_master(host: Host, status: Mapping[str, Any]) -> None:
-    """It is said where the AM runs there, as no command moves it."""
-    if status["job"].get("host") == host:  # an AM of an earlier version does not say it
-        note(
-            f"the ApplicationMaster runs on {host}, and stays there: when that host goes down the "
-            "containers run on, and YARN starts the next attempt on another host"
-        )
-
-
-def require_places(host: Host, outlook_: Mapping[str, Any], *, is_forced: bool) -> None:
+def require_places(host: Host, answer: Mapping[str, Any], *, is_forced: bool) -> None:
     """All containers of the host have a place elsewhere, by the answer of ``what-if``.
 
     Raises:
         ConfigError: they have not.
     """
-    unplaced = outlook_["unplaced"]
-    if not unplaced:
+    rule = without_place(answer)
+    if rule is None:
         return
-    rule = f"the other hosts have no place for processor {', '.join(unplaced)}"
-    if outlook_["shortage"]:
-        rule = f"{rule}: {outlook_['shortage']}"
     if not is_forced:
         raise ConfigError("HOST", host, rule, "make room there, or move the rest by --force")
     note(f"{rule}; these stay, or wait")
-
-
-def moves(host: Host, status: Mapping[str, Any]) -> list[tuple[str, bool]]:
-    """(processor, whether its move is warm) of each container on the host, active ones first."""
-    here = [
-        c
-        for c in status["containers"]
-        if c["host"] == host and c["phase"] not in _ENDED and not c["is_temporary"]
-    ]
-    found = [(str(c["processor_id"]), c["role"] == "active") for c in here]
-    return sorted(found, key=lambda move: (not move[1], move[0]))
-
-
-def changed_hosts(before: Sequence[str], host: Host, *, is_drained: bool) -> str | None:
-    """The value of the key with that host, or without it; None: the key goes."""
-    left = {host_of(name) for name in before} - {host}
-    hosts = sorted(left | {host} if is_drained else left)
-    return ",".join(hosts) or None
 
 
 def _write(given: Config, host: Host, *, is_drained: bool) -> None:
@@ -161,36 +126,30 @@ def _write(given: Config, host: Host, *, is_drained: bool) -> None:
 
 
 def _status(job: JobView) -> Mapping[str, Any]:
-    return {} if job.running is None else job.running.client.status()
+    return _NOWHERE if job.running is None else job.running.client.status()
 
 
 def _await_taken(job: JobView, host: Host, wait: Callable[[], None]) -> None:
-    while host not in _status(job).get("drained_hosts", ()):
+    while host not in _status(job)["drained_hosts"]:
         wait()
 
 
 def _move_all(job: JobView, host: Host, wait: Callable[[], None]) -> None:
-    failed: dict[str, str] = {}
-    for _ in range(_ROUNDS):
-        due = moves(host, _status(job))
-        if not due:
-            print(f"{host} has no container of the job")
-            return
-        failed = dict(filter(None, _moved(job, due, wait)))
-    left = [name for name, _ in moves(host, _status(job))]
-    if left:
-        why = "; ".join(f"{p}: {failed[p]}" for p in left if p in failed)
-        raise HomeportError(
-            f"{host} still has processor {', '.join(left)} ({why}); it gets no other container; "
-            f"homeport drain {host} goes on, --undo takes it back"
-        )
-    print(f"{host} has no container of the job")
+    under_way = HostDrain(host)
+    while due := under_way.next_moves(_status(job)):
+        for request in _written(job, due):
+            said = placement_request.answers(job.stream, request.uuid, wait)
+            answer = placement_request.final(said, f"{request.processor_id}: ")
+            print(f"{request.processor_id}: {answer.status}: {answer.message}")
+            under_way.answered(request.processor_id, answer.status, answer.message)
+    fault = under_way.fault(_status(job))
+    if fault is not None:
+        raise HomeportError(fault)
+    print(under_way.done())
 
 
-def _moved(
-    job: JobView, due: Sequence[tuple[str, bool]], wait: Callable[[], None]
-) -> list[tuple[str, str] | None]:
-    """Of each: None, or the processor and why it was not moved."""
+def _written(job: JobView, due: Sequence[Move]) -> list[PlacementRequest]:
+    """The requests, which are in the stream."""
     if job.running is None:
         return []
     application = job.running.application
@@ -199,14 +158,4 @@ def _moved(
         for processor, is_warm in due
     ]
     job.stream.write(list(map(PlacementManager.request_message, requests)))
-    return [_answered(job, request, wait) for request in requests]
-
-
-def _answered(
-    job: JobView, request: PlacementRequest, wait: Callable[[], None]
-) -> tuple[str, str] | None:
-    said = placement_request.answers(job.stream, request.uuid, wait)
-    answer = placement_request.final(said, f"{request.processor_id}: ")
-    print(f"{request.processor_id}: {answer.status}: {answer.message}")
-    is_done = answer.status is PlacementStatus.SUCCEEDED
-    return None if is_done else (str(request.processor_id), answer.message)
+    return requests

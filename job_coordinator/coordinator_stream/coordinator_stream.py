@@ -19,6 +19,8 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 
 _LOG = logging.getLogger(__name__)
 _LOCALITY = frozenset({MessageType.SET_CONTAINER_HOST, MessageType.SET_TASK_HOST})
+_PACKAGE = b'[1,"set-package",'
+"""How the keys of packages begin."""
 _TOLD_DAMAGES = 100
 """A topic may be full of records of another program: not every one is worth a line."""
 
@@ -51,9 +53,13 @@ class StreamState:
     written in time stays valid when a later incarnation is permitted and has not yet written its
     own. So it is where a failover has taken a processor from where that incarnation was: the active
     one to another host, the standby from the place that the active one takes.
+
+    ``has_packages``: whether it has the records of packages, which are megabytes; without them
+    there is no package.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_packages: bool = True) -> None:
+        self._has_packages = has_packages
         self._latest: dict[str, dict[str, CoordinatorStreamMessage]] = {}
         self._text_versions: set[tuple[str, str]] = set()
         self._moved: dict[str, tuple[int, str | None]] = {}
@@ -68,10 +74,12 @@ class StreamState:
     def take(
         self, offset: int | None, key: bytes | None, value: bytes | None
     ) -> CoordinatorStreamMessage | None:
-        """The bytes are the stream's next record; None where they are damaged.
+        """The bytes are the stream's next record; None where they are damaged, or left out.
 
         A damaged record is counted and changes nothing: what its key had before stays.
         """
+        if not self._has_packages and key is not None and key.startswith(_PACKAGE):
+            return None
         try:
             message = wire.decode(key, value)
         except WireError as damage:

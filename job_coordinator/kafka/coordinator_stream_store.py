@@ -99,6 +99,7 @@ class CoordinatorStreamStore:
             source: the writer, put into each message that names no source itself. transactional_id:
             makes each ``write`` one transaction, and this store the only one of that id. timeout_s:
             limit of each call, in seconds. owner: whose stream it is; None: anybody's.
+            has_packages: whether its state has the packages of the job's code.
     """
 
     def __init__(
@@ -110,6 +111,7 @@ class CoordinatorStreamStore:
         transactional_id: str | None = None,
         timeout_s: float = 30.0,
         owner: StreamOwner | None = None,
+        has_packages: bool = True,
     ) -> None:
         self._system = system
         self._topic = topic
@@ -119,7 +121,7 @@ class CoordinatorStreamStore:
         self._host = local_address()
         self._username = _username()
         self._lock = threading.RLock()
-        self._state = StreamState()
+        self._state = StreamState(has_packages=has_packages)
         self._consumer: Consumer | None = None
         self._admin = clients.admin(system)
         self._end_offset = -1  # offset of the last PARTITION_EOF
@@ -137,6 +139,7 @@ class CoordinatorStreamStore:
         source: str,
         transactional_id: str | None = None,
         timeout_s: float = 30.0,
+        has_packages: bool = True,
     ) -> Self:
         """The stream of the job that ``config`` describes, which refuses to be another job's.
 
@@ -151,6 +154,7 @@ class CoordinatorStreamStore:
             transactional_id=transactional_id,
             timeout_s=timeout_s,
             owner=StreamOwner.of(job),
+            has_packages=has_packages,
         )
 
     def __enter__(self) -> Self:

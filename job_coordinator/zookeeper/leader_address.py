@@ -7,30 +7,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
-from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.exceptions import NoAuthError, NoNodeError
 
 from homeport.config.config import Config
-from homeport.config.errors import HomeportError, UnavailableError
 from homeport.config.settings.sections import JobConfig
 from homeport.config.settings.standalone_section import StandaloneConfig
 from homeport.job_coordinator.standalone import nodes
 from homeport.job_coordinator.standalone.plan import Registration
-from homeport.job_coordinator.zookeeper.client import (
-    REFUSALS,
-    Faults,
-    credentials_of,
-    new_client,
-    no_right,
-    refused_user,
-)
+from homeport.job_coordinator.zookeeper.client import no_right
+from homeport.job_coordinator.zookeeper.tool_session import RefusedError, tool_session
 
 STAGE = "1"
 """The last part of a tree's name: a job has one stage."""
-
-
-class RefusedError(HomeportError):
-    """ZooKeeper refuses the user, or gives it no right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +46,11 @@ def connected(
         RefusedError: ZooKeeper refuses the user, or gives it no right.
         UnavailableError: ZooKeeper does not answer.
     """
-    faults = Faults(is_quiet=True)
-    credentials = credentials_of(settings.access)
-    client = new_client(settings, credentials, faults, timeout=timeout_s, read_only=read_only)
-    try:
-        client.start(timeout_s)
-        yield client
-    except NoAuthError:
-        raise RefusedError(no_right(settings, root)) from None
-    except (KazooException, KazooTimeoutError) as error:
-        if faults.is_refused or isinstance(error, REFUSALS):
-            raise RefusedError(refused_user(settings)) from None
-        what = faults.last or str(error) or type(error).__name__
-        raise UnavailableError(f"ZooKeeper at {settings.connect} does not answer: {what}") from None
-    finally:
-        client.stop()
-        client.close()
+    with tool_session(settings, timeout_s, timeout_s, read_only=read_only) as client:
+        try:
+            yield client
+        except NoAuthError:
+            raise RefusedError(no_right(settings, root)) from None
 
 
 def registered_processors(

@@ -137,7 +137,7 @@ def _make(servers: str, topic: str, partitions: int) -> None:
     Raises:
         UnavailableError: Kafka does not answer, or refuses it.
     """
-    # What it notes when it ends, such as events that nobody took, is nothing for a user.
+    # What it notes at its end, such as events that were not taken, is nothing for a user.
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 3})
     try:
         if topic in admin.list_topics(timeout=_LIMIT_S).topics:

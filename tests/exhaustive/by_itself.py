@@ -156,35 +156,20 @@ class ByItself(Job):
         yield f"{launcher} polls", self._poll(world, launcher.request)
         if child is not None and child.done < len(self.start_order):
             yield f"{launcher} goes on", self._goes_on(world, launcher)
-        elif child is not None and self._is_lag_awaited(world, child.owner):
-            yield f"{launcher} reports its lag", self.fed(world, ("lag", child.owner))
-        elif child is not None and self._is_spark_awaited(world, child.owner):
-            yield f"{launcher} reports its Spark", self.fed(world, ("spark", child.owner))
+        elif child is not None and (what := self._awaited(world, child.owner)):
+            yield f"{launcher} reports its {what}", self.fed(world, (what, child.owner))
 
-    def _is_lag_awaited(self, world: World, owner: Owner) -> bool:
-        """Whether it is a standby whose place an action is to take, and whose lag is not known."""
+    def _awaited(self, world: World, owner: Owner) -> str | None:
+        """What is waited for, if it is a standby whose place an action is to take: lag or spark."""
         state = self.memory.states[world.machine]
         standby = state.container(ProcessorId(owner[0]))
-        return (
-            standby is not None
-            and standby.epoch == owner[1]
-            and standby.lag is None
-            and any(p.standby == standby.processor_id for p in state.placements)
-        )
-
-    def _is_spark_awaited(self, world: World, owner: Owner) -> bool:
-        """Whether it is a standby whose place an action is to take, once a Spark is beside it."""
-        state = self.memory.states[world.machine]
-        standby = state.container(ProcessorId(owner[0]))
-        return (
-            standby is not None
-            and standby.epoch == owner[1]
-            and not standby.has_spark
-            and any(
-                p.standby == standby.processor_id and p.spark is SparkWait.AWAITED
-                for p in state.placements
-            )
-        )
+        if standby is None or standby.epoch != owner[1]:
+            return None
+        of_it = [p for p in state.placements if p.standby == standby.processor_id]
+        if of_it and standby.lag is None:
+            return "lag"
+        is_needed = any(p.spark is SparkWait.AWAITED for p in of_it)
+        return "spark" if is_needed and not standby.has_spark else None
 
     def _poll(self, world: World, request: int) -> World:
         """The launcher of this request checks in and obeys, if it is still there."""

@@ -203,6 +203,50 @@ def test_an_operator_moves_a_container(page: Page, served: Served) -> None:
     assert page.problems == []
 
 
+def test_an_operator_drains_a_host_and_takes_it_back(page: Page, served: Served) -> None:
+    """And moves a container warm: each by the plan that was shown, and with what is not typed."""
+    show(page, served)
+    page.press("5")
+    type_token(page, ADA)
+    page.until("!document.querySelector('#act').hidden")
+    choose(page, "Move a container warm: its state first")
+    fill(page, processor="0", host=LOST)
+    confirm(page, "move 0")
+    page.until("document.querySelector('#outcome').innerText.startsWith('SUCCEEDED')")
+    choose(page, "Drain a host")
+    offered = "[...document.querySelectorAll('#known-nodes option')].map((o) => o.value)"
+    assert LOST in page.run(offered)
+    assert "any" not in page.run(offered)
+    fill(page, host=LOST)
+    confirm(page, f"drain {LOST}")
+    page.until("document.querySelector('#outcome').innerText.includes('has no container')")
+    choose(page, "Drain a host as far as there is room")
+    fill(page, host=LOST)
+    confirm(page, f"drain {LOST}")
+    choose(page, "Take a drain back")
+    fill(page, host=LOST)
+    confirm(page, f"undo drain {LOST}")
+    page.until("document.querySelector('#outcome').innerText.includes('containers again')")
+    page.until("document.querySelectorAll('#changes tr').length === 4")
+    assert job_of(served).asked == [
+        {"action": "move", "processor": "0", "host": LOST, "warm": True, "dry_run": False},
+        {"action": "drain", "host": LOST, "dry_run": False},
+        {"action": "drain", "host": LOST, "force": True, "dry_run": False},
+        {"action": "drain", "host": LOST, "undo": True, "dry_run": False},
+    ]
+    assert page.problems == []
+
+
+def confirm(page: Page, what: str) -> None:
+    """The plan is shown, and is carried out."""
+    page.run("document.querySelector('#action-plan').click()")
+    page.until("!document.querySelector('#plan').hidden")
+    assert page.text("#action-do") == f"Confirm: {what}"
+    page.run("document.querySelector('#action-do').click()")
+    page.until("document.querySelector('#plan').hidden")
+    page.until("document.querySelector('#outcome').innerText !== ''")
+
+
 def test_an_action_that_cannot_be_is_said_why(page: Page, served: Served) -> None:
     """Neither a wrong token nor a plan that is not possible offers a confirmation."""
     show(page, served)

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import aiohttp
-from driver_attempts import CONFIG, FIRST, P0, Am, drive
+from driver_attempts import CONFIG, FIRST, LIMIT_S, NM1, P0, Am, drive
 
+from homeport.appmaster.driver.actions.operator_actions import DriverActions
 from homeport.appmaster.driver.decision_api import DriverDecisions
-from homeport.appmaster.driver.operator_actions import DriverActions
 from homeport.config.access_tokens import digest_of
 from homeport.config.declarations import all_keys as keys
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.grouper.standby_models import temporary_id
 from homeport.job_coordinator.http.actions import Operators
+from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import OrderKind, Started, Stopped
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
+from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 
@@ -49,6 +53,15 @@ class Operator:
         """What is served there."""
         async with aiohttp.ClientSession() as session, session.get(self._url + path) as answer:
             return json.loads(await answer.read())
+
+    async def final(self, uuid: str) -> dict[str, Any]:
+        """The last answer under that uuid."""
+        async with asyncio.timeout(LIMIT_S):
+            while True:
+                answer: dict[str, Any] = await self.get(f"ui/answers/{uuid}")
+                if answer["final"]:
+                    return answer
+                await asyncio.sleep(0.05)
 
     async def changes(self) -> list[tuple[str, ...]]:
         """The audit trail: name, tool, what, before, after."""
@@ -150,6 +163,10 @@ def test_what_cannot_be_done_is_refused_before_anything_is_written(tmp_path: Pat
         refusals: list[tuple[str, dict[str, Any], str]] = [
             ("move", {"processor": "0", "host": "nm9"}, "no live host of the cluster"),
             ("move", {"processor": "0", "host": 7}, "field 'host'"),
+            ("move", {"processor": "0", "host": "nm1", "warm": "yes"}, "field 'warm'"),
+            ("drain", {"host": "nm9"}, "the job knows no host of that name"),
+            ("drain", {}, "field 'host'"),
+            ("drain", {"host": "nm1", "undo": 1}, "field 'undo'"),
             ("move", {"processor": "0" * 300, "host": "nm1"}, "at most 200 are read"),
             ("config", {"key": "job.name", "value": "x"}, "it says which job this is"),
             ("config", {"key": "job.container.count", "value": "x"}, "a whole number"),
@@ -174,5 +191,61 @@ def test_what_cannot_be_done_is_refused_before_anything_is_written(tmp_path: Pat
         await am.rounds()
         assert len(await operator.changes()) == 1
         await am.backend.stopped(Stopped(FIRST, StopCause.FINISHED, 0))
+
+    act(tmp_path, story)
+
+
+def test_a_host_is_drained_and_gets_containers_again(tmp_path: Path) -> None:
+    """The plan is what-if's; then the key is in force, and the container moves warm."""
+    nm2 = Host("nm2")
+    standby = Incarnation(temporary_id(P0), 1)
+    near = ContainerReport(lag=0)
+
+    async def story(am: Am, operator: Operator) -> None:
+        status, plan = await operator.ask("drain", host="nm1")
+        assert (status, plan["possible"]) == (200, False)
+        assert plan["lines"][0].startswith("the other hosts have no place for processor 0")
+        assert (await operator.ask("drain", host="nm1", dry_run=False))[0] == 400
+        forced = (await operator.ask("drain", host="nm1", force=True))[1]
+        assert forced["possible"]
+        assert forced["lines"][-2].endswith("these stay, or wait")
+        am.cluster.names = (NM1, nm2)
+        await am.until(lambda: nm2 in (am.driver.state.hosts or ()))
+        plan = (await operator.ask("drain", host="NM1"))[1]
+        assert plan["lines"] == ["0: nm1 -> nm2", "nm1 gets no other container"]
+        assert (plan["before"], plan["after"]) == (None, "nm1")
+        status, said = await operator.ask("drain", host="nm1", dry_run=False)
+        assert status == 200
+        assert not (await operator.ask("drain", host="nm1"))[1]["possible"]
+        await am.until(lambda: len(am.cluster.asked) > 1)
+        assert am.driver.state.settings.drained_hosts == {NM1}
+        assert (await operator.get(f"ui/answers/{said['uuid']}"))["status"] == "IN_PROGRESS"
+        await am.until_order(OrderKind.RUN, request_id=2, host=nm2)
+        await am.check_in(standby, 2, host=nm2)
+        await am.backend.started(Started(standby))
+        await am.until_order(OrderKind.STOP, standby, 2, near, nm2)
+        await am.backend.stopped(Stopped(standby, StopCause.ORDERED, 143))
+        await am.until_order(OrderKind.STOP, FIRST)
+        await am.backend.stopped(Stopped(FIRST, StopCause.ORDERED, 143))
+        await am.until_order(OrderKind.RUN, request_id=2, host=nm2)
+        await am.check_in(SECOND, 2, host=nm2)
+        await am.backend.started(Started(SECOND))
+        answer = await operator.final(said["uuid"])
+        assert (answer["status"], answer["message"]) == (
+            "SUCCEEDED",
+            "nm1 has no container of the job",
+        )
+        plan = (await operator.ask("drain", host="nm1"))[1]
+        assert plan["lines"][0] == "nm1 has no container of the job"
+        assert (await operator.ask("drain", host="nm1", undo=True, dry_run=False))[0] == 200
+        await am.until(lambda: not am.driver.state.settings.drained_hosts)
+        status, plan = await operator.ask("drain", host="nm1", undo=True)
+        assert (plan["possible"], plan["lines"]) == (False, ["nm1 is not drained"])
+        assert (await operator.changes())[1:] == [
+            ("ada", "http", "drain nm1", None, "nm1"),
+            ("ada", "http", "undo drain nm1", "nm1", None),
+        ]
+        await am.backend.stopped(Stopped(SECOND, StopCause.FINISHED, 0))
+        await am.until_order(OrderKind.EXIT, request_id=2, host=nm2)
 
     act(tmp_path, story)

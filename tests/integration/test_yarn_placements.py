@@ -16,6 +16,7 @@ from typing import Any
 from json_answers import require_promised
 from samza_peer import SamzaPeer
 from samza_streams import READ_COMMITTED
+from yarn_actions import act
 from yarn_jobs import Job, wait_for
 
 OK, UNAUTHORIZED = 200, 401
@@ -59,13 +60,13 @@ def _at(job: Job, processor: str) -> tuple[str, int]:
 def _moved_by_http(job: Job, processor: str, host: str) -> None:
     """By a token that is made, rotated and revoked while the job runs; each change is audited."""
     old, new = (_call(job, "token", "new", "ada", "--role=operate") for _ in range(2))
-    wait_for(lambda: _act(job, new, "restart", processor=processor)[0] == OK, job)
-    status, plan = _act(job, old, "move", processor=processor, host=host)
+    wait_for(lambda: act(job, new, "restart", processor=processor)[0] == OK, job)
+    status, plan = act(job, old, "move", processor=processor, host=host)
     before, _ = _at(job, processor)
     assert (status, plan["lines"]) == (OK, [f"{processor}: {before} -> {host}"])
     _call(job, "token", "revoke", "ada", "--old")
-    wait_for(lambda: _act(job, old, "restart", processor=processor)[0] == UNAUTHORIZED, job)
-    assert _act(job, new, "move", dry_run=False, processor=processor, host=host)[0] == OK
+    wait_for(lambda: act(job, old, "restart", processor=processor)[0] == UNAUTHORIZED, job)
+    assert act(job, new, "move", dry_run=False, processor=processor, host=host)[0] == OK
     wait_for(lambda: job.containers()[processor]["host"] == host, job)
     wait_for(lambda: job.containers()[processor]["phase"] == "running", job)
     lines = _call(job, "audit").splitlines()
@@ -76,23 +77,6 @@ def _moved_by_http(job: Job, processor: str, host: str) -> None:
     # The page of the NodeManager that the dashboard leads to has the container's log.
     with urllib.request.urlopen(job.containers()[processor]["log_url"], timeout=30) as answer:  # noqa: S310 - ours
         assert f"processor {processor}" in answer.read().decode()
-
-
-def _act(
-    job: Job, token: str, action: str, *, dry_run: bool = True, **body: str
-) -> tuple[int, dict[str, Any]]:
-    """Status and body of one action by HTTP."""
-    request = urllib.request.Request(  # noqa: S310 - ours
-        f"{job.url}ui/actions/{action}",
-        json.dumps({"dry_run": dry_run, **body}).encode(),
-        {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - ours
-            return answer.status, json.loads(answer.read())
-    except urllib.error.HTTPError as refusal:
-        with refusal:
-            return refusal.code, json.loads(refusal.read())
 
 
 def test_containers_are_moved_and_restarted(

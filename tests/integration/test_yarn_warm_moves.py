@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from http import HTTPStatus
 
 import pytest
 from am_attempts import job_of_attempt, kill_am, programs
@@ -27,6 +28,7 @@ from warm_moves import (
     under_load,
     with_state,
 )
+from yarn_actions import act
 from yarn_jobs import Job, wait_for
 
 PIPELINE = {
@@ -50,6 +52,9 @@ def test_a_warm_move_under_load_pauses_for_no_restore(
     assert records_read(containers["0"]) < STATE / 10
     assert ("no Spark was ready" in str(answers(job))) is False
     assert ("a Spark starts beside it" in str(answers(job))) is bool(values)
+    numbers = job.get_text("metrics")
+    assert 'homeport_warm_moves_total{outcome="succeeded"} 1.0' in numbers
+    assert "homeport_warm_move_pause_seconds_count 1.0" in numbers
     job.judge_history()
     announce(f"warm move with {STATE} keys: pause {pause_s(job, 2):.2f} s")
     localities = job.get("locality")
@@ -107,9 +112,21 @@ def test_a_host_is_drained_and_comes_back(
     for processor in sorted(set(there) & {"0", "1"}):
         epoch = containers[processor]["epoch"]
         announce(f"{processor} left {host}: pause {pause_s(job, epoch, processor):.2f} s")
-    assert homeport(job, "drain", host, "--undo").returncode == 0
+    token = homeport(job, "token", "new", "ada", "--role=operate").stdout.strip()
+    wait_for(lambda: act(job, token, "drain", host=host, undo=True)[0] == HTTPStatus.OK, job)
+    undone = act(job, token, "drain", dry_run=False, host=host, undo=True)
+    assert undone[0] == HTTPStatus.OK
     wait_for(lambda: job.get("v1/status")["drained_hosts"] == [], job)
     assert moved(job, "0", host, "--warm").endswith(f"runs on {host}")
+    status, said = act(job, token, "drain", dry_run=False, host=host)
+    assert status == HTTPStatus.OK
+    wait_for(lambda: job.get(f"ui/answers/{said['uuid']}")["final"], job)
+    answer = job.get(f"ui/answers/{said['uuid']}")
+    assert (answer["status"], answer["message"]) == (
+        "SUCCEEDED",
+        f"{host} has no container of the job",
+    )
+    assert host not in {c["host"] for c in job.containers().values()}
     job.kill()
 
 

@@ -127,6 +127,8 @@ class JobOnPage(Backend):
         super().__init__()
         self.current = status
         self.decided: list[dict[str, Any]] = []
+        self.asked: list[dict[str, Any]] = []
+        """The bodies of the actions that were carried out."""
         ids = [c["processor_id"] for c in status["containers"]]
         config = Config(
             {
@@ -237,7 +239,7 @@ def lose_host(status: dict[str, Any], host: str) -> None:
 class ActionsOnPage:
     """``OperatorActions`` of a job on a page: a container is where it is moved to at once."""
 
-    names = ("move", "restart", "config")
+    names = ("move", "restart", "drain", "config")
 
     def __init__(self, job: JobOnPage) -> None:
         self._job = job
@@ -254,6 +256,8 @@ class ActionsOnPage:
             after = None if value is None else shown_value(key, str(value))
             said = "the running job takes it within 2000 ms"
             return Plan(f"config {key}", "5000", after, (said,))
+        if name == "drain":
+            return self._plan_of_drain(required_field(asked, "host", str), asked)
         processor = required_field(asked, "processor", str)
         host = str(asked.get("host", ""))
         found = [c for c in self._job.current["containers"] if c["processor_id"] == processor]
@@ -262,15 +266,29 @@ class ActionsOnPage:
         before = str(found[0]["host"])
         return Plan(f"{name} {processor}", before, host, (f"{processor}: {before} -> {host}",))
 
+    def _plan_of_drain(self, host: str, asked: Mapping[str, Any]) -> Plan:
+        if asked.get("undo"):
+            return Plan(f"undo drain {host}", host, None, (f"{host} gets containers again",))
+        here = [c["processor_id"] for c in self._job.current["containers"] if c["host"] == host]
+        lines = (*(f"{p}: {host} -> elsewhere" for p in here), f"{host} gets no other container")
+        return Plan(f"drain {host}", None, host, lines)
+
     async def carry_out(self, name: str, asked: Mapping[str, Any], by: Caller) -> Mapping[str, Any]:
         """Done at once, and answered."""
         self.carried_out.append((by.name, {"action": name, **asked}))
+        self._job.asked.append({"action": name, **asked})
         if name == "config":
             return {"uuid": None, "message": "set"}
+        if name == "drain" and asked.get("undo"):
+            return {"uuid": None, "message": f"{asked['host']} gets containers again"}
+        uuid = f"00000000-0000-0000-0000-{len(self.answers):012}"
+        if name == "drain":
+            message = f"{asked['host']} has no container of the job"
+            self.answers[uuid] = {"status": "SUCCEEDED", "message": message, "final": True}
+            return {"uuid": uuid, "message": "those there leave it"}
         for one in self._job.current["containers"]:
             if one["processor_id"] == asked["processor"] and name == "move":
                 one["host"] = asked["host"]
-        uuid = f"00000000-0000-0000-0000-{len(self.answers):012}"
         message = f"{asked['processor']}@4 runs on {asked.get('host', 'its host')}"
         self.answers[uuid] = {"status": "SUCCEEDED", "message": message, "final": True}
         return {"uuid": uuid, "message": f"{name}: written"}

@@ -75,17 +75,18 @@ ISOLATION_MS = 3_600_000
 
 
 class Cluster:
-    """One host, which grants each request at once."""
+    """One host, or those of ``names``, which grant each request at once."""
 
     def __init__(self) -> None:
+        self.names: tuple[Host, ...] = (NM1,)
         self.asked: list[tuple[RequestId, Host | None, Mapping[str, str]]] = []
         self.cancelled: set[RequestId] = set()
         self.finished: tuple[JobResult, str] | None = None
         self.polls = 0
 
     def hosts(self) -> tuple[HostReport, ...]:
-        """nm1 lives."""
-        return (HostReport(NM1, "/rack", 8192, 8, 8192, 8),)
+        """All of them live."""
+        return tuple(HostReport(name, "/rack", 8192, 8, 8192, 8) for name in self.names)
 
     def request(
         self, request_id: RequestId, host: Host | None, environment: Mapping[str, str]
@@ -249,11 +250,12 @@ class Am:
         request_id: int = 1,
         attempt: int = 1,
         report: ContainerReport | None = None,
+        host: Host = NM1,
     ) -> Order:
         """The answer to the launcher of that request."""
         resource_id = ResourceId(f"container_1_0001_01_00000{request_id + 1}")
         order = await self.backend.check_in(
-            CheckIn(resource_id, f"h-0_{request_id}", attempt, NM1, 42, running, report)
+            CheckIn(resource_id, f"h-0_{request_id}", attempt, host, 42, running, report)
         )
         if order.kind is OrderKind.EXIT and attempt == 1:
             self.cluster.cancel(RequestId(request_id))
@@ -276,13 +278,20 @@ class Am:
         return set() if model is None else set(model.containers)
 
     async def until_order(
-        self, kind: OrderKind, running: Incarnation | None = None, request_id: int = 1
+        self,
+        kind: OrderKind,
+        running: Incarnation | None = None,
+        request_id: int = 1,
+        report: ContainerReport | None = None,
+        host: Host = NM1,
     ) -> Order:
         """Checks in until the answer is of that kind."""
         async with asyncio.timeout(LIMIT_S):
-            while (order := await self.check_in(running, request_id)).kind is not kind:  # noqa: ASYNC110 - a launcher polls
+            while True:
+                order = await self.check_in(running, request_id, report=report, host=host)
+                if order.kind is kind:
+                    return order
                 await asyncio.sleep(0.02)
-        return order
 
     async def started(self) -> None:
         """The first incarnation of the only processor runs."""

@@ -2,10 +2,17 @@
 
 import { byId, clock, el, matches, onFilter, write } from "./dom.js";
 
-// A further action of the server is one entry here. `body`: of what is typed.
+const MOVE = [["processor", "Processor", "known-processors"], ["host", "To host, any or last-seen", "known-hosts"]];
+const HOST = [["host", "Host", "known-nodes"]];
+
+// A further action of the server is one entry here: what is typed, and `fixed`, what is not.
 const ACTIONS = [
-  { action: "move", title: "Move a container", fields: [["processor", "Processor", "known-processors"], ["host", "To host, any or last-seen", "known-hosts"]] },
+  { action: "move", title: "Move a container", fields: MOVE },
+  { action: "move", title: "Move a container warm: its state first", fields: MOVE, fixed: { warm: true } },
   { action: "restart", title: "Restart a container", fields: [["processor", "Processor", "known-processors"]] },
+  { action: "drain", title: "Drain a host", fields: HOST },
+  { action: "drain", title: "Drain a host as far as there is room", fields: HOST, fixed: { force: true } },
+  { action: "drain", title: "Take a drain back", fields: HOST, fixed: { undo: true } },
   { action: "config", title: "Set a key", fields: [["key", "Key", null], ["value", "Value", null]] },
   { action: "config", title: "Take a key back", fields: [["key", "Key", null]] },
 ];
@@ -22,11 +29,13 @@ let filter = "";
 export function noteState(state) {
   coordinatorUrl = state.coordinator_url;
   const ids = state.containers.map((container) => container.id);
+  const nodes = state.hosts.map((host) => host.host);
   const hosts = ["any", "last-seen", ...state.hosts.filter((host) => host.state === "live").map((host) => host.host)];
-  const text = JSON.stringify([ids, hosts]);
+  const text = JSON.stringify([ids, nodes, hosts]);
   if (text === known) return;
   known = text;
   byId("known-processors").replaceChildren(...ids.map((id) => el("option", { value: id })));
+  byId("known-nodes").replaceChildren(...nodes.map((host) => el("option", { value: host })));
   byId("known-hosts").replaceChildren(...hosts.map((host) => el("option", { value: host })));
 }
 
@@ -98,7 +107,7 @@ function hidePlan() {
   byId("plan").hidden = true;
 }
 
-const asked = () => Object.fromEntries(chosen().fields.map(([name]) => [name, byId(`field-${name}`).value.trim()]));
+const asked = () => ({ ...chosen().fixed, ...Object.fromEntries(chosen().fields.map(([name]) => [name, byId(`field-${name}`).value.trim()])) });
 
 async function plan() {
   hidePlan();

@@ -22,13 +22,14 @@ pytestmark = [
 ]
 
 ALL = "All 6 containers are where they should be."
+SILENT = "because its launcher fell silent"
 LIMIT_S = 240.0
 POINTS = 8
 """Of a plot, one each 15 s: before there are some, it says nothing."""
 MOST_BYTES = 150_000
 _DRAWN = """(document.querySelector('#work-0 .spark path')?.getAttribute('d') ?? '')
     .split(/[ML]/).length - 1"""
-_WIDE, _PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+_WIDE, _PHONE = (1280, 900), (390, 844)
 
 
 def test_the_page_is_shown_as_it_is(
@@ -47,17 +48,18 @@ def test_the_page_is_shown_as_it_is(
     feed.go_on()
     try:
         with page_in_chromium(tmp_path) as page:
-            page.look(**_WIDE)
+            page.look(width=_WIDE[0], height=_WIDE[1])
             page.open(f"{job.url}ui/")
             page.until(f"document.querySelector('h1')?.innerText === {ALL!r}", LIMIT_S)
             page.until(f"({_DRAWN}) >= {POINTS}", LIMIT_S)
-            taken = [_picture(page, folder / "dashboard-dark.png", is_dark=True, **_WIDE)]
+            taken = [_picture(page, folder / "dashboard-dark.png", _WIDE, is_dark=True)]
+            page.look(width=_WIDE[0], height=_WIDE[1])
             job.cluster.kill_node(lost)
             page.until(
                 f"document.querySelector('h1').innerText.includes('{lost} is lost')", LIMIT_S
             )
-            taken.append(_picture(page, folder / "dashboard.png", is_dark=False, **_WIDE))
-            taken.append(_picture(page, folder / "dashboard-phone.png", is_dark=True, **_PHONE))
+            taken.append(_picture(page, folder / "dashboard.png", _WIDE, is_dark=False))
+            taken.append(_picture(page, folder / "dashboard-phone.png", _PHONE, is_dark=True))
             assert page.problems == []
     finally:
         feed.stop()
@@ -66,8 +68,9 @@ def test_the_page_is_shown_as_it_is(
     job.kill()
 
 
-def _picture(page: Page, file: Path, *, width: int, height: int, is_dark: bool) -> int:
+def _picture(page: Page, file: Path, size: tuple[int, int], *, is_dark: bool) -> int:
     """Its size, once the page is drawn as wide as that."""
+    width, height = size
     page.look(width=width, height=height, dark=is_dark)
     page.until(f"innerWidth === {width} && document.body.dataset.drawn")
     page.run("scrollTo(0, 0)")

@@ -14,10 +14,14 @@ from prometheus_client.registry import Collector
 from homeport.appmaster.allocation.container_process_manager import Decision, step
 from homeport.appmaster.allocation.job_state.state import standby_stop_timer
 from homeport.appmaster.allocation.protocol.events import (
+    ContainerStarted,
+    ContainerStopped,
     Event,
     FailoverRecord,
     FailoverStep,
+    LagsReported,
     LauncherSilent,
+    PlacementRequested,
     ResourceEnded,
     SettingsChanged,
     ShutdownRequested,
@@ -31,7 +35,9 @@ from homeport.appmaster.report.allocator_metrics import (
     samza_name,
 )
 from homeport.appmaster.report.recovery import Recovery, RecoveryKind, RecoveryPhase
+from homeport.job_coordinator.grouper.standby_models import temporary_id
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.model.placement import ANY_HOST
 from tests.unit.appmaster.allocation.conftest import (
@@ -49,6 +55,7 @@ from tests.unit.appmaster.allocation.conftest import (
 )
 from tests.unit.appmaster.allocation.placement_words import wants
 
+OUTCOMES = ("succeeded", "failed", "refused")
 SAMZA = "samza_ContainerProcessManagerMetrics"
 
 
@@ -427,6 +434,49 @@ def test_how_long_recoveries_take(counted: Counted) -> None:
     assert samples[f"{phase}_bucket home 0.05 detect"] == 0
     assert samples[f"{phase}_bucket home 0.1 detect"] == 1
     assert f"{phase}_count home fence" not in samples
+
+
+def _warm(uuid: str, processor: str = "0", to: str = "c") -> PlacementRequested:
+    return PlacementRequested(replace(wants(processor, to, uuid).request, is_warm=True))
+
+
+def _worked_again(epoch: int, ms: int) -> Recovery:
+    return Recovery(ProcessorId("0"), "ordered", Host("a"), 1_000, 0, None, 1_000 + ms, epoch=epoch)
+
+
+def test_warm_moves_by_their_answers(counted: Counted) -> None:
+    """Each final answer once; the pause is the recovery of what was moved."""
+    counted.deploy()
+    counted.feed(_warm("u1"), allocated(3), check_in("r2", "c", request=3))
+    counted.metrics.recovered(_worked_again(1, 9_000))
+    standby = Incarnation(temporary_id(ProcessorId("0")), 1)
+    counted.feed(ContainerStarted(standby), LagsReported({standby.processor_id: 0}))
+    counted.feed(ContainerStopped(standby, StopCause.ORDERED, 143))
+    counted.feed(stopped("0", 1, StopCause.ORDERED, 143), check_in("r2", "c"), started("0", 2))
+    counted.metrics.recovered(_worked_again(2, 1_400))
+    counted.feed(_warm("u2", "9"), _warm("u3", to="a"), expired(4))
+    counted.metrics.recovered(_worked_again(2, 7_000))
+    samples = counted.samples()
+    pause = "homeport_warm_move_pause_seconds"
+    assert {o: samples[f"homeport_warm_moves_total {o}"] for o in OUTCOMES} == dict(
+        zip(OUTCOMES, (1, 1, 1), strict=True)
+    )
+    assert (samples[f"{pause}_count"], samples[f"{pause}_sum"]) == (1, 1.4)
+    assert (samples[f"{pause}_bucket 1.0"], samples[f"{pause}_bucket 2.0"]) == (0, 1)
+
+
+def test_what_is_no_warm_move_counts_as_none(counted: Counted) -> None:
+    """A move that was not to be warm; one whose container takes the launcher without a standby."""
+    counted.deploy()
+    counted.feed(wants(to="c"), allocated(3), check_in("r2", "c", request=3))
+    counted.feed(stopped("0", 1, StopCause.ORDERED, 143), check_in("r2", "c"), started("0", 2))
+    counted.metrics.recovered(_worked_again(2, 5_000))
+    counted.feed(_warm("u2", to="a"), stopped("0", 2), allocated(4), check_in("r3", "a", request=4))
+    counted.feed(check_in("r3", "a"), started("0", 3))
+    counted.metrics.recovered(_worked_again(3, 5_000))
+    samples = counted.samples()
+    assert samples["homeport_warm_moves_total succeeded"] == 1
+    assert "homeport_warm_move_pause_seconds_count" not in samples
 
 
 def test_every_decision_is_counted_by_its_kind(counted: Counted) -> None:

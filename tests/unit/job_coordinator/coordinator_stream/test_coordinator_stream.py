@@ -219,3 +219,25 @@ def test_the_state_is_that_of_the_log(
             value = expected[message_type, key]
             assert message.values == (json.loads(value)["values"] if value != b"damaged" else {})
     assert stream.damaged_count == damaged
+
+
+def test_packages_are_left_out_where_they_are_of_no_use() -> None:
+    """They are megabytes: neither counted as damage nor kept, and all else is as it was."""
+    log = InMemoryCoordinatorStream()
+    log.write(
+        [
+            wire.set_config("a", "1"),
+            CoordinatorStreamMessage(MessageType.SET_PACKAGE, "ab" * 32 + "/0", {"data": "UEs="}),
+            wire.tombstone(MessageType.SET_PACKAGE, "cd" * 32),
+        ]
+    )
+    with_all, without = StreamState(), StreamState(has_packages=False)
+    for offset, record in enumerate(log.log):
+        with_all.take(offset, *record)
+        without.take(offset, *record)
+    assert list(with_all.latest(MessageType.SET_PACKAGE)) == ["ab" * 32 + "/0"]
+    assert without.latest(MessageType.SET_PACKAGE) == {}
+    assert without.latest(MessageType.SET_CONFIG) == with_all.latest(MessageType.SET_CONFIG)
+    assert without.damaged_count == 0
+    without.take(3, None, None)
+    assert without.damaged_count == 1

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
-from homeport.appmaster.allocation.what_if import CommandOutlook, Fate, what_if_commanded
+from homeport.appmaster.allocation.what_if import what_if_commanded
+from homeport.appmaster.driver.actions.draining import DrainHost
+from homeport.appmaster.driver.actions.outlook_text import REFUSED, outlook_lines
 from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.job_model.live_configuration import has_state
 from homeport.appmaster.report.audited_changes import placement_named
@@ -38,11 +40,9 @@ from homeport.job_coordinator.model.placement import (
     FORCE_RESTART_LAST_SEEN,
     LAST_SEEN,
     PlacementRequest,
-    PlacementStatus,
 )
 
 _WORDS: Final = {"any": ANY_HOST, "last-seen": LAST_SEEN}
-_REFUSED: Final = frozenset({PlacementStatus.BAD_REQUEST, PlacementStatus.FAILED})
 _MAX_KEY: Final = 1_000
 _MAX_VALUE: Final = 100_000
 """Characters of a key, and of its value."""
@@ -70,9 +70,11 @@ class DriverActions:
 
     def __init__(self, driver: Driver, file: Config, check_model: CheckModel) -> None:
         self._driver = driver
+        self._drain = DrainHost(driver)
         self._actions: Mapping[str, _Action] = {
             "move": _Move(driver),
             "restart": _Restart(driver),
+            "drain": self._drain,
             "config": _SetKey(driver, file, check_model),
         }
 
@@ -90,7 +92,10 @@ class DriverActions:
         return await self._actions[name].carry_out(asked, by)
 
     async def answer(self, uuid: str) -> Mapping[str, Any] | None:
-        """The last answer to a move or restart."""
+        """The last answer to a move or restart, or how far a drain has come."""
+        drained = self._drain.answer(uuid)
+        if drained is not None:
+            return drained
         found = await self._driver.view.stream.placement(uuid)
         if found is None:
             return None
@@ -99,7 +104,7 @@ class DriverActions:
 
 
 class _Move:
-    """A container to another host, or again to its own. ``processor``, ``host``."""
+    """A container to another host, or again to its own. ``processor``, ``host``, ``warm``."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
@@ -116,7 +121,7 @@ class _Move:
             before,
             request.destination,
             tuple(outlook_lines(outlook)),
-            is_possible=outlook.answer is None or outlook.answer.status not in _REFUSED,
+            is_possible=outlook.answer is None or outlook.answer.status not in REFUSED,
         )
 
     async def carry_out(self, asked: Mapping[str, Any], by: Caller) -> Mapping[str, Any]:
@@ -136,6 +141,7 @@ class _Move:
             self._destination(asked),
             None,
             wall_ms(),
+            optional_field(asked, "warm", bool) or False,
         )
         if request.fault:
             raise WireError(request.fault)
@@ -231,24 +237,3 @@ def _is_set_by_hand(message: CoordinatorStreamMessage | None) -> bool:
 def _shown(key: str, config: Config) -> str | None:
     value = config.get(key)
     return None if value is None else shown_value(key, value)
-
-
-def outlook_lines(outlook: CommandOutlook) -> Iterable[str]:
-    """What would come of a command, line by line: what becomes of containers, then the answer."""
-    for fate in outlook.fates:
-        yield _fate(fate)
-    if outlook.answer is None:
-        yield "the job takes no command now: it waits until it does"
-    elif not outlook.answer.status.is_final:
-        yield f"then it waits: {outlook.answer.message}"
-    elif outlook.answer.status in _REFUSED:
-        yield outlook.answer.message
-
-
-def _fate(fate: Fate) -> str:
-    who, place = str(fate.before.processor_id), fate.host_before or "nowhere"
-    if not fate.is_placed:
-        return f"{who}: {place} -> nowhere"
-    if fate.host == fate.host_before:
-        return f"{who}: stops, and starts again on {place}"
-    return f"{who}: {place} -> {fate.host or 'nowhere'}"

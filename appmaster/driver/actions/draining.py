@@ -1,0 +1,195 @@
+"""The containers of a host leave it, as an operator asks by HTTP; or it gets containers again.
+
+What leaves, and in which order, is decided in ``model.host_drain``, for ``homeport drain`` too. The
+page asks once: the driver writes the key, waits until it is in force, then writes the requests and
+awaits their answers. All of that but the waiting is in the coordinator stream: with the death of
+this driver the host stays drained and moves that were written go on, and the action is given again
+for the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from homeport.appmaster.allocation.what_if import what_if
+from homeport.appmaster.driver.actions.outlook_text import fate_line
+from homeport.appmaster.driver.driver import Driver
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import HomeportError, UnavailableError
+from homeport.job_coordinator.clocks import boot_ms, wall_ms
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
+from homeport.job_coordinator.http.access import Caller
+from homeport.job_coordinator.http.actions import Plan
+from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
+from homeport.job_coordinator.metadata.placement import PlacementManager
+from homeport.job_coordinator.model.host_drain import (
+    HostDrain,
+    Move,
+    am_stays,
+    changed_hosts,
+    moves,
+    require_host,
+    without_place,
+)
+from homeport.job_coordinator.model.ids import Host, host_of
+from homeport.job_coordinator.model.json_values import optional_field, required_field
+from homeport.job_coordinator.model.placement import (
+    ANY_HOST,
+    PlacementRequest,
+    PlacementResponse,
+    PlacementStatus,
+)
+
+_KEY = keys.DRAINED_HOSTS
+_POLL_S = 0.5
+_TAKEN_MS = 60_000
+"""How long the key may take until it is in force; else another key of the stream is refused."""
+
+
+class DrainHost:
+    """``host``; ``undo``: it gets containers again; ``force``: what has no other place stays."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._answers: dict[str, Mapping[str, Any]] = {}
+        self._under_way: dict[Host, asyncio.Task[None]] = {}
+
+    async def plan(self, asked: Mapping[str, Any]) -> Plan:
+        """By ``what-if``, as if the host was lost; ConfigError: the job knows no such host."""
+        host, is_undone = _host(asked), _flag(asked, "undo")
+        before = await self._drained()
+        value = changed_hosts(before, host, is_drained=not is_undone)
+        plan = Plan(f"drain {host}", ",".join(sorted(map(host_of, before))) or None, value, ())
+        if is_undone:
+            return self._plan_of_undo(plan, host, before)
+        status = self._driver.view.to_json()
+        require_host(host, status)
+        if host in self._under_way:
+            return _impossible(plan, f"the containers of {host} are being moved already")
+        state, reports = self._driver.state, self._driver.cluster.hosts
+        outlook = await asyncio.to_thread(what_if, state, frozenset({host}), reports)
+        rule = without_place(outlook.to_json())
+        if rule is not None and not _flag(asked, "force"):
+            return _impossible(plan, f"{rule}; make room there, or drain it as far as there is")
+        lines = [fate_line(fate) for fate in outlook.fates] if moves(host, status) else []
+        lines += [f"{host} has no container of the job"] if not lines else []
+        lines += [f"{rule}; these stay, or wait"] if rule is not None else []
+        lines += [f"{host} gets no other container"]
+        lines += filter(None, [am_stays(host, status)])
+        return Plan(plan.what, plan.before, plan.after, tuple(lines))
+
+    def _plan_of_undo(self, plan: Plan, host: Host, before: Sequence[str]) -> Plan:
+        if host not in map(host_of, before):
+            return _impossible(plan, f"{host} is not drained")
+        line = f"{host} gets containers again; none is moved back"
+        return Plan(f"undo drain {host}", plan.before, plan.after, (line,))
+
+    async def carry_out(self, asked: Mapping[str, Any], by: Caller) -> Mapping[str, Any]:
+        """The key is in the stream; the moves follow, and are answered under the uuid."""
+        host, is_undone = _host(asked), _flag(asked, "undo")
+        await self._write_key(host, by, is_drained=not is_undone)
+        if is_undone:
+            return {"uuid": None, "message": f"{host} gets containers again"}
+        own = str(uuid.uuid4())
+        self._say(own, PlacementStatus.ACCEPTED, f"{host} gets no container any more")
+        self._under_way[host] = asyncio.ensure_future(self._run(own, host))
+        return {"uuid": own, "message": f"{host} gets no container any more; those there leave it"}
+
+    def answer(self, asked: str) -> Mapping[str, Any] | None:
+        """How far the drain of that uuid has come; None: this driver knows none."""
+        return self._answers.get(asked)
+
+    async def _drained(self) -> Sequence[str]:
+        written = await self._driver.view.stream.written()
+        record = written.get(_KEY.name)
+        value = None if record is None else record.value("value")
+        return _KEY.read(Config({} if value is None else {_KEY.name: value}))
+
+    async def _write_key(self, host: Host, by: Caller, *, is_drained: bool) -> None:
+        before = await self._drained()
+        if (host in map(host_of, before)) is is_drained:
+            return
+        value = changed_hosts(before, host, is_drained=is_drained)
+        self._driver.audit.by_http(key=_KEY.name, value=value)
+        if value is None:
+            message = wire.tombstone(MessageType.SET_CONFIG, _KEY.name)
+        else:
+            message = wire.set_config(_KEY.name, value)._replace(
+                source=WRITER_SOURCE, username=by.name, host=by.address
+            )
+        await self._driver.view.stream.change(lambda _: [message])
+
+    async def _run(self, own: str, host: Host) -> None:
+        drain = HostDrain(host)
+        try:
+            await self._await_taken(host)
+            while due := drain.next_moves(self._driver.view.to_json()):
+                names = ", ".join(processor for processor, _ in due)
+                self._say(own, PlacementStatus.IN_PROGRESS, f"processor {names} leaves {host}")
+                for request in await self._written(due):
+                    said = await self._answered(request)
+                    drain.answered(request.processor_id, said.status, said.message)
+            fault = drain.fault(self._driver.view.to_json())
+        except HomeportError as error:
+            fault = str(error)
+        finally:
+            del self._under_way[host]
+        if fault is None:
+            self._say(own, PlacementStatus.SUCCEEDED, drain.done())
+        else:
+            self._say(own, PlacementStatus.FAILED, fault)
+
+    async def _await_taken(self, host: Host) -> None:
+        began_ms = boot_ms()
+        while host not in self._driver.state.settings.drained_hosts:
+            if boot_ms() - began_ms > _TAKEN_MS:
+                raise UnavailableError(
+                    f"the running job has not taken {_KEY.name} in {_TAKEN_MS} ms: see "
+                    "config in homeport status"
+                )
+            await asyncio.sleep(_POLL_S)
+
+    async def _written(self, due: Sequence[Move]) -> list[PlacementRequest]:
+        application = self._driver.status.identity.rank.application
+        requests = [
+            PlacementRequest(
+                str(uuid.uuid4()), application, processor, ANY_HOST, None, wall_ms(), is_warm
+            )
+            for processor, is_warm in due
+        ]
+        for request in requests:
+            self._driver.audit.by_http(request=request.uuid)
+        messages = list(map(PlacementManager.request_message, requests))
+        await self._driver.view.stream.change(lambda _: messages)
+        return requests
+
+    async def _answered(self, request: PlacementRequest) -> PlacementResponse:
+        while True:
+            found = await self._driver.view.stream.placement(request.uuid)
+            if found is not None and found.status.is_final:
+                return found
+            await asyncio.sleep(_POLL_S)
+
+    def _say(self, own: str, status: PlacementStatus, message: str) -> None:
+        self._answers[own] = {
+            "status": status.value,
+            "message": message,
+            "final": status.is_final,
+        }
+
+
+def _host(asked: Mapping[str, Any]) -> Host:
+    return host_of(required_field(asked, "host", str))
+
+
+def _flag(asked: Mapping[str, Any], name: str) -> bool:
+    return optional_field(asked, name, bool) or False
+
+
+def _impossible(plan: Plan, why: str) -> Plan:
+    return Plan(plan.what, plan.before, plan.after, (why,), is_possible=False)

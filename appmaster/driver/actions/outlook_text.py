@@ -1,0 +1,33 @@
+"""What would come of an operator's action, line by line, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from homeport.appmaster.allocation.what_if import CommandOutlook, Fate
+from homeport.job_coordinator.model.placement import PlacementStatus
+
+REFUSED = frozenset({PlacementStatus.BAD_REQUEST, PlacementStatus.FAILED})
+"""Answers to what is not done."""
+
+
+def outlook_lines(outlook: CommandOutlook) -> Iterable[str]:
+    """What would come of a command, line by line: what becomes of containers, then the answer."""
+    for fate in outlook.fates:
+        yield fate_line(fate)
+    if outlook.answer is None:
+        yield "the job takes no command now: it waits until it does"
+    elif not outlook.answer.status.is_final:
+        yield f"then it waits: {outlook.answer.message}"
+    elif outlook.answer.status in REFUSED:
+        yield outlook.answer.message
+
+
+def fate_line(fate: Fate) -> str:
+    """Where a container is, and where it would be."""
+    who, place = str(fate.before.processor_id), fate.host_before or "nowhere"
+    if not fate.is_placed:
+        return f"{who}: {place} -> nowhere"
+    if fate.host == fate.host_before:
+        return f"{who}: stops, and starts again on {place}"
+    return f"{who}: {place} -> {fate.host or 'nowhere'}"

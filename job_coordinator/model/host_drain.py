@@ -1,0 +1,110 @@
+"""How the containers of a job leave a host: which go, in which order, and when it is over.
+
+PURE. The rules of ``homeport drain`` and of the dashboard's action alike. Which hosts are drained
+is a key of the configuration; each container that is on one is moved by a request of its own, to
+any other host, an active one warm. A status is the body of ``GET /v1/status``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from homeport.config.errors import ConfigError
+from homeport.job_coordinator.model.ids import Host, ProcessorId, host_of
+from homeport.job_coordinator.model.placement import PlacementStatus
+
+_ROUNDS = 3
+"""How often a container that comes again, or whose move fails, is moved."""
+_ENDED = frozenset({"finished", "failed", "stopped"})
+
+Move = tuple[ProcessorId, bool]
+"""A container that is to go, and whether its state is to be read at its destination first."""
+
+
+class HostDrain:
+    """The moves of all containers of a host, as far as they have come."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self._rounds = _ROUNDS
+        self._failed: dict[ProcessorId, str] = {}
+
+    def next_moves(self, status: Mapping[str, Any]) -> list[Move]:
+        """What is to be moved now; none where it is over. All must have an answer before."""
+        if self._rounds == 0:
+            return []
+        self._rounds -= 1
+        self._failed.clear()
+        return moves(self.host, status)
+
+    def answered(self, processor: ProcessorId, status: PlacementStatus, message: str) -> None:
+        """The final answer to the move of that container."""
+        if status is not PlacementStatus.SUCCEEDED:
+            self._failed[processor] = message
+
+    def done(self) -> str:
+        """What is to be said where it is over and all have left."""
+        return f"{self.host} has no container of the job"
+
+    def fault(self, status: Mapping[str, Any]) -> str | None:
+        """Which containers have stayed, where it is over, and why; None: all have left."""
+        left = [processor for processor, _ in moves(self.host, status)]
+        if not left:
+            return None
+        why = "; ".join(f"{p}: {self._failed[p]}" for p in left if p in self._failed)
+        return (
+            f"{self.host} still has processor {', '.join(left)} ({why}); it gets no other "
+            f"container; homeport drain {self.host} goes on, --undo takes it back"
+        )
+
+
+def moves(host: Host, status: Mapping[str, Any]) -> list[Move]:
+    """What is to leave the host, active ones first."""
+    here = [
+        c
+        for c in status["containers"]
+        if c["host"] == host and c["phase"] not in _ENDED and not c["is_temporary"]
+    ]
+    found = [(ProcessorId(c["processor_id"]), c["role"] == "active") for c in here]
+    return sorted(found, key=lambda move: (not move[1], move[0]))
+
+
+def require_host(host: Host, status: Mapping[str, Any]) -> None:
+    """The job knows the host.
+
+    Raises:
+        ConfigError: it does not.
+    """
+    used = {c["host"] for c in status["containers"] if c["host"]}
+    known = sorted({*status["hosts"], *used})
+    if host not in known:
+        raise ConfigError(
+            "HOST", host, "the job knows no host of that name", f"there are {', '.join(known)}"
+        )
+
+
+def am_stays(host: Host, status: Mapping[str, Any]) -> str | None:
+    """What is to be said where the AM runs on the host, as no command moves it; else None."""
+    if status["job"].get("host") != host:  # an AM of an earlier version does not say it
+        return None
+    return (
+        f"the ApplicationMaster runs on {host}, and stays there: when that host goes down all "
+        "containers end too, and start again at home once YARN has started the next attempt"
+    )
+
+
+def without_place(outlook: Mapping[str, Any]) -> str | None:
+    """Which containers have no place elsewhere, by the answer of ``what-if``; None: all have."""
+    unplaced = outlook["unplaced"]
+    if not unplaced:
+        return None
+    rule = f"the other hosts have no place for processor {', '.join(unplaced)}"
+    return f"{rule}: {outlook['shortage']}" if outlook["shortage"] else rule
+
+
+def changed_hosts(before: Sequence[str], host: Host, *, is_drained: bool) -> str | None:
+    """The value of the key with that host, or without it; None: the key goes."""
+    left = {host_of(name) for name in before} - {host}
+    hosts = sorted(left | {host} if is_drained else left)
+    return ",".join(hosts) or None
