@@ -28,6 +28,7 @@ from homeport.appmaster.yarn.kerberos import kerberos_login
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError, WireError
+from homeport.config.java_names import is_user_class
 from homeport.config.settings.pipeline_section import PipelineConfig
 from homeport.config.settings.sections import ClusterManagerConfig
 from homeport.job_coordinator.cli.job_view import (
@@ -42,7 +43,6 @@ from homeport.job_coordinator.cli.placement_request import NoWait, patience
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
-from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.kafka.record_limit import record_limit
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
@@ -167,13 +167,14 @@ def require_upgradable(config: Config) -> None:
             "the job has no code of its own that could be upgraded",
             "deploy the new pipeline with run-job",
         )
-    if has_own_grouper(config):
-        raise ConfigError(
-            keys.JOB_SSP_GROUPER_FACTORY.name,
-            keys.JOB_SSP_GROUPER_FACTORY.read(config),
-            "the AM runs the job's own grouper, and its code is that of the deployment",
-            "deploy the new package with run-job",
-        )
+    for key in (keys.JOB_SSP_GROUPER_FACTORY, keys.TASK_NAME_GROUPER_FACTORY):
+        if is_user_class(key.read(config) or ""):
+            raise ConfigError(
+                key.name,
+                key.read(config),
+                "the AM runs the job's own grouper, and its code is that of the deployment",
+                "deploy the new package with run-job",
+            )
     retries = ClusterManagerConfig.of(config).retry_count
     if retries == 0:
         raise ConfigError(

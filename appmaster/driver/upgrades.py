@@ -44,7 +44,7 @@ from homeport.job_coordinator.model.upgrade import UpgradeOrder, UpgradeState
 
 _POLL_S = 0.25
 _LAST_LINE = 300
-"""Characters of a container's last line in a reason."""
+"""Characters of a container's last line in the record."""
 
 log = logging.getLogger("driver")
 
@@ -117,10 +117,10 @@ class Upgrades:
         if found is None:
             return
         incarnation, story = found
-        if isinstance(message, Stopped) and message.last_lines:
-            story = f"{story}: {message.last_lines[-1][:_LAST_LINE]}"
+        lines = message.last_lines if isinstance(message, Stopped) else ()
+        last_line = lines[-1][:_LAST_LINE] if lines else ""
         ran = self._evidence.ran(incarnation)
-        made = machine.failed(state, incarnation.processor_id, ran, story)
+        made = machine.failed(state, incarnation.processor_id, ran, story, last_line)
         if made is not None:
             self._next = made
             yield UpgradeManager.state_message(made)
@@ -141,7 +141,10 @@ class Upgrades:
             await asyncio.sleep(_POLL_S)
 
     def to_json(self) -> Mapping[str, Any] | None:
-        """The last upgrade of this run of the job, for the status; None: there was none."""
+        """The last upgrade of this run of the job, for the status; None: there was none.
+
+        All read it: the last line of a container's log is in the record alone.
+        """
         state = self._state
         if state is None:
             return None

@@ -222,7 +222,11 @@ def _strays(state: UpgradeState, seen: Seen) -> Iterator[ContainerSeen]:
 
 
 def failed(
-    state: UpgradeState | None, processor_id: ProcessorId, ran: tuple[str | None] | None, story: str
+    state: UpgradeState | None,
+    processor_id: ProcessorId,
+    ran: tuple[str | None] | None,
+    story: str,
+    last_line: str = "",
 ) -> UpgradeState | None:
     """What the record must say once an incarnation has failed; None: what it says.
 
@@ -231,6 +235,7 @@ def failed(
         processor_id: of the incarnation.
         ran: the package that it ran with; None: not known, as its launcher was not heard.
         story: how it failed, for people.
+        last_line: of its log; empty: none is known.
     """
     if state is None or state.phase.is_final:
         return None
@@ -241,5 +246,5 @@ def failed(
     given = tuple(p for p in state.given if p != processor_id)
     if state.phase is UpgradePhase.FORWARD:
         turned = _turned(state, f"processor {processor_id} failed with the new package: {story}")
-        return replace(turned, given=given, current=processor_id)
+        return replace(turned, given=given, current=processor_id, last_line=last_line)
     return replace(state, given=given, current=processor_id) if is_given else None

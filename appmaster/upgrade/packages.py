@@ -18,14 +18,6 @@ class WantedPackages(Protocol):
         """The package that the next permit of the processor has; None: the submission's."""
 
 
-class SubmittedPackages:
-    """Each processor has the submission's package, which YARN has localised."""
-
-    def of(self, processor_id: ProcessorId) -> str | None:  # noqa: ARG002 - the same for all
-        """None: the submission's."""
-        return None
-
-
 def next_package(
     packages: WantedPackages, state: AllocatorState, processor_id: ProcessorId
 ) -> str | None:

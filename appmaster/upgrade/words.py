@@ -26,7 +26,7 @@ def steps(before: UpgradeState | None, after: UpgradeState, count: int) -> Itera
     if known is None:
         yield f"upgrade to package {in_brief(after.package)} from {in_brief(after.previous)}"
     if after.reason and (known is None or known.reason != after.reason):
-        yield f"goes back to package {in_brief(after.previous)}: {after.reason}"
+        yield f"goes back to package {in_brief(after.previous)}: {after.story}"
     given = () if known is None else known.given
     for processor_id in after.given:
         if processor_id not in given:
@@ -45,4 +45,4 @@ def end(state: UpgradeState) -> str:
     """The last line of an upgrade that is over."""
     if state.phase is UpgradePhase.DONE:
         return f"done: all run package {in_brief(state.package)}; {NEXT_DEPLOYMENT}"
-    return f"gone back: all run package {in_brief(state.previous)}; {state.reason}"
+    return f"gone back: all run package {in_brief(state.previous)}; {state.story}"

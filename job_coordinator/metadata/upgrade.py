@@ -87,6 +87,7 @@ class UpgradeManager:
             "given": compact_json(list(state.given)).decode(),
             **{name: text for name, text in known.items() if text is not None},
             "reason": state.reason,
+            "last-line": state.last_line,
         }
         return CoordinatorStreamMessage(MessageType.SET_UPGRADE, STATE_KEY, values)
 
@@ -127,6 +128,7 @@ def _state(message: CoordinatorStreamMessage) -> UpgradeState | None:
         ProcessorId(current) if current else None,
         None if lag_before is None else wire.number(message, "lag-before"),
         message.value("reason") or "",
+        message.value("last-line") or "",
     )
 
 

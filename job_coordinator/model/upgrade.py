@@ -66,6 +66,7 @@ class UpgradeState:
     the phase is final. ``current``: the processor that is on its way, or watched; None: none is.
     ``lag_before``: how far that was behind, in records, when it became the current one; None: not
     known. ``reason``: why the upgrade goes back, for people; empty where it does not.
+    ``last_line``: of the log of the container that failed, which may hold a secret; empty: none.
     """
 
     id: str
@@ -78,6 +79,12 @@ class UpgradeState:
     current: ProcessorId | None = None
     lag_before: int | None = None
     reason: str = ""
+    last_line: str = ""
+
+    @property
+    def story(self) -> str:
+        """Why it goes back, with the last line; for those that may read logs."""
+        return ": ".join(filter(None, (self.reason, self.last_line)))
 
     def wanted(self, processor_id: ProcessorId) -> str | None:
         """The package that the next incarnation of the processor is to run."""

@@ -155,7 +155,7 @@ def test_a_failure_of_the_new_package_takes_it_back(tmp_path: Path) -> None:
         assert am.backend.status()["containers"][0]["failures"] == 1
 
     am, _ = upgraded(tmp_path, story, bad=NEW)
-    assert recorded(am).reason.endswith("failed, exit code 1: ValueError: a bug")
+    assert recorded(am).story.endswith("failed, exit code 1: ValueError: a bug")
 
 
 def test_an_order_back_takes_it_back_after_its_end_too(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from failover_scenarios import Feed
 from standby_jobs import are_apart, standby_job
+from suites import long
 from topic_records import committed
 from yarn_jobs import KEYS, PARTITIONS, Job, pids_of, wait_for
 
@@ -56,9 +57,11 @@ def package(job: Job, folder: Path, version: str, last: int | None = None) -> Pa
     return made
 
 
-def upgrading_job(make_job: Callable[[str], Job], folder: Path, name: str) -> Job:
-    """Two containers with standbys run version one, under load."""
-    job = standby_job(make_job, name)
+def upgrading_job(
+    make_job: Callable[[str], Job], folder: Path, name: str, containers: int = 2
+) -> Job:
+    """So many containers with standbys run version one."""
+    job = standby_job(make_job, name, containers=containers)
     job.values |= {
         "task.class": "versioned:Versioned",
         "yarn.package.path": str(package(job, folder, "one")),
@@ -125,11 +128,15 @@ def packages_of(job: Job) -> dict[str, str | None]:
     return {processor: c["package"] for processor, c in job.containers().items()}
 
 
+@pytest.mark.parametrize("containers", [1, long(2)])
 def test_new_code_comes_container_by_container_and_a_bad_one_goes_back(
-    make_job: Callable[[str], Job], tmp_path: Path, announce: Callable[[str], None]
+    make_job: Callable[[str], Job],
+    tmp_path: Path,
+    announce: Callable[[str], None],
+    containers: int,
 ) -> None:
     """Version two is everywhere in the end; of version three a few records, and two again."""
-    job = upgrading_job(make_job, tmp_path, "upgraded")
+    job = upgrading_job(make_job, tmp_path, f"upgraded-{containers}", containers)
     feed = Feed(job)
     feed.go_on()
     try:
@@ -152,7 +159,7 @@ def test_new_code_comes_container_by_container_and_a_bad_one_goes_back(
     assert {p: c["failures"] for p, c in job.containers().items() if c["failures"]} == {"0": 1}
     job.judge_history()
     announce(f"records by version: {dict(versions)}")
-    for processor in ("0", "1"):
+    for processor in map(str, range(containers)):
         announce(f"pauses of processor {processor}, s: {pauses(job, processor)}")
     assert job.kill() == f"stopped {job.application_id} in order"
 

@@ -63,11 +63,18 @@ def test_a_warm_move_under_load_pauses_for_no_restore(
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(
+    "values", [{}, {**PIPELINE, "job.hotstandby.prewarm": "true"}], ids=["task", "pipeline"]
+)
 def test_a_standby_on_the_destination_gives_way(
-    make_job: Callable[[str], Job], announce: Callable[[str], None]
+    make_job: Callable[[str], Job], announce: Callable[[str], None], values: dict[str, str]
 ) -> None:
-    """It comes to the host that its active has left; no temporary standby is needed."""
-    job = standby_job(make_job, "gives-way", containers=1)
+    """It comes to the host that its active has left; no temporary standby is needed.
+
+    With its key it has a Spark beside it, which its active finds.
+    """
+    job = standby_job(make_job, f"gives-way-{len(values)}", containers=1)
+    job.values |= values
     runs_with_state(job)
     before = {p: c["host"] for p, c in job.containers().items()}
     with under_load(job):
@@ -76,6 +83,7 @@ def test_a_standby_on_the_destination_gives_way(
         wait_for(lambda: job.containers()["0-0"]["phase"] == "running", job)
     are_apart(job.containers())
     assert not [e for e in job.history("permit-granted") if e.get("temporary")]
+    assert "no Spark was ready" not in str(answers(job))
     job.judge_history()
     announce(f"to the host of the standby: pause {pause_s(job, 2):.2f} s")
     job.kill()

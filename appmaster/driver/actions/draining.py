@@ -19,7 +19,7 @@ from homeport.appmaster.driver.actions.outlook_text import fate_line
 from homeport.appmaster.driver.driver import Driver
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.errors import HomeportError, UnavailableError
+from homeport.config.errors import HomeportError, UnavailableError, WireError
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
@@ -46,6 +46,7 @@ from homeport.job_coordinator.model.placement import (
 )
 
 _KEY = keys.DRAINED_HOSTS
+_BUSY = "the containers of {host} are being moved already"
 _POLL_S = 0.5
 _TAKEN_MS = 60_000
 """How long the key may take until it is in force; else another key of the stream is refused."""
@@ -70,7 +71,7 @@ class DrainHost:
         status = self._driver.view.to_json()
         require_host(host, status)
         if host in self._under_way:
-            return _impossible(plan, f"the containers of {host} are being moved already")
+            return _impossible(plan, _BUSY.format(host=host))
         state, reports = self._driver.state, self._driver.cluster.hosts
         outlook = await asyncio.to_thread(what_if, state, frozenset({host}), reports)
         rule = without_place(outlook.to_json())
@@ -95,6 +96,8 @@ class DrainHost:
         await self._write_key(host, by, is_drained=not is_undone)
         if is_undone:
             return {"uuid": None, "message": f"{host} gets containers again"}
+        if host in self._under_way:  # two calls were planned at once
+            raise WireError(_BUSY.format(host=host))
         own = str(uuid.uuid4())
         self._say(own, PlacementStatus.ACCEPTED, f"{host} gets no container any more")
         self._under_way[host] = asyncio.ensure_future(self._run(own, host))

@@ -41,6 +41,7 @@ JOB = {"job.name": "j", "job.default.system": "kafka"}
     [
         ({"task.pipeline.sql": "SELECT 1", "task.pipeline.output": "kafka.o"}, "no code of its"),
         ({"job.systemstreampartition.grouper.factory": "own:Grouper"}, "job's own grouper"),
+        ({"task.name.grouper.factory": "own:Grouper"}, "task.name.grouper.factory"),
         ({"cluster-manager.container.retry.count": "0"}, "nothing go back"),
     ],
 )

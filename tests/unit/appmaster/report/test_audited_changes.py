@@ -107,10 +107,12 @@ def test_requests_of_tools_are_in_the_trail(tmp_path: Path) -> None:
     other = PlacementRequest("u2", "a", ProcessorId("1"), FORCE_RESTART_LAST_SEEN, None, 5)
     audit.requested(other, None)
     audit.requested(other, None)
+    audit.requested(replace(ASKED, uuid="u3", is_warm=True), Host("nm2"))
     unnamed = ("unknown", "unknown", "the coordinator stream")
     assert changes(audit) == [
         (*unnamed, "move 0", "nm1", "nm2"),
         (*unnamed, "restart 1", None, FORCE_RESTART_LAST_SEEN),
+        (*unnamed, "warm move 0", "nm2", "nm2"),
     ]
 
 

@@ -254,8 +254,9 @@ def test_it_has_gone_back_when_all_run_with_the_package_from_before() -> None:
 
 def test_a_failure_of_the_new_package_turns_it_back() -> None:
     """The container that failed gets the package from before with its next permit."""
-    made = failed(replace(GIVEN, given=(S0, P0)), S0, ("new",), "exit code 1")
+    made = failed(replace(GIVEN, given=(S0, P0)), S0, ("new",), "exit code 1", "ValueError")
     assert made is not None
+    assert made.story == "processor 0-0 failed with the new package: exit code 1: ValueError"
     assert (made.phase, made.given, made.current) == (UpgradePhase.BACK, (P0,), S0)
     assert made.reason == "processor 0-0 failed with the new package: exit code 1"
     again = failed(made, P0, ("new",), "exit code 1")

@@ -9,7 +9,7 @@ import pytest
 
 from homeport.appmaster.allocation.job_state.state import AllocatorState, Containers, ContainerState
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
-from homeport.appmaster.upgrade.packages import SubmittedPackages, WantedPackages, next_package
+from homeport.appmaster.upgrade.packages import next_package
 from homeport.job_coordinator.model.ids import ProcessorId
 
 ACTIVE, STANDBY, TEMPORARY = ProcessorId("0"), ProcessorId("0-0"), ProcessorId("0-warm")
@@ -45,14 +45,6 @@ def state() -> AllocatorState:
         check_in_timeout_ms=1,
     )
     return AllocatorState(settings, containers=containers)
-
-
-def test_without_an_upgrade_each_processor_has_the_submissions_package(
-    state: AllocatorState,
-) -> None:
-    """A standby too."""
-    packages: WantedPackages = SubmittedPackages()
-    assert {next_package(packages, state, c.processor_id) for c in state.containers} == {None}
 
 
 def test_a_temporary_standby_has_the_package_of_its_active(state: AllocatorState) -> None:

@@ -224,7 +224,7 @@ _GOLDEN = [
         b'[1,"set-upgrade","state"]',
         (
             b'{"id":"u","application":"app","package":"' + _PACKAGE.encode() + b'",'
-            b'"watch-ms":"1000","phase":"forward","given":"[\\"0-0\\"]","reason":""}'
+            b'"watch-ms":"1000","phase":"forward","given":"[\\"0-0\\"]","reason":"","last-line":""}'
         ),
     ),
     (

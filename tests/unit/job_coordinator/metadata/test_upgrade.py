@@ -24,7 +24,7 @@ NEW, OLD = "ab" * 32, "cd" * 32
 ORDER = UpgradeOrder("u", "app", NEW, 60_000, UpgradeDirection.BACK, "ann")
 P0, S0 = ProcessorId("0"), ProcessorId("0-0")
 STATE = UpgradeState(
-    "u", "app", NEW, OLD, 60_000, UpgradePhase.FORWARD, (S0, P0), P0, 7, "a reason"
+    "u", "app", NEW, OLD, 60_000, UpgradePhase.FORWARD, (S0, P0), P0, 7, "a reason", "a line"
 )
 SHORT = UpgradeState("u", "app", NEW, None, 0)
 
