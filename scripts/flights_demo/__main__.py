@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from types import FrameType
@@ -83,13 +84,15 @@ class Demo:
         reading = cluster.client_file("reader")
         self._reader = Reader(servers, reading)
         self._producer: subprocess.Popen[bytes] | None = None
+        self._scratch = tempfile.TemporaryDirectory(prefix="homeport-demo-")
         self._released = self._feeds_later
         self.verdicts: list[tuple[str, bool]] = []
 
     def close(self) -> None:
-        """The producer has ended and nothing of the demo itself is connected."""
+        """The producer has ended and nothing of the demo itself is connected, or left."""
         end_producer(self._producer)
         self._reader.close()
+        self._scratch.cleanup()
 
     def run(self) -> None:
         """All phases, in order; ``verdicts`` is filled."""
@@ -210,7 +213,8 @@ class Demo:
     def _move(self) -> None:
         """An operator has moved containers while input came."""
         screen = self._screen
-        commands = Moves(self._cluster, self._job, self._reader, screen)
+        package = None if self._options.form == ALONE else Path(self._scratch.name) / "package"
+        commands = Moves(self._cluster, self._job, self._reader, screen, next_package=package)
         rate = self._options.rate or round(FLIGHTS / moves.SECONDS)
         screen.say(f"producing {rate:,} records per second")
         self._producer = self._run_producer(rate)

@@ -48,7 +48,6 @@ class DemoJob:
         ``python``: the interpreter of ``run-job``, and so of the job.
         """
         self._python = python
-        self._example = example
         self._file = file or example / f"{example.name}.properties"
         self.name = example.name
         self._overrides = overrides
@@ -59,6 +58,8 @@ class DemoJob:
         self._tls: ssl.SSLContext | None = None
         self.links: list[str] = []
         self.limit_s = RUNNING_LIMIT_S
+        self.package = example / "package"
+        """What the next ``run-job`` submits."""
         self.count = CONTAINERS
         """How many containers the job is to have."""
 
@@ -68,7 +69,7 @@ class DemoJob:
             str(ROOT / "scripts" / "run-job"),
             f"--config-path={self._file}",
             f"--config=systems.kafka.consumer.bootstrap.servers={self._bootstrap_servers}",
-            f"--config=yarn.package.path={self._example / 'package'}",
+            f"--config=yarn.package.path={self.package}",
             *(f"--config={override}" for override in self._overrides),
             f"--operation={operation}",
         ]

@@ -1,14 +1,18 @@
 """An operator moves containers of the job that works (``scripts/demo --moves``).
 
-Each command is the real ``homeport``: a warm move, then a host is drained and taken back. Nothing
-fails. The pause of each container that went elsewhere is read from the history of all processes,
-and printed; the verdicts judge no times, as times depend on the machine.
+Each command is the real ``homeport``: a warm move, a host that is drained and taken back, an
+upgrade of the job's package. Nothing fails. The pause of each container that started again is read
+from the history of all processes, and printed; the verdicts judge no times, as times depend on the
+machine.
 """
 
 from __future__ import annotations
 
+import shutil
 import urllib.parse
 from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from check_history.pauses import Pause, pause_before
@@ -18,13 +22,16 @@ from flights_demo.clusters import DemoCluster
 from flights_demo.common import await_that
 from flights_demo.fail_host import is_tail
 from flights_demo.job import DemoJob
-from flights_demo.screen import Screen
+from flights_demo.screen import DemoError, Screen
 from flights_demo.verdict import Reader, next_offsets
 
-SECONDS = 240
+SECONDS = 420
 """For so long, roughly, input should come."""
 
 _RECORDS_BEFORE = 40_000
+_WATCH_MS = 5_000
+_EDITION_IN, _EDITION = "reference_data.py", "\nEDITION = {}\n"
+_LOGGED = "the package has edition 2"
 
 Containers = dict[str, dict[str, Any]]
 """{processor: what the status says of it}."""
@@ -33,11 +40,21 @@ Containers = dict[str, dict[str, Any]]
 class Moves:
     """The commands, one after the other, and what came of them."""
 
-    def __init__(self, cluster: DemoCluster, job: DemoJob, reader: Reader, screen: Screen) -> None:
+    def __init__(
+        self,
+        cluster: DemoCluster,
+        job: DemoJob,
+        reader: Reader,
+        screen: Screen,
+        *,
+        next_package: Path | None,
+    ) -> None:
+        """``next_package``: the folder to be made for the job's next edition; None: it has none."""
         self._cluster = cluster
         self._job = job
         self._reader = reader
         self._screen = screen
+        self._next_package = next_package
         self._pauses: list[tuple[str, Pause]] = []
         self.verdicts: list[tuple[str, bool]] = []
 
@@ -48,7 +65,10 @@ class Moves:
             DemoError: a command is refused, or the job does not come to work again.
         """
         self._await(self._is_at_work, "work")
-        for name, command in (("warm move", self._move), ("drain", self._drain)):
+        commands = [("warm move", self._move), ("drain", self._drain)]
+        if self._next_package is not None:
+            commands.append(("upgrade", partial(self._upgrade, self._next_package)))
+        for name, command in commands:
             with self._screen.phase(name):
                 before = self._containers()
                 command(before)
@@ -99,6 +119,24 @@ class Moves:
         am = next(node["host"] for node in nodes if node["address"] == address)
         hosts = {c["host"] for c in containers.values() if c["role"] == "active"}
         return str(min(hosts - {am} or hosts))
+
+    def _upgrade(self, package: Path, before: Containers) -> None:
+        """Each container has the job's next edition, one after the other."""
+        make_next_edition(self._job.package, package)
+        self._homeport("upgrade", f"--package={package}", f"--watch-ms={_WATCH_MS}")
+        self._job.package = package
+        self._job.wait_until_running(self._screen.progress)
+        now = self._containers()
+        packages = {c["package"] for c in now.values()}
+        is_new = len(packages) == 1 and None not in packages
+        is_logged = all(
+            _LOGGED in self._job.homeport("logs", p, "--tail=0")
+            for p, c in now.items()
+            if c["role"] == "active"
+        )
+        again = sorted(p for p, c in now.items() if c["epoch"] != before[p]["epoch"])
+        text = f"processor {', '.join(again)} has the job's next package, and its log says so"
+        self.verdicts.append((text, is_new and is_logged and again == sorted(now)))
 
     def _homeport(self, *words: str) -> None:
         self._screen.say(f"homeport {' '.join(words)}")
@@ -152,3 +190,18 @@ class Moves:
 
     def _await(self, condition: Callable[[], bool], what: str) -> None:
         await_that(condition, what, self._screen)
+
+
+def make_next_edition(package: Path, target: Path) -> None:
+    """``target`` is a copy of the job's package that computes the same, and has another edition.
+
+    Raises:
+        DemoError: the package has no edition.
+    """
+    shutil.copytree(package, target)
+    module = target / _EDITION_IN
+    text = module.read_text(encoding="utf-8")
+    changed = text.replace(_EDITION.format(1), _EDITION.format(2))
+    if changed == text:
+        raise DemoError(f"{module} has no line {_EDITION.format(1).strip()!r} to be changed")
+    module.write_text(changed, encoding="utf-8")

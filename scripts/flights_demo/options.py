@@ -30,7 +30,7 @@ ${HOMEPORT_CACHE_DIR:-~/.cache/homeport}/clusters/demo-*/ until this clone's nex
   scripts/demo --kill-container    a container dies in mid-run, nothing is lost or counted twice
   scripts/demo --standbys          a replica of each container, equal to it in the end
   scripts/demo --fail-host         a node loses power in mid-run; its containers go on elsewhere
-  scripts/demo --moves             an operator moves a container and drains a host in mid-run
+  scripts/demo --moves             an operator moves a container, drains a host, upgrades the job
   scripts/demo --rescale           3 -> 5 -> 2 containers in mid-run
   scripts/demo --form sql-alone    the same job as one statement of SQL
   scripts/demo --standalone        without YARN: processors under ZooKeeper, one dies, all restart
@@ -115,8 +115,9 @@ def _add_what_befalls(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--moves",
         action="store_true",
-        help="in mid-run, by the commands of homeport, a container is moved warm and a host is"
-        " drained and taken back; the pause of each container is printed, and the result is exact",
+        help="in mid-run, by the commands of homeport, a container is moved warm, a host is drained"
+        " and taken back, and the job gets another package; the pause of each container is printed,"
+        " and the result is exact",
     )
     parser.add_argument(
         "--standalone",

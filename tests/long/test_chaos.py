@@ -50,3 +50,10 @@ def test_a_job_survives_the_loss_of_a_host() -> None:
     printed = _passes("--fail-host")
     for moment in ("the lease has run out", "the standby has stopped", "first output committed"):
         assert moment in printed
+
+
+def test_an_operator_moves_and_upgrades_a_job() -> None:
+    """By homeport's commands while input comes: the pause of each container is printed."""
+    table = _passes("--moves").partition("From the last transaction before")[2]
+    for command in ("warm move", "drain", "upgrade"):
+        assert f"\n  {command} " in table

@@ -9,6 +9,7 @@ _GROUPS = {
     "disturbed/test_adjunct_failover.py": _DISTURBED_2,
     "disturbed/test_attempts.py": _DISTURBED_1,
     "disturbed/test_cluster_resource_manager.py": _DISTURBED_1,
+    "disturbed/test_dashboard_pictures.py": _DISTURBED_1,
     "disturbed/test_failover_hosts.py": _DISTURBED_2,
     "disturbed/test_full_hosts.py": _DISTURBED_2,
     "disturbed/test_local_cluster.py": _DISTURBED_2,

@@ -5,6 +5,7 @@ Each is an adjunct store, which a stream fills; the job only reads it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -18,6 +19,9 @@ from homeport.container.api import (
     TaskContext,
 )
 
+LOG = logging.getLogger("flights")
+EDITION = 1
+"""Of this package: ``scripts/demo --moves`` upgrades the running job to a copy that has another."""
 Summary = dict[str, Any]
 _UNKNOWN = {"manufacturer": None, "model": None}
 
@@ -60,6 +64,7 @@ class ReferenceData:
 
     def __init__(self, context: TaskContext) -> None:
         """Takes the stores ``planes``, ``airports`` and ``airlines``."""
+        LOG.info("the package has edition %d", EDITION)
         self._planes: ReadableStore = context.store("planes")
         self._airports: ReadableStore = context.store("airports")
         self._airlines: ReadableStore = context.store("airlines")

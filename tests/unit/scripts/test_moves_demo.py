@@ -1,4 +1,4 @@
-"""scripts/demo --moves: its options, and the pauses that it finds in a history."""
+"""scripts/demo --moves: its options, its next package, the pauses that it finds in a history."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from check_history.pauses import Pause, pause_before
 from check_history.reading import Event, read_jobs
+from flights_demo.job import EXAMPLE
+from flights_demo.moves import make_next_edition
 from flights_demo.options import parse_arguments
+from flights_demo.screen import DemoError
 
 
 def _history(folder: Path, *facts: tuple[int, str, str, str, int | None]) -> list[Event]:
@@ -92,3 +95,20 @@ def test_moves_go_with_no_fault(other: list[str], capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit):
         parse_arguments(["--moves", *other])
     assert "leave out" in capsys.readouterr().err or other[0] == "--attached"
+
+
+def test_the_next_package_differs_in_its_edition_alone(tmp_path: Path) -> None:
+    """So what it computes is the same; where there is no edition, one line says so."""
+    package, target = EXAMPLE / "package", tmp_path / "next"
+    make_next_edition(package, target)
+    changed = {
+        file.name: (package / file.name).read_text()
+        for file in target.glob("*.py")
+        if file.read_text() != (package / file.name).read_text()
+    }
+    assert list(changed) == ["reference_data.py"]
+    assert (target / "reference_data.py").read_text() == changed["reference_data.py"].replace(
+        "EDITION = 1", "EDITION = 2", 1
+    )
+    with pytest.raises(DemoError, match="has no line 'EDITION = 1'"):
+        make_next_edition(target, tmp_path / "again")
