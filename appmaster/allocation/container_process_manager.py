@@ -341,7 +341,7 @@ def _launcher_gone(
     else:
         # Without any word of an end it is a lease that ran out (safety C6): perhaps Kafka was away,
         # for all at once.
-        is_told = (
+        is_known = (
             ended is not None
             and not ended.is_taken_back
             and not exclusion.is_lost(draft, launcher.host)
@@ -352,7 +352,7 @@ def _launcher_gone(
             Trigger.RESOURCE_LOST,
             ContainerPhase.QUEUED,
             failure=loss(holder, launcher, ended),
-            is_charged=(is_own_fault or is_told) and not placement.is_launching(draft, holder),
+            is_charged=(is_own_fault or is_known) and not placement.is_launching(draft, holder),
         )
 
 

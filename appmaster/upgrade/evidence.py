@@ -98,7 +98,7 @@ class Evidence:
             container.processor_id,
             container.replica_of,
             is_running,
-            is_told=known is not None,
+            is_known=known is not None,
             failures=container.failures,
             refusal=refusal,
         )

@@ -214,7 +214,7 @@ def _strays(state: UpgradeState, seen: Seen) -> Iterator[ContainerSeen]:
     """Those that run another package than they are wanted with."""
     for container in in_order(seen.containers):
         wanted = state.wanted(container.processor_id)
-        if container.is_told and container.package != wanted:
+        if container.is_known and container.package != wanted:
             yield container
 
 

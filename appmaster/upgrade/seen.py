@@ -17,7 +17,7 @@ class ContainerSeen:
     """One processor of the job that has not finished.
 
     ``replica_of``: the active one that it is a standby of; None: it is active itself.
-    ``is_running``: it has reported started, and no stop of it was ordered. ``is_told``: whether
+    ``is_running``: it has reported started, and no stop of it was ordered. ``is_known``: whether
     ``package`` is known, as the launcher of its live incarnation says it. ``package``: that it
     runs; None: the submission's. ``prepared``: the package that its launcher has ready for its next
     incarnation; None: none. ``lag``: of an active one input that it has not read, of a standby how
@@ -30,7 +30,7 @@ class ContainerSeen:
     processor_id: ProcessorId
     replica_of: ProcessorId | None = None
     is_running: bool = True
-    is_told: bool = True
+    is_known: bool = True
     package: str | None = None
     prepared: str | None = None
     lag: int | None = 0
@@ -40,7 +40,7 @@ class ContainerSeen:
 
     def runs(self, package: str | None) -> bool:
         """Whether its launcher says that an incarnation of it runs with ``package``."""
-        return self.is_told and self.package == package
+        return self.is_known and self.package == package
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ class Seen:
         missing = sorted(c.processor_id for c in self.containers if not c.is_running)
         if missing:
             return f"processor {', '.join(missing)} does not run"
-        untold = sorted(c.processor_id for c in self.containers if not c.is_told)
-        return f"the launcher of processor {', '.join(untold)} was not heard" if untold else ""
+        unheard = sorted(c.processor_id for c in self.containers if not c.is_known)
+        return f"the launcher of processor {', '.join(unheard)} was not heard" if unheard else ""
 
 
 def in_order(containers: Sequence[ContainerSeen]) -> list[ContainerSeen]:

@@ -294,8 +294,8 @@ class ByItself(Job):
             return with_launcher(world, launcher._replace(life=Life.UP))
         if launcher.is_doomed:
             ended = self._without(world, launcher)
-            is_told = launcher.is_denied
-            return ended if is_told else self.fed(ended, ("ended", launcher.request, False))
+            is_known = launcher.is_denied
+            return ended if is_known else self.fed(ended, ("ended", launcher.request, False))
         awake = launcher._replace(life=Life.UP)
         world = with_launcher(world, awake)
         return self._child_stopped(world, awake, "lease-lost") if awake.child else world

@@ -77,7 +77,7 @@ class SmallWorld:
             name,
             ProcessorId(active) if dash else None,
             container.phase == "up" or crash is not None,
-            container.is_told if crash is None else crash.is_told,
+            container.is_known if crash is None else crash.is_known,
             container.package,
             container.prepared,
             _LARGE_LAG if container.is_behind else 0,
@@ -130,8 +130,8 @@ class SmallWorld:
     def _of_running(
         self, container: Container, wanted: str | None
     ) -> Iterator[tuple[str, Container]]:
-        if not container.is_told or container.prepared != wanted:
-            yield "checks in", container._replace(is_told=True, prepared=wanted)
+        if not container.is_known or container.prepared != wanted:
+            yield "checks in", container._replace(is_known=True, prepared=wanted)
         elif container.watched < 2 and container.package == NEW:
             yield "is watched", container._replace(watched=container.watched + 1)
         if container.has_request:
@@ -141,13 +141,13 @@ class SmallWorld:
             yield "has caught up", container._replace(is_behind=False)
 
     def _down(self, container: Container) -> Container:
-        return container._replace(phase="down", is_told=False, watched=0, is_behind=False)
+        return container._replace(phase="down", is_known=False, watched=0, is_behind=False)
 
     def _heard(self, world: World, index: int, container: Container) -> World:
         assert container.crash is not None
         if container.crash.is_loss:
             return with_container(world, index, container._replace(crash=None))
-        ran = (container.crash.ran,) if container.crash.is_told else None
+        ran = (container.crash.ran,) if container.crash.is_known else None
         state = machine.failed(world.state, self.ids[index], ran, "a bug")
         is_over = world.state is None or world.state.phase.is_final
         is_of_new = container.crash.ran == NEW and not is_over
@@ -179,12 +179,12 @@ class SmallWorld:
         if container.phase == "up":
             kind = "new_may_fail" if container.package == NEW else "old_may_fail"
             if kind in self._may:
-                crash = Crash(container.package, container.is_told)
+                crash = Crash(container.package, container.is_known)
                 yield "fails", self._down(container)._replace(crash=crash)
             if "may_lag" in self._may and container.package == NEW and not container.is_behind:
                 yield "is behind", container._replace(is_behind=True)
         if "host_may_be_lost" in self._may and container.phase == "up":
-            loss = Crash(container.package, container.is_told, is_loss=True)
+            loss = Crash(container.package, container.is_known, is_loss=True)
             yield "loses its host", self._down(container)._replace(crash=loss, prepared=None)
 
     # --- judgement
@@ -243,8 +243,8 @@ class SmallWorld:
 
 def _unknown(container: Container) -> Container:
     """What the next driver has seen of it: nothing."""
-    crash = container.crash and container.crash._replace(is_told=False)
-    return container._replace(is_told=False, watched=0, crash=crash)
+    crash = container.crash and container.crash._replace(is_known=False)
+    return container._replace(is_known=False, watched=0, crash=crash)
 
 
 def _said(state: UpgradeState) -> str:

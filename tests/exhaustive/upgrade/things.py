@@ -12,19 +12,19 @@ OLD, NEW = "old", "new"
 class Crash(NamedTuple):
     """An incarnation has ended, and the driver takes it to run until it hears of that.
 
-    ``ran``: its package. ``is_told``: whether this driver has heard its launcher say so.
+    ``ran``: its package. ``is_known``: whether this driver has heard its launcher say so.
     ``is_loss``: its host was lost, which is no failure.
     """
 
     ran: str | None
-    is_told: bool
+    is_known: bool
     is_loss: bool = False
 
 
 class Container(NamedTuple):
     """One processor. ``phase``: ``up``, ``down``, or ``sent``: a permit is on its way.
 
-    ``package``: that it runs, or that the permit on its way names. ``is_told``, ``watched``: what
+    ``package``: that it runs, or that the permit on its way names. ``is_known``, ``watched``: what
     this driver has seen of the incarnation; ``watched``: 0 not for long enough, 1 long enough, 2 as
     long as its lag is waited for. ``prepared``: that its launcher has ready. ``has_request``: a
     restart is in the coordinator stream. ``is_restarting``: it is down because of that. ``crash``:
@@ -34,7 +34,7 @@ class Container(NamedTuple):
 
     phase: str = "up"
     package: str | None = OLD
-    is_told: bool = True
+    is_known: bool = True
     watched: int = 0
     prepared: str | None = OLD
     has_request: bool = False

@@ -57,7 +57,7 @@ def test_on_full_hosts_actives_take_their_standbys_places_and_the_standbys_wait(
             assert after[active]["resource"] == before[f"{active}-0"]["resource"]
             assert kinds(after[active]) <= {RestoreKind.NONE.value, RestoreKind.TAIL.value}
         assert {p for p, c in after.items() if c["phase"] != "running"} == homeless
-        wait_for(lambda: is_told(job, homeless, lost), job)
+        wait_for(lambda: is_known(job, homeless, lost), job)
         assert job.get("v1/status")["job"]["health"] == "recovering"
         assert published(job) == stated
         job.produce(400, first=600)
@@ -85,7 +85,7 @@ def actives_run(job: Job, before: dict[str, dict[str, Any]], moved: list[str]) -
     )
 
 
-def is_told(job: Job, homeless: set[str], lost: str) -> bool:
+def is_known(job: Job, homeless: set[str], lost: str) -> bool:
     """Whether the status shows the waiting containers, and the obstacle on each host."""
     waiting = job.get("v1/status")["waiting"]
     if waiting is None or waiting["hosts"].get(lost) != "is lost":

@@ -85,13 +85,13 @@ class History:
         offsets: tuple[int, int],
         host: str = "nm1",
         *,
-        is_told: bool = True,
+        is_known: bool = True,
         task: str = TASK,
     ) -> None:
         """A transaction of the records from the first to the last offset; it takes 1 ms."""
         spans = {task: {INPUT: list(offsets)}}
         self.event(at, "container", "transaction-ending", key, host, offsets=spans)
-        if is_told:
+        if is_known:
             self.event(at + 1, "container", "transaction-committed", key, host)
 
     def stop(self, at: int, key: tuple[str, int], host: str = "nm1") -> None:
@@ -196,7 +196,7 @@ def test_a_zombie_that_is_fenced_is_no_second_writer(history: History) -> None:
     history.revoked(640, ("0", 2))
     history.start(650, ("0", 3), "nm2", fences=[("0", 2)])
     history.transaction(700, ("0", 3), (30, 39), "nm2")
-    history.transaction(800, ("0", 2), (30, 45), is_told=False)
+    history.transaction(800, ("0", 2), (30, 45), is_known=False)
     history.stop(900, ("0", 2))
     assert history.judge() == 0
 

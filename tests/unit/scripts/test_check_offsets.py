@@ -204,7 +204,7 @@ def test_a_partition_may_stand_while_another_of_its_task_moves(
 @pytest.mark.parametrize("first", [30, 40])
 def test_a_transaction_of_unknown_outcome_leaves_two_places(history: History, first: int) -> None:
     """Its successor goes on before it or after it, as Kafka knows."""
-    history.transaction(620, ("0", 2), (30, 39), is_told=False)
+    history.transaction(620, ("0", 2), (30, 39), is_known=False)
     history.start(650, ("0", 3), fences=[("0", 2)])
     history.transaction(700, ("0", 3), (first, 49))
     assert history.judge() == 0
@@ -214,7 +214,7 @@ def test_a_place_inside_a_transaction_is_found(
     history: History, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Half of a transaction is never there."""
-    history.transaction(620, ("0", 2), (30, 39), is_told=False)
+    history.transaction(620, ("0", 2), (30, 39), is_known=False)
     history.start(650, ("0", 3), fences=[("0", 2)])
     history.transaction(700, ("0", 3), (35, 49))
     assert history.judge() == 1

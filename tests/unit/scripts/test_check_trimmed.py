@@ -217,7 +217,7 @@ def test_wherever_the_events_begin_a_sound_run_is_green(history: History, until:
     history.event(640, "driver", "stop-ordered", ("0", 3), pid=2)
     history.stop(660, ("0", 3))
     history.start(700, ("0", 4), fences=[("0", 3)])
-    history.transaction(780, ("0", 1), (10, 19), is_told=False)
+    history.transaction(780, ("0", 1), (10, 19), is_known=False)
     history.stop(800, ("0", 1))
     trim_events(history, until)
     assert history.judge() == 0

@@ -166,10 +166,10 @@ def test_the_next_driver_goes_on_from_the_epochs_in_the_stream(machine: Machine)
     assert orders(machine.feed(check_in("r1", "b"))) == list(permits("r1", WARM, 4))
 
 
-@pytest.mark.parametrize("is_told", [True, False])
-def test_its_launcher_may_be_lost(warming: Machine, *, is_told: bool) -> None:
+@pytest.mark.parametrize("is_known", [True, False])
+def test_its_launcher_may_be_lost(warming: Machine, *, is_known: bool) -> None:
     """By YARN's word, of which the evidence follows, or by silence."""
-    if is_told:
+    if is_known:
         assert orders(warming.feed(ResourceEnded(RequestId(2)))) == list(stops("r1", WARM, 1))
         assert warming.state.early == type(warming.state.early)()
         warming.feed(ResourceEnded(resource_id=ResourceId("r1")))

@@ -54,13 +54,13 @@ def test_what_a_launcher_says_of_a_live_incarnation_is_seen() -> None:
     """Its package, what is ready, its lag, and for how long it was seen to run."""
     evidence, state = Evidence(), running()
     (unheard,) = evidence.seen(state, "", {}, 1).containers
-    assert (unheard.is_running, unheard.is_told, unheard.watched_ms) == (True, False, 0)
+    assert (unheard.is_running, unheard.is_known, unheard.watched_ms) == (True, False, 0)
     evidence.heard(heard())
     evidence.seen(state, "", {}, 10)
     evidence.heard(heard(report=None))
     seen = evidence.seen(state, "", {FIRST: "not now"}, 15)
     (container,) = seen.containers
-    assert (container.is_told, container.package, container.prepared) == (True, None, NEW)
+    assert (container.is_known, container.package, container.prepared) == (True, None, NEW)
     assert (container.lag, container.watched_ms, container.refusal) == (None, 5, "not now")
     assert (seen.retry_count, seen.hindrance, seen.obstacle) == (2, "", "")
     assert evidence.ran(FIRST) == (None,)
@@ -84,7 +84,7 @@ def test_of_what_does_not_run_nothing_is_told() -> None:
     evidence.heard(heard())
     stopped = step(running(), ContainerStopped(FIRST, StopCause.FAILED, 1)).state
     (container,) = evidence.seen(stopped, "", {}, 10).containers
-    assert (container.is_running, container.is_told, container.failures) == (False, False, 1)
+    assert (container.is_running, container.is_known, container.failures) == (False, False, 1)
     assert evidence.ran(FIRST) == (None,)
 
 

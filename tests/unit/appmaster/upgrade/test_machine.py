@@ -118,7 +118,7 @@ def test_the_first_standby_gets_the_package_first() -> None:
     ("seen", "why"),
     [
         (standby(is_running=False), "processor 0-0 does not run"),
-        (standby(is_told=False), "the launcher of processor 0-0 was not heard"),
+        (standby(is_known=False), "the launcher of processor 0-0 was not heard"),
         (replace(job(), hindrance="a host is drained"), "a host is drained"),
         (
             replace(standby(failures=1), retry_count=1),
@@ -234,7 +234,7 @@ def test_back_waits_while_another_one_does_not_run() -> None:
 
 def test_what_does_not_run_the_package_is_taken_out_at_once() -> None:
     """It gets the one from before with its next permit."""
-    down = job(p0=ContainerSeen(P0, is_running=False, is_told=False))
+    down = job(p0=ContainerSeen(P0, is_running=False, is_known=False))
     assert decide(GOES_BACK, ORDER, down) == Next(replace(GOES_BACK, given=(), current=P0))
     gone = Seen((ContainerSeen(S0, package="new"),))
     assert decide(GOES_BACK, ORDER, gone) == Next(replace(GOES_BACK, given=(S0,), current=P0))
