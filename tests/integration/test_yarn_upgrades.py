@@ -26,6 +26,9 @@ from topic_records import committed
 from yarn_jobs import KEYS, PARTITIONS, Job, pids_of, wait_for
 
 _WATCH_MS = 1_000
+_WATCH_BAD_MS = 5_000
+"""Far longer than a container takes for its first transactions."""
+_TRANSACTIONS = 2
 _VERSIONED = """
 from probe_task import Count
 
@@ -35,22 +38,23 @@ class Versioned(Count):
     def init(self, context):
         super().init(context)
         self.out = context.config["job.name"] + "-out"
-        self.left = LAST
+        self.ended = 0
 
     def process_batch(self, table, collector):
         super().process_batch(table, collector)
         rows = zip(*(table.column(n).to_pylist() for n in ("partition", "offset", "key")))
         for partition, offset, key in rows:
             collector.send(self.out, f"{{VERSION}} {{partition}} {{offset}}".encode(), key)
-        if self.left is not None:
-            self.left -= len(table)
-            if self.left < 0:
-                raise ValueError("a bug of this version")
+        if LAST is not None and self.ended >= LAST:
+            raise ValueError("a bug of this version")
+
+    def end_transaction(self, collector):
+        self.ended += 1
 """
 
 
 def package(job: Job, folder: Path, version: str, last: int | None = None) -> Path:
-    """A package of that version, whose task fails after ``last`` records; None: it does not."""
+    """A package of that version; its tasks fail after ``last`` transactions; None: they do not."""
     made = folder / version
     shutil.copytree(job.package, made, dirs_exist_ok=True)
     (made / "versioned.py").write_text(_VERSIONED.format(version=version, last=last))
@@ -88,9 +92,9 @@ def upgrade(job: Job, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def forward(job: Job, new: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def forward(job: Job, new: Path, watch_ms: int = _WATCH_MS) -> subprocess.CompletedProcess[str]:
     """The job is to have that package."""
-    return upgrade(job, f"--package={new}", f"--watch-ms={_WATCH_MS}", *words)
+    return upgrade(job, f"--package={new}", f"--watch-ms={watch_ms}")
 
 
 def written(job: Job) -> dict[tuple[int, int], list[str]]:
@@ -137,6 +141,10 @@ def test_new_code_comes_container_by_container_and_a_bad_one_goes_back(
 ) -> None:
     """Version two is everywhere in the end; of version three a few records, and two again."""
     job = upgrading_job(make_job, tmp_path, f"upgraded-{containers}", containers)
+    refused = forward(job, job.package)
+    assert refused.returncode == 1
+    assert "versioned" in refused.stderr
+    assert job.get("v1/status")["upgrade"] is None
     feed = Feed(job)
     feed.go_on()
     try:
@@ -146,7 +154,8 @@ def test_new_code_comes_container_by_container_and_a_bad_one_goes_back(
         two = set(packages_of(job).values())
         assert len(two) == 1
         assert None not in two
-        bad = forward(job, package(job, tmp_path, "three", last=100))
+        three = package(job, tmp_path, "three", last=_TRANSACTIONS)
+        bad = forward(job, three, _WATCH_BAD_MS)
         assert bad.returncode == 1
         assert "0 failed with the new package" in bad.stderr
         assert "a bug of this version" in bad.stderr
@@ -165,10 +174,10 @@ def test_new_code_comes_container_by_container_and_a_bad_one_goes_back(
 
 
 @contextlib.contextmanager
-def upgrading(job: Job, new: Path) -> Iterator[subprocess.Popen[str]]:
+def upgrading(job: Job, new: Path, watch_ms: int = _WATCH_MS) -> Iterator[subprocess.Popen[str]]:
     """The command, while it waits for the end of the upgrade."""
     module = "homeport.job_coordinator.cli.homeport"
-    words = ["upgrade", f"--package={new}", f"--watch-ms={_WATCH_MS}", f"--config-path={job.path}"]
+    words = ["upgrade", f"--package={new}", f"--watch-ms={watch_ms}", f"--config-path={job.path}"]
     tool = subprocess.Popen(
         [sys.executable, "-m", module, *words],
         env=job.environment,
@@ -196,7 +205,7 @@ def said(job: Job) -> str:
         ("prepares the package", None, 0),
         ("is under way", None, 0),
         ("is watched", None, 0),
-        ("back: ", 100, 1),
+        ("back: ", _TRANSACTIONS, 1),
     ],
 )
 def test_a_driver_that_dies_in_an_upgrade_has_a_successor_that_ends_it(
@@ -207,7 +216,8 @@ def test_a_driver_that_dies_in_an_upgrade_has_a_successor_that_ends_it(
     feed = Feed(job)
     feed.go_on()
     try:
-        with upgrading(job, package(job, tmp_path, "two", last)) as tool:
+        watch_ms = _WATCH_MS if last is None else _WATCH_BAD_MS
+        with upgrading(job, package(job, tmp_path, "two", last), watch_ms) as tool:
             wait_for(lambda: step in said(job), job, every_s=0.02)
             driver = job.program("application_master")
             assert driver is not None
