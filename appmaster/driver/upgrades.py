@@ -87,6 +87,8 @@ class Upgrades:
         self._requested: tuple[str, Incarnation] | None = None
         self._refusals: dict[Incarnation, str] = {}
         self._waits = ""
+        self._since_ms = boot_ms()
+        """Since when the record is known as it is."""
 
     def of(self, processor_id: ProcessorId) -> str | None:
         """The package that the next permit of the processor has; None: the submission's."""
@@ -166,7 +168,9 @@ class Upgrades:
             await self._read_answer()
             now, is_known = self._now()
             hindrance = self._hindrance(is_known=is_known)
-            seen = self._evidence.seen(now, hindrance, self._refusals, boot_ms())
+            now_ms = boot_ms()
+            step_ms = now_ms - self._since_ms
+            seen = self._evidence.seen(now, hindrance, self._refusals, now_ms, step_ms)
             made = machine.decide(self._state, self._order, seen)
             self._waits = made.waits
             if made.state is not None:
@@ -224,7 +228,7 @@ class Upgrades:
 
     def _enter(self, state: UpgradeState) -> None:
         """The record is in the stream."""
-        self._state, self._waits = state, ""
+        self._state, self._waits, self._since_ms = state, "", boot_ms()
         log.info(
             "upgrade %s: %s; given: %s; current: %s%s",
             state.id,

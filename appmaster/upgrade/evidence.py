@@ -69,6 +69,7 @@ class Evidence:
         hindrance: str,
         refusals: Mapping[Incarnation, str],
         now_ms: int,
+        step_ms: int = 0,
     ) -> Seen:
         """The job now.
 
@@ -77,6 +78,7 @@ class Evidence:
             hindrance: what goes on that the allocator does not know; empty: nothing.
             refusals: {incarnation: why its restart was not carried out}, where it was not.
             now_ms: of a clock that never stops.
+            step_ms: for how long the record has been as it is.
         """
         found = [
             self._seen(container, refusals.get(container.incarnation, ""), now_ms)
@@ -88,6 +90,7 @@ class Evidence:
             hindrance or _hindrance(state),
             state.settings.warm_lag,
             state.settings.retry_count,
+            step_ms,
         )
 
     def _seen(self, container: ContainerState, refusal: str, now_ms: int) -> ContainerSeen:

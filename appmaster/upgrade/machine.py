@@ -13,8 +13,9 @@ Forward, the processors get the package in the order of ``seen.in_order``:
    does not run takes the package with its next permit;
 3. it is watched, without a failure, until its lag is no larger than before, or than a warm lag.
 
-A failure of an incarnation that ran the package, a lag that does not shrink, or an order turn the
-upgrade back (``failed`` is what a failure changes; its record is written with the failure's own).
+A failure of an incarnation that ran the package, a lag that does not shrink, a launcher that does
+not prepare the package, or an order turn the upgrade back (``failed`` is what a failure changes;
+its record is written with the failure's own).
 Back, in reverse order: a processor is not wanted with the package any more (record), and is
 restarted if it runs with it. Those that do not run with it need no restart, and are taken out at
 once: they get the package from before with their next permit.
@@ -43,6 +44,9 @@ from homeport.job_coordinator.model.upgrade import (
 
 PATIENCE = 10
 """So many times as long as it is watched a container may take until its lag is small again."""
+PREPARATION_MS = 600_000
+"""A launcher that has not prepared the package after this time never will: it cannot be unpacked
+there, or the process that waits with it does not get ready."""
 TAKEN_BACK_UNBEGUN = "taken back before it began"
 
 
@@ -128,7 +132,17 @@ def _forward(state: UpgradeState, seen: Seen) -> Next:
         return Next(_without_current(state))
     if current.is_running and current.runs(state.package):
         return _watched(state, current, seen)
+    is_unprepared = current.is_running and current.prepared != state.package
+    if is_unprepared and seen.step_ms >= PREPARATION_MS:
+        return Next(_turned(state, _unprepared(current)))
     return _restarted(current, state.package, seen)
+
+
+def _unprepared(container: ContainerSeen) -> str:
+    return (
+        f"the launcher of processor {container.processor_id} has not prepared the package in "
+        f"{PREPARATION_MS} ms: its log, and those of its spares, say why"
+    )
 
 
 def _without_current(state: UpgradeState) -> UpgradeState:

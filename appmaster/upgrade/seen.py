@@ -50,13 +50,14 @@ class Seen:
     ``containers``: in any order, temporary standbys left out. ``hindrance``: what else goes on, as
     a command or a failover, because of which nothing may be begun; empty: nothing. ``warm_lag``:
     ``cluster-manager.warm-move.max.records``. ``retry_count``: failures that are forgiven, below
-    zero all of them.
+    zero all of them. ``step_ms``: for how long this driver has known the record as it is.
     """
 
     containers: tuple[ContainerSeen, ...]
     hindrance: str = ""
     warm_lag: int = 10_000
     retry_count: int = -1
+    step_ms: int = 0
 
     def find(self, processor_id: ProcessorId | None) -> ContainerSeen | None:
         """The container of that processor; None: it has finished, or the job has none."""

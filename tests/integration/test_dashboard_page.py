@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
@@ -28,9 +28,19 @@ pytestmark = pytest.mark.skipif(
 
 LOST = "nm02.example.com"
 ADA = "the-token-of-ada"
-UPDATE_MS, TASK_MS = 100, 500
-"""Longest script of one update, and longest task with its layout and painting, which a processor
-does here that has other work too. A page that stands still for longer is seen to."""
+_WATCHED = """
+window.touched = new Set(); window.tasks = []; window.updates = [];
+new MutationObserver((changes) => {
+  for (const { target } of changes) {
+    const element = target.nodeType === Node.TEXT_NODE ? target.parentElement : target;
+    // The ages of what is shown go on by themselves.
+    if (element?.closest('.since') === null) touched.add(element.closest('[data-id]')?.dataset.id);
+  }
+}).observe(document.body, {childList: true, characterData: true, subtree: true});
+const durations = (into) => (list) => into.push(...list.getEntries().map((e) => e.duration));
+new PerformanceObserver(durations(tasks)).observe({type: 'longtask'});
+new PerformanceObserver(durations(updates)).observe({type: 'measure'});
+"""
 
 
 @pytest.fixture(scope="module")
@@ -294,33 +304,42 @@ def test_axe_finds_nothing(page: Page, served: Served, width: int, *, dark: bool
     assert page.problems == []
 
 
-def test_two_hundred_containers_do_not_hold_the_page_up(page: Page, served: Served) -> None:
-    """The longest drawing of one update, and the longest task of the page, while all change."""
+def test_an_update_draws_what_has_changed_alone(
+    page: Page, served: Served, announce: Callable[[str], None]
+) -> None:
+    """Of 200 containers, that with another lag; how long it takes while all change is printed."""
     job = job_of(served)
     job.current = jobs.settled_job(100, 10)
     show(page, served)
     page.until("document.querySelectorAll('#work tr').length === 200")
-    page.run(
-        "window.tasks = []; window.updates = [];"
-        "new PerformanceObserver((l) => tasks.push(...l.getEntries().map((e) => e.duration)))"
-        ".observe({type: 'longtask'});"
-        "new PerformanceObserver((l) => updates.push(...l.getEntries().map((e) => e.duration)))"
-        ".observe({type: 'measure'})"
-    )
+    page.run(_WATCHED)
+    behind = [
+        {**c, "lag": 777} if c["processor_id"] == "7-0" else c for c in job.current["containers"]
+    ]
+    job.current = {**job.current, "containers": behind}
+    page.until("document.querySelector('#work-7-0').textContent.includes('777')")
+    assert page.run("[...touched].filter(Boolean)") == ["7-0"]
     for _ in range(5):
-        before = int(page.run("document.body.dataset.drawn"))
         changed = jobs.settled_job(100, 10)
-        for one in changed["containers"]:
-            one["lag"] = one["since_ms"] = int(time.time() * 1000)
+        for container in changed["containers"]:
+            container["lag"] = container["since_ms"] = int(time.time() * 1000)
         jobs.lose_host(changed, LOST)
-        job.current = changed
-        page.until(f"Number(document.body.dataset.drawn) > {before}")
+        _updated(page, job, changed)
     longest: dict[str, Any] = page.run(
-        "({task: Math.max(0, ...tasks), update: Math.max(0, ...updates)})"
+        "({task: Math.max(0, ...tasks), update: Math.max(...updates)})"
     )
-    assert 0 < longest["update"] < UPDATE_MS, longest
-    assert longest["task"] < TASK_MS, longest
+    announce(
+        f"dashboard, 200 containers: longest update {longest['update']:.0f} ms, "
+        f"longest task {longest['task']:.0f} ms"
+    )
     assert page.problems == []
+
+
+def _updated(page: Page, job: jobs.JobOnPage, status: dict[str, Any]) -> None:
+    """The page has drawn that status."""
+    before = int(page.run("document.body.dataset.drawn"))
+    job.current = status
+    page.until(f"Number(document.body.dataset.drawn) > {before}")
 
 
 def test_behind_a_proxy_that_holds_events_back_the_page_asks_itself(

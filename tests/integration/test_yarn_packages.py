@@ -33,6 +33,7 @@ def stream_of(job: Job) -> Iterator[CoordinatorStreamStore]:
         yield stream
 
 
+@pytest.mark.long
 def test_a_package_goes_through_the_stream_and_the_am_to_a_container(
     make_job: Callable[[str], Job],
 ) -> None:

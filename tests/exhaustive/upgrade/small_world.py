@@ -24,11 +24,15 @@ from tests.exhaustive.upgrade.things import NEW, OLD, Container, Crash, World, w
 
 Moves = Iterator[tuple[str, World]]
 ALL = frozenset(
-    {"new_may_fail", "old_may_fail", "host_may_be_lost", "am_may_die", "may_undo", "may_lag"}
+    {
+        *{"new_may_fail", "old_may_fail", "host_may_be_lost", "am_may_die", "may_undo", "may_lag"},
+        "may_not_prepare",
+    }
 )
 _WATCH_MS = 1_000
 _WARM_LAG = 100
 _LARGE_LAG = 1_000
+_SLOW_MS = machine.PREPARATION_MS
 
 
 class SmallWorld:
@@ -68,6 +72,7 @@ class SmallWorld:
             "a restart is under way" if is_under_way else "",
             _WARM_LAG,
             self._retry_count,
+            _SLOW_MS if world.is_slow else 0,
         )
 
     def _seen(self, name: ProcessorId, container: Container) -> ContainerSeen:
@@ -102,6 +107,8 @@ class SmallWorld:
         for index, container in enumerate(world.containers):
             for label, after in self._of_one(world, index, container):
                 yield f"{self.ids[index]} {label}", after
+        if any(c.is_unable for c in world.containers) and not world.is_slow:
+            yield "much time passes", world._replace(is_slow=True)
 
     def _recorded(self, world: World, state: UpgradeState) -> World:
         before = world.state
@@ -111,7 +118,7 @@ class SmallWorld:
             if is_on and before.phase is UpgradePhase.FORWARD:
                 require(current.watched, "the next one is begun before the last one was watched")
                 require(not current.is_behind, "the next one is begun while the last one is behind")
-        return world._replace(state=state)
+        return world._replace(state=state, is_slow=False)
 
     def _of_one(self, world: World, index: int, container: Container) -> Moves:
         wanted = world.state.wanted(self.ids[index]) if world.state else None
@@ -130,8 +137,9 @@ class SmallWorld:
     def _of_running(
         self, container: Container, wanted: str | None
     ) -> Iterator[tuple[str, Container]]:
-        if not container.is_known or container.prepared != wanted:
-            yield "checks in", container._replace(is_known=True, prepared=wanted)
+        prepared = container.prepared if container.is_unable and wanted == NEW else wanted
+        if not container.is_known or container.prepared != prepared:
+            yield "checks in", container._replace(is_known=True, prepared=prepared)
         elif container.watched < 2 and container.package == NEW:
             yield "is watched", container._replace(watched=container.watched + 1)
         if container.has_request:
@@ -170,7 +178,8 @@ class SmallWorld:
             for label, after in self._faults_of_one(container):
                 yield f"{self.ids[index]} {label}", with_container(world, index, after)
         if "am_may_die" in self._may:
-            yield "the AM dies", world._replace(containers=tuple(map(_unknown, world.containers)))
+            unknown = tuple(map(_unknown, world.containers))
+            yield "the AM dies", world._replace(containers=unknown, is_slow=False)
         if "may_undo" in self._may and world.order.direction is UpgradeDirection.FORWARD:
             order = replace(world.order, direction=UpgradeDirection.BACK)
             yield "it is taken back", world._replace(order=order)
@@ -181,6 +190,9 @@ class SmallWorld:
             if kind in self._may:
                 crash = Crash(container.package, container.is_known)
                 yield "fails", self._down(container)._replace(crash=crash)
+            is_able = container.package != NEW and not container.is_unable
+            if "may_not_prepare" in self._may and is_able:
+                yield "cannot prepare the package", container._replace(is_unable=True)
             if "may_lag" in self._may and container.package == NEW and not container.is_behind:
                 yield "is behind", container._replace(is_behind=True)
         if "host_may_be_lost" in self._may and container.phase == "up":

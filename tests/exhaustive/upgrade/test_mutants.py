@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -109,6 +110,12 @@ def keep_what_has_failed(patch: Patch) -> None:
 def restart_nothing_on_the_way_back(patch: Patch) -> None:
     """The record alone goes back."""
     patch.setattr(machine, "_strays", lambda *_: iter(()))
+
+
+@mutant("nothing leads to a good one", faults=1)
+def wait_for_a_package_for_ever(patch: Patch) -> None:
+    """A launcher that cannot prepare the package is waited for."""
+    patch.setattr(machine, "PREPARATION_MS", math.inf)
 
 
 @mutant("nothing leads to a good one", faults=1)

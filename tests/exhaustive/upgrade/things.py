@@ -29,7 +29,7 @@ class Container(NamedTuple):
     long as its lag is waited for. ``prepared``: that its launcher has ready. ``has_request``: a
     restart is in the coordinator stream. ``is_restarting``: it is down because of that. ``crash``:
     of the last incarnation, unheard. ``failures``: heard of, with the new package in an upgrade.
-    ``is_behind``: its lag is large.
+    ``is_behind``: its lag is large. ``is_unable``: its launcher cannot prepare the new package.
     """
 
     phase: str = "up"
@@ -42,15 +42,21 @@ class Container(NamedTuple):
     crash: Crash | None = None
     failures: int = 0
     is_behind: bool = False
+    is_unable: bool = False
 
 
 class World(NamedTuple):
-    """Everything. ``has_failed``: the driver has heard of a failure of the new package."""
+    """Everything.
+
+    ``has_failed``: the driver has heard of a failure of the new package. ``is_slow``: its record
+    has been the same for as long as a launcher may prepare a package.
+    """
 
     containers: tuple[Container, ...]
     order: UpgradeOrder
     state: UpgradeState | None = None
     has_failed: bool = False
+    is_slow: bool = False
 
 
 def with_container(world: World, index: int, container: Container) -> World:

@@ -160,6 +160,17 @@ def test_the_current_one_is_restarted_once_its_launcher_is_ready() -> None:
     assert decide(GIVEN, ORDER, busy) == Next(waits="a failover is under way")
 
 
+def test_a_package_that_is_never_prepared_turns_it_back() -> None:
+    """After ten minutes; one that is prepared by then is restarted."""
+    late = replace(standby(), step_ms=600_000)
+    made = decide(GIVEN, ORDER, late).state
+    assert made is not None
+    assert (made.phase, made.given) == (UpgradePhase.BACK, (S0,))
+    assert made.reason.startswith("the launcher of processor 0-0 has not prepared the package in")
+    ready = replace(standby(prepared="new"), step_ms=600_000)
+    assert decide(GIVEN, ORDER, ready).restart == S0
+
+
 def test_one_that_has_finished_meanwhile_is_done_with() -> None:
     """The next one is begun."""
     without = Seen((ContainerSeen(P0),))
