@@ -129,6 +129,8 @@ class JobOnPage(Backend):
         self.decided: list[dict[str, Any]] = []
         self.asked: list[dict[str, Any]] = []
         """The bodies of the actions that were carried out."""
+        self.answers: dict[str, dict[str, Any]] = {}
+        """To actions, by their uuid."""
         ids = [c["processor_id"] for c in status["containers"]]
         config = Config(
             {
@@ -244,7 +246,6 @@ class ActionsOnPage:
     def __init__(self, job: JobOnPage) -> None:
         self._job = job
         self.carried_out: list[tuple[str, dict[str, Any]]] = []
-        self.answers: dict[str, dict[str, Any]] = {}
 
     async def plan(self, name: str, asked: Mapping[str, Any]) -> Plan:
         """Of another container than the job has: it is not possible."""
@@ -274,25 +275,27 @@ class ActionsOnPage:
         return Plan(f"drain {host}", None, host, lines)
 
     async def carry_out(self, name: str, asked: Mapping[str, Any], by: Caller) -> Mapping[str, Any]:
-        """Done at once, and answered."""
+        """Done at once, and answered; a drain by force is never done."""
         self.carried_out.append((by.name, {"action": name, **asked}))
         self._job.asked.append({"action": name, **asked})
         if name == "config":
             return {"uuid": None, "message": "set"}
         if name == "drain" and asked.get("undo"):
             return {"uuid": None, "message": f"{asked['host']} gets containers again"}
-        uuid = f"00000000-0000-0000-0000-{len(self.answers):012}"
+        uuid = f"00000000-0000-0000-0000-{len(self._job.answers):012}"
         if name == "drain":
-            message = f"{asked['host']} has no container of the job"
-            self.answers[uuid] = {"status": "SUCCEEDED", "message": message, "final": True}
+            is_done = not asked.get("force")
+            message = f"{asked['host']} has no container of the job" if is_done else "0 leaves it"
+            status = "SUCCEEDED" if is_done else "IN_PROGRESS"
+            self._job.answers[uuid] = {"status": status, "message": message, "final": is_done}
             return {"uuid": uuid, "message": "those there leave it"}
         for one in self._job.current["containers"]:
             if one["processor_id"] == asked["processor"] and name == "move":
                 one["host"] = asked["host"]
         message = f"{asked['processor']}@4 runs on {asked.get('host', 'its host')}"
-        self.answers[uuid] = {"status": "SUCCEEDED", "message": message, "final": True}
+        self._job.answers[uuid] = {"status": "SUCCEEDED", "message": message, "final": True}
         return {"uuid": uuid, "message": f"{name}: written"}
 
     async def answer(self, uuid: str) -> Mapping[str, Any] | None:
         """As it was given."""
-        return self.answers.get(uuid)
+        return self._job.answers.get(uuid)

@@ -44,7 +44,7 @@ async function ask(path, body) {
   if (body) headers["Content-Type"] = "application/json";
   const answer = await fetch(path, { method: body ? "POST" : "GET", headers, redirect: "error", cache: "no-store", body: body ? JSON.stringify(body) : null });
   const said = await answer.json();
-  if (!answer.ok) throw new Error(said.error ?? String(answer.status));
+  if (!answer.ok) throw Object.assign(new Error(said.error ?? String(answer.status)), { status: answer.status });
   return said;
 }
 
@@ -142,12 +142,17 @@ async function carryOut(action, body) {
     const said = await ask(`actions/${action}`, { ...body, dry_run: false });
     write(outcome, said.message);
     showChanges();
+    let last = null;
     while (said.uuid && mine === round) {
       await new Promise((then) => setTimeout(then, FOLLOW_MS));
-      const answer = await ask(`answers/${said.uuid}`).catch(() => null);
+      const answer = await ask(`answers/${said.uuid}`).catch((error) => error);
       if (mine !== round) return;
-      if (answer) write(outcome, `${answer.status}: ${answer.message}`);
-      if (answer?.final) return;
+      // A move has none until its turn; what had one and has none was of a driver before.
+      if (last && answer.status === 404) return write(outcome, `${last.message}. The job's driver is another one now and does not know this action: give it again.`);
+      if (answer instanceof Error) continue;
+      last = answer;
+      write(outcome, `${answer.status}: ${answer.message}`);
+      if (answer.final) return;
     }
   } catch (error) {
     if (mine === round) write(outcome, reasonOf(error));
