@@ -25,6 +25,7 @@ _T = TypeVar("_T")
 _EXITS_S = 5.0
 """How long launchers may take to exit by themselves at the end."""
 _POLL_S = 0.25
+"""YARN has no event for the exit of a container; it is polled."""
 
 log = logging.getLogger("driver")
 

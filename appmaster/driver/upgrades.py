@@ -43,6 +43,7 @@ from homeport.job_coordinator.model.placement import (
 from homeport.job_coordinator.model.upgrade import UpgradeOrder, UpgradeState
 
 _POLL_S = 0.25
+"""Time itself leads to a step, as the end of a watch does; so the steps are polled."""
 _LAST_LINE = 300
 """Characters of a container's last line in the record."""
 

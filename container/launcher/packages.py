@@ -75,7 +75,7 @@ class JobPackages:
 
     def want(self, name: str | None) -> Path | None:
         """As ``find``; where it is not here, it is fetched from now on, or after the rest."""
-        # Asked first: what a thread that is over has unpacked is found.
+        # Before ``find``: what a thread that is over has unpacked is found.
         may_begin = not self._is_busy and boot_ms() >= self._not_before_ms
         folder = self.find(name)
         if folder is None and name is not None and may_begin:

@@ -1,7 +1,7 @@
 """``GET /v1/packages/<sha256>``: a package of the job's code, for its launchers alone.
 
 SHELL. The code of a job is for no reader of its pages: the guard asks for the job's own token. Many
-launchers may ask at once, so the package that was last asked for is kept.
+launchers may need one at once, so the package that was last sent is kept.
 """
 
 from __future__ import annotations

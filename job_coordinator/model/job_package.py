@@ -55,6 +55,7 @@ def package_entries(data: bytes) -> list[zipfile.ZipInfo]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             entries = archive.infolist()
+    # NotImplementedError: zipfile's, for a feature of a zip that it does not know.
     except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as error:
         raise WireError(f"the package is no zip: {shown(str(error))}") from None
     for entry in entries:

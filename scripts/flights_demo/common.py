@@ -64,7 +64,9 @@ def create_topics(servers: str, properties: Path | None) -> None:
         raise DemoError("the topics could not be created; the producer's lines say why")
 
 
-def await_that(condition: Callable[[], bool], what: str, screen: Screen) -> None:
+def await_that(
+    condition: Callable[[], bool], what: str, screen: Screen, poll_s: float = _POLL_S
+) -> None:
     """The condition holds. It is polled: status, history and YARN have no event to wait for.
 
     Raises:
@@ -80,7 +82,7 @@ def await_that(condition: Callable[[], bool], what: str, screen: Screen) -> None
         if time.monotonic() > deadline:
             raise DemoError(f"waited for {_AWAIT_LIMIT_S:.0f} s in vain for {what}")
         screen.progress(f"waiting for {what}")
-        time.sleep(_POLL_S)
+        time.sleep(poll_s)
 
 
 def end_producer(producer: subprocess.Popen[bytes] | None) -> None:

@@ -6,12 +6,12 @@ the job follows. Its driver is killed in the middle of each change.
 
 from __future__ import annotations
 
-import http.client
 import signal
 import time
 from collections.abc import Callable
 from typing import Any
 
+from flights_demo.common import await_that
 from flights_demo.job import DemoJob
 from flights_demo.screen import DemoError, Screen
 from flights_demo.verdict import Reader, key_written_s
@@ -25,7 +25,6 @@ COUNTS = (5, 2)
 SECONDS = 150
 """For so long, roughly, input should come."""
 
-_LIMIT_S = 120.0
 _POLL_S = 0.02
 
 
@@ -100,16 +99,7 @@ class Rescale:
         self._screen.say(f"SIGKILL of the driver, pid {pids}, in the middle of the change")
 
     def _await(self, condition: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + _LIMIT_S
-        while True:
-            try:
-                if condition():
-                    return
-            except (OSError, http.client.HTTPException, ValueError):
-                pass  # a driver that starts again does not answer yet
-            if time.monotonic() > deadline:
-                raise DemoError(f"{what} is not there after {_LIMIT_S:.0f} s")
-            time.sleep(_POLL_S)
+        await_that(condition, what, self._screen, _POLL_S)
 
 
 def _tasks(names: set[str]) -> str:

@@ -61,6 +61,7 @@ class Operator:
                 answer: dict[str, Any] = await self.get(f"ui/answers/{uuid}")
                 if answer["final"]:
                     return answer
+                # As the page does: the answer has no event.
                 await asyncio.sleep(0.05)
 
     async def changes(self) -> list[tuple[str, ...]]:

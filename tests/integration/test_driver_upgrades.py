@@ -61,6 +61,7 @@ class Launcher:
             if order.kind is OrderKind.EXIT:
                 return
             await self._follow(order.kind, order.incarnation, order.package)
+            # The interval of a launcher that checks in often.
             await asyncio.sleep(0.02)
 
     async def _follow(

@@ -6,14 +6,13 @@ was lost, or processed twice, or by two versions, would show.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from itertools import pairwise
 from pathlib import Path
 
@@ -81,15 +80,7 @@ def upgrading_job(
 
 def upgrade(job: Job, *words: str) -> subprocess.CompletedProcess[str]:
     """``homeport upgrade`` about this job."""
-    module = "homeport.job_coordinator.cli.homeport"
-    return subprocess.run(
-        [sys.executable, "-m", module, "upgrade", *words, f"--config-path={job.path}"],
-        env=job.environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    return job.operator("upgrade", *words, limit_s=240)
 
 
 def forward(job: Job, new: Path, watch_ms: int = _WATCH_MS) -> subprocess.CompletedProcess[str]:
@@ -173,23 +164,11 @@ def test_new_code_comes_container_by_container_and_a_bad_one_goes_back(
     assert job.kill() == f"stopped {job.application_id} in order"
 
 
-@contextlib.contextmanager
-def upgrading(job: Job, new: Path, watch_ms: int = _WATCH_MS) -> Iterator[subprocess.Popen[str]]:
+def upgrading(
+    job: Job, new: Path, watch_ms: int = _WATCH_MS
+) -> AbstractContextManager[subprocess.Popen[str]]:
     """The command, while it waits for the end of the upgrade."""
-    module = "homeport.job_coordinator.cli.homeport"
-    words = ["upgrade", f"--package={new}", f"--watch-ms={watch_ms}", f"--config-path={job.path}"]
-    tool = subprocess.Popen(
-        [sys.executable, "-m", module, *words],
-        env=job.environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield tool
-    finally:
-        tool.kill()
-        tool.wait()
+    return job.operating("upgrade", f"--package={new}", f"--watch-ms={watch_ms}")
 
 
 def said(job: Job) -> str:

@@ -32,7 +32,7 @@ _KEYS = (
         "kafka.in",
         "my.key",
         "u.ContainerPlacementRequestMessage",
-        "nobody",
+        "other",
         "",
     ),
     *("u.ContainerPlacementResponseMessage", "x" * 300_000 + ".ContainerPlacementRequestMessage"),

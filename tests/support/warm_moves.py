@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 
 from check_history.pauses import pause_before
 from check_history.reading import read_jobs
@@ -18,7 +18,6 @@ from yarn_jobs import KEYS, Job
 
 STATE = 60_000
 """Keys of the state that a move reads."""
-_TOOL = "homeport.job_coordinator.cli.homeport"
 _TOOL_S = 180
 
 
@@ -66,31 +65,12 @@ def moved(job: Job, processor: str, *words: str) -> str:
 
 def homeport(job: Job, *words: str) -> subprocess.CompletedProcess[str]:
     """The operator's tool about this job, with time for moves."""
-    return subprocess.run(
-        _command(job, words),
-        env=job.environment,
-        capture_output=True,
-        text=True,
-        timeout=_TOOL_S,
-        check=False,
-    )
+    return job.operator(*words, limit_s=_TOOL_S)
 
 
-@contextlib.contextmanager
-def moving(job: Job, there: str, *words: str) -> Iterator[subprocess.Popen[str]]:
+def moving(job: Job, there: str, *words: str) -> AbstractContextManager[subprocess.Popen[str]]:
     """The command that moves processor 0 there warm, while it waits; ended afterwards."""
-    tool = subprocess.Popen(
-        _command(job, ("move", "0", there, "--warm", *words)),
-        env=job.environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield tool
-    finally:
-        tool.kill()
-        tool.wait()
+    return job.operating("move", "0", there, "--warm", *words)
 
 
 def succeeds(tool: subprocess.Popen[str], there: str) -> None:
@@ -117,7 +97,3 @@ def pause_s(job: Job, epoch: int, processor: str = "0") -> float:
     pause = pause_before(events, processor, epoch)
     assert pause is not None
     return pause.ms / 1000
-
-
-def _command(job: Job, words: tuple[str, ...]) -> list[str]:
-    return [sys.executable, "-m", _TOOL, *words, f"--config-path={job.path}"]

@@ -14,13 +14,13 @@ def act(
     job: Job, token: str, action: str, *, dry_run: bool = True, **body: object
 ) -> tuple[int, dict[str, Any]]:
     """Status and body of one action."""
-    request = urllib.request.Request(  # noqa: S310 - ours
+    request = urllib.request.Request(  # noqa: S310 - of the job's AM
         f"{job.url}ui/actions/{action}",
         json.dumps({"dry_run": dry_run, **body}).encode(),
         {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
     )
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - ours
+        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - of the job's AM
             return answer.status, json.loads(answer.read())
     except urllib.error.HTTPError as refusal:
         with refusal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -9,7 +10,7 @@ import sys
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -162,17 +163,36 @@ class Job:
             check=False,
         )
 
-    def operator(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def operator(self, *arguments: str, limit_s: float = 60) -> subprocess.CompletedProcess[str]:
         """``homeport`` with the job's file."""
-        module = "homeport.job_coordinator.cli.homeport"
         return subprocess.run(
-            [*self.cluster.command(module), *arguments, f"--config-path={self.path}"],
+            self._homeport(arguments),
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=limit_s,
             check=False,
         )
+
+    @contextlib.contextmanager
+    def operating(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+        """The same, while it runs; ended afterwards."""
+        tool = subprocess.Popen(
+            self._homeport(arguments),
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            yield tool
+        finally:
+            tool.kill()
+            tool.wait()
+
+    def _homeport(self, arguments: Sequence[str]) -> list[str]:
+        module = "homeport.job_coordinator.cli.homeport"
+        return [*self.cluster.command(module), *arguments, f"--config-path={self.path}"]
 
     def submitting(self) -> subprocess.Popen[str]:
         """``run-job`` as it begins to submit the job."""

@@ -48,6 +48,7 @@ from homeport.job_coordinator.model.placement import (
 _KEY = keys.DRAINED_HOSTS
 _BUSY = "the containers of {host} are being moved already"
 _POLL_S = 0.5
+"""The answers come through the coordinator stream, which has no event for one of them."""
 _TAKEN_MS = 60_000
 """How long the key may take until it is in force; else another key of the stream is refused."""
 

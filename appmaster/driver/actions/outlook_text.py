@@ -25,9 +25,9 @@ def outlook_lines(outlook: CommandOutlook) -> Iterable[str]:
 
 def fate_line(fate: Fate) -> str:
     """Where a container is, and where it would be."""
-    who, place = str(fate.before.processor_id), fate.host_before or "nowhere"
+    name, place = str(fate.before.processor_id), fate.host_before or "nowhere"
     if not fate.is_placed:
-        return f"{who}: {place} -> nowhere"
+        return f"{name}: {place} -> nowhere"
     if fate.host == fate.host_before:
-        return f"{who}: stops, and starts again on {place}"
-    return f"{who}: {place} -> {fate.host or 'nowhere'}"
+        return f"{name}: stops, and starts again on {place}"
+    return f"{name}: {place} -> {fate.host or 'nowhere'}"

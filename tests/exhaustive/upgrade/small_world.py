@@ -59,7 +59,7 @@ class SmallWorld:
     def begun(self) -> World:
         """All run what they ran; the upgrade was ordered."""
         old = Container(package=self._previous, prepared=self._previous)
-        order = UpgradeOrder("upgrade", "app", NEW, _WATCH_MS, by="somebody")
+        order = UpgradeOrder("upgrade", "app", NEW, _WATCH_MS, by="ann")
         before = UpgradeState("before", "app", OLD, None, _WATCH_MS, UpgradePhase.DONE)
         state = before if self._previous else None
         return World((old,) * len(self.ids), order, state)

@@ -248,7 +248,7 @@ def wait() -> Order:
 
 
 def check_ins(am: Am, count: int) -> Until:
-    """Holds at the ``count``-th check-in after it was first asked."""
+    """Holds at the ``count``-th check-in after its first call."""
     seen: list[int] = []
 
     def holds() -> bool:

@@ -67,9 +67,9 @@ def test_a_package_is_for_the_jobs_own_programs_alone(served: Served) -> None:
     served.backend.packages[name] = data
     path = f"/v1/packages/{name}"
     assert served.error("GET", path) == "401 a bearer token is needed"
-    for token, who in ((READ, "eve has the role read"), (OPERATE, "ada has the role operate")):
+    for token, holder in ((READ, "eve has the role read"), (OPERATE, "ada has the role operate")):
         error = served.error("GET", path, Authorization=bearer(token))
-        assert error == f"403 the token {who}: this request needs job"
+        assert error == f"403 the token {holder}: this request needs job"
         assert served.call("HEAD", path, Authorization=bearer(token))[0] == 403
     assert served.backend.looked == []
     status, headers, body = served.call("GET", path, Authorization=bearer(TOKEN))
