@@ -9,6 +9,7 @@ import sys
 from types import FrameType
 
 from local_setup.environment import VENV, ensure
+from local_setup.prerequisites import WANTED
 from local_setup.progress import Progress, SetupError
 
 _ABOUT = """\
@@ -18,7 +19,7 @@ class-data archive. Safe to repeat and to interrupt. Takes about a minute the fi
 under a second after that. Progress goes to stderr."""
 
 
-_NEEDS = ("java", "spark", "network", "docker", "browser")
+_NEEDS = ("java", "spark", *WANTED)
 
 
 def _parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -28,7 +29,7 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
         own, command = arguments[:at], arguments[at + 1 :]
     parser = argparse.ArgumentParser(
         prog="scripts/setup.sh",
-        usage="%(prog)s [--with java|spark|network|docker|browser]... [-- COMMAND [ARGUMENT]...]",
+        usage=f"%(prog)s [--with {'|'.join(_NEEDS)}]... [-- COMMAND [ARGUMENT]...]",
         description=_ABOUT,
         epilog="COMMAND is looked for in .venv/bin first, and replaces this process.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -43,7 +44,8 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
         "spark: those and the class-data archive that makes Spark sessions start fast; "
         "network: iproute2 and iptables, if they can be had, for networks that tests break; "
         "docker: a Docker engine with compose, if it can be had, for clusters in containers; "
-        "browser: Chromium, if it can be had, for tests of the dashboard",
+        "browser: Chromium, if it can be had, for tests of the dashboard; "
+        "shells: zsh and fish, if they can be had, for tests of completion",
     )
     return parser.parse_args(own), command
 
@@ -69,8 +71,9 @@ def main() -> int:
     options, command = _parse(sys.argv[1:])
     before = {number: signal.signal(number, _ended) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
-        needs = {need: need in options.needs for need in _NEEDS}
-        env = ensure(Progress(), **needs)
+        java, spark = (need in options.needs for need in ("java", "spark"))
+        wanted = [need for need in WANTED if need in options.needs]
+        env = ensure(Progress(), java=java, spark=spark, wanted=wanted)
         for number, handler in before.items():
             signal.signal(number, handler)
         if command:

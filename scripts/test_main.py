@@ -2,7 +2,8 @@
 
 Integration tests often wait: for leases, for daemons, for YARN. So pytest has one worker more than
 the machine has cores where they belong to the suite. tests/support/worker_groups.py has the groups
-of tests that stay on one worker. Coverage is a program of its own, ``coverage_main``.
+of tests that stay on one worker. What failed runs once more at the end, alone
+(tests/support/once_more.py). Coverage is a program of its own, ``coverage_main``.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def main() -> int:
     workers = (os.cpu_count() or 1) + (suite != "unit")
     xdist = ["-n", str(workers), "--dist", "loadscope", "--no-loadscope-reorder"]
     report = [f"--junit-xml={_REPORT}", "-o", "junit_family=xunit1"]
-    command = [sys.executable, "-m", "pytest", *_SUITES[suite], *xdist, *report, *arguments]
+    again = ["--once-more"]
+    command = [sys.executable, "-m", "pytest", *_SUITES[suite], *xdist, *report, *again, *arguments]
     os.execv(command[0], command)  # noqa: S606 - as above: its signals and exit code are pytest's
 
 

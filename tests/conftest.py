@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any
 
 import hypothesis
+import once_more
 import pytest
 import shared_clusters
 from run_summary import BACK_END, SEARCHED
@@ -71,6 +72,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--faults", type=int, default=2, help=about)
     about = "tests/exhaustive: how many hosts the searched worlds have"
     parser.addoption("--hosts", type=int, default=3, help=about)
+    about = "run each test that failed once more, alone, at the end: see tests/FLAKY.md"
+    parser.addoption("--once-more", action="store_true", default=False, help=about)
     about = "tests/integration/disturbed: write the pictures of docs/dashboard.md into this folder"
     parser.addoption("--pictures", metavar="FOLDER", help=about)
 
@@ -178,7 +181,10 @@ def pytest_keyboard_interrupt() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Shared clusters stop after all fixtures. A run whose scripts/check failed has failed."""
+    """Shared clusters stop after all fixtures; then what failed runs once more.
+
+    A run whose scripts/check failed has failed.
+    """
     config = session.config
     logs = config.stash[shared_clusters.KEPT_LOGS]
     if _is_worker(config):
@@ -186,6 +192,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         shared_clusters.leave()
         return
     logs.extend(shared_clusters.end(keep_logs=bool(session.testsfailed)))
+    if config.getoption("once_more"):
+        once_more.at_the_end(session)
     if os.environ.get(_CHECK_FAILED) and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -205,5 +213,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.line(f"{seconds:7.1f} s  {module}")
     for folder in terminalreporter.config.stash[shared_clusters.KEPT_LOGS]:
         terminalreporter.line(f"logs of the local cluster: {folder}")
+    once_more.summarise(terminalreporter)
     if os.environ.get(_CHECK_FAILED):
         terminalreporter.section("scripts/check failed, see the top of this output", sep="!")

@@ -12,17 +12,12 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import spark_archive
-from local_setup.prerequisites import (
-    require_java_tools,
-    want_browser,
-    want_docker_tools,
-    want_network_tools,
-)
+from local_setup.prerequisites import require_java_tools, want
 from local_setup.progress import Progress, SetupError, run_logged
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,23 +43,15 @@ def cache_dir() -> Path:
 
 
 def ensure(
-    progress: Progress,
-    *,
-    java: bool,
-    spark: bool,
-    network: bool = False,
-    docker: bool = False,
-    browser: bool = False,
+    progress: Progress, *, java: bool, spark: bool, wanted: Iterable[str] = ()
 ) -> dict[str, str]:
-    """The environment variables for a command of this clone, everything it needs being there.
+    """Return the environment variables for a command of this clone; what it needs is then there.
 
     Args:
         progress: called for every step that really does something.
         java: the command starts Java programs (YARN, Kafka, Skein, Spark).
         spark: it starts Spark sessions, so the class-data archive must be up to date.
-        network: it makes clusters with networks of their own, where that is possible.
-        docker: it makes clusters in containers, where that is possible.
-        browser: it opens pages in Chromium, where that is possible.
+        wanted: keys of ``prerequisites.WANTED``: what it uses where it can be had.
 
     Raises:
         SetupError: something is missing or failed; the message says what to do.
@@ -77,12 +64,7 @@ def ensure(
             env["JAVA_HOME"] = str(home)
             if shutil.which("java") is None:
                 env["PATH"] = f"{os.environ.get('PATH', os.defpath)}:{home / 'bin'}"
-        if network:
-            want_network_tools(progress, LOG)
-        if docker:
-            want_docker_tools(progress, LOG)
-        if browser:
-            want_browser(progress, LOG)
+        want(wanted, progress, LOG)
         _ensure_packages(progress)
         _ensure_homeport(progress)
         _ensure_links()

@@ -1,8 +1,8 @@
 """What a machine must have before anything of ours can be made: JDK 17, Maven, libcrypt.so.1.
 
 Missing things are installed where that is possible without asking (root on a system with apt-get);
-everywhere else one message names all of them and how to get them. The programs that make network
-namespaces and containers, and a browser, are wanted, not needed.
+everywhere else one message names all of them and how to get them. What only some tests use is
+wanted, not needed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import ctypes
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,13 +26,36 @@ _NETWORK = {
 """As ``TOOLS`` of ``homeport.local_cluster.net.network``, which cannot be imported yet."""
 _SYSTEM_FOLDERS = "/usr/sbin:/sbin:/usr/bin:/bin"
 """As root's PATH may lack the folders of the system's programs."""
-_DOCKER = {
-    "dockerd": "docker.io",
-    "docker-compose": "docker-compose",
-    "debootstrap": "debootstrap",
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Programs that some tests use: their Debian packages, by program, and those tests' name."""
+
+    for_: str
+    packages: dict[str, str]
+    is_any_enough: bool = False
+
+
+WANTED = {
+    "network": Wanted("Tests of a network that breaks", _NETWORK),
+    "docker": Wanted(
+        "Clusters in containers",
+        {
+            "dockerd": "docker.io",
+            "docker-compose": "docker-compose",
+            "debootstrap": "debootstrap",
+            **_NETWORK,
+        },
+    ),
+    "browser": Wanted(
+        "Tests of the dashboard",
+        dict.fromkeys(("chromium", "chromium-browser", "google-chrome"), "chromium"),
+        is_any_enough=True,
+    ),
+    "shells": Wanted("Tests of completion in zsh and fish", {"zsh": "zsh", "fish": "fish"}),
 }
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-"""Names of the program; any of them speaks the protocol that the tests speak."""
+"""Need -> what it takes. Any of the browsers speaks the protocol that the tests speak."""
 JAVA_MAJOR = 17
 """Hadoop 3.5, Kafka 4.3 and Spark 4.3 all run on it; the class-data archives are made by it."""
 
@@ -115,51 +138,42 @@ def require_java_tools(progress: Progress, log: Path) -> Path:
     return home
 
 
-def want_network_tools(progress: Progress, log: Path) -> None:
-    """What makes clusters with networks of their own is there, where it can be installed.
+def want(needs: Iterable[str], progress: Progress, log: Path) -> None:
+    """Install what those of ``WANTED`` lack, where that is possible; all of it in one go.
 
-    Elsewhere, and where no root is, the tests that need it say what they lack and are skipped.
+    Elsewhere the tests that need it name what they lack and are skipped.
     """
-    missing = _missing_network_tools()
-    if missing and _may_install():
-        try:
-            _install(missing, progress, log)
-        except SetupError as error:
-            progress.say(f"Tests of a network that breaks are left out: {error}")
-
-
-def want_docker_tools(progress: Progress, log: Path) -> None:
-    """An engine, compose, and what makes a base image are there, where they can be installed.
-
-    A machine that has the ``docker`` command and an engine that answers keeps what it has.
-    """
-    if not _may_install() or _has_engine():
-        return
-    missing = [package for tool, package in _DOCKER.items() if shutil.which(tool) is None]
-    missing += [p for p in _missing_network_tools() if p not in missing]
-    if missing:
-        try:
-            _install(missing, progress, log)
-        except SetupError as error:
-            progress.say(f"Clusters in containers are left out: {error}")
-
-
-def want_browser(progress: Progress, log: Path) -> None:
-    """A Chromium is there, where it can be installed.
-
-    Elsewhere the tests of the dashboard say what they lack and are skipped.
-    """
-    if any(map(shutil.which, _BROWSERS)) or not _may_install():
+    missing = {need: packages for need in needs if (packages := _lacking(need))}
+    if not missing or not _may_install():
         return
     try:
-        _install(["chromium"], progress, log)
-    except SetupError as error:
-        progress.say(f"Tests of the dashboard are left out: {error}")
+        _install(sorted({p for packages in missing.values() for p in packages}), progress, log)
+    except SetupError:
+        _each_by_itself(missing, progress, log)
 
 
-def _missing_network_tools() -> list[str]:
+def _each_by_itself(missing: dict[str, list[str]], progress: Progress, log: Path) -> None:
+    """Install each need alone: one package that cannot be had costs its own tests only."""
+    for need, packages in missing.items():
+        try:
+            _install(packages, progress, log)
+        except SetupError as error:
+            progress.say(f"{WANTED[need].for_} are left out: {error}")
+
+
+def _lacking(need: str) -> list[str]:
+    """Return the Debian packages of the programs that ``need`` lacks here."""
+    wanted = WANTED[need]
+    if need == "docker" and _has_engine():
+        return []
+    if wanted.is_any_enough and any(map(_has, wanted.packages)):
+        return []
+    return sorted({package for tool, package in wanted.packages.items() if not _has(tool)})
+
+
+def _has(tool: str) -> bool:
     path = f"{os.environ.get('PATH', '')}:{_SYSTEM_FOLDERS}"
-    return sorted({p for tool, p in _NETWORK.items() if shutil.which(tool, path=path) is None})
+    return shutil.which(tool, path=path) is not None
 
 
 def _has_engine() -> bool:

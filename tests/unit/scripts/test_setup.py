@@ -89,7 +89,7 @@ def test_set_up_goes_on_without_the_programs_of_a_network(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(prerequisites, "_SYSTEM_FOLDERS", str(tmp_path))
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    prerequisites.want_network_tools(Progress(), tmp_path / "log")
+    prerequisites.want(["network"], Progress(), tmp_path / "log")
     said = capsys.readouterr().err
     assert "Tests of a network that breaks are left out: system packages (iproute2 ipt" in said
     tried = "$ apt-get install -q -y --no-install-recommends iproute2 iptables util-linux\n"
