@@ -7,6 +7,7 @@ wanted, not needed.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import shutil
@@ -24,6 +25,7 @@ _NETWORK = {
     "unshare": "util-linux",
 }
 """As ``TOOLS`` of ``homeport.local_cluster.net.network``, which cannot be imported yet."""
+_MANUAL_PAGES = Path("/usr/share/man/man1")
 _SYSTEM_FOLDERS = "/usr/sbin:/sbin:/usr/bin:/bin"
 """As root's PATH may lack the folders of the system's programs."""
 
@@ -194,6 +196,9 @@ def _may_install() -> bool:
 
 def _install(packages: list[str], progress: Progress, log: Path) -> None:
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    # Java's package links its manual pages there, and fails in a slim image, which lacks the folder.
+    with contextlib.suppress(OSError):
+        _MANUAL_PAGES.mkdir(parents=True, exist_ok=True)
     update = ["apt-get", "update", "-q"]
     run_logged(progress, "package list (apt-get update)", update, log, env=env)
     install = ["apt-get", "install", "-q", "-y", "--no-install-recommends", *packages]

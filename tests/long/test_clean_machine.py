@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,9 +22,16 @@ pytestmark = [
 ]
 
 
-def test_ci_passes_there_and_skips_nothing(tmp_path: Path) -> None:
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[CleanMachine]:
+    """The machine; its files, some 4 GB, go with it."""
+    root = tmp_path / "root"
+    yield CleanMachine(root, ROOT)
+    shutil.rmtree(root)
+
+
+def test_ci_passes_there_and_skips_nothing(machine: CleanMachine, tmp_path: Path) -> None:
     """``.ci/run`` fails where a test is skipped; each program of the list is there afterwards."""
-    machine = CleanMachine(tmp_path / "root", ROOT)
     log = tmp_path / "log"
     code = machine.run(".ci/run", "-k", _USING, log=log)
     printed = log.read_text(encoding="utf-8", errors="replace")

@@ -1,4 +1,4 @@
-"""Make a Debian 12 that has the packages of a minimal installation and git, and run commands there.
+"""Make a Debian 12 with the packages of the image's base and git, and run commands there.
 
 It is a folder entered by chroot(2), in namespaces of its own for mounts and processes, with the
 network of this machine. How this machine reaches the registries comes along: apt's sources,
@@ -12,6 +12,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import docker_cluster
+
 _FROM_HERE = (
     "etc/apt/sources.list",
     "etc/apt/sources.list.d",
@@ -23,6 +25,8 @@ _FROM_HERE = (
     "usr/local/share/ca-certificates",
     "root/.m2/settings.xml",
 )
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_MAKE_BASE = Path(docker_cluster.__file__).with_name("make_base.sh")
 _KEPT = ("_proxy", "_PROXY", "SSL_CERT", "REQUESTS_CA_BUNDLE", "PIP_")
 """How the names of variables begin or end that tell programs how to reach a registry."""
 _ENTER = """\
@@ -43,12 +47,18 @@ class CleanMachine:
 
     def __init__(self, root: Path, repository: Path) -> None:
         self._root = root
-        mirror = _mirror()
-        packages = "--include=ca-certificates,git"
-        _run("debootstrap", "--variant=minbase", packages, "bookworm", str(root), mirror)
+        root.mkdir()
+        base = root.with_suffix(".tar")
+        _run("bash", str(_MAKE_BASE), str(base))
+        _run("tar", "-C", str(root), "-xf", str(base))
+        base.unlink()
+        (root / "etc/apt/sources.list").unlink()  # debootstrap's; this machine's come instead
         for name in _FROM_HERE:
             self._copy(Path("/", name))
         _run("git", "clone", "--quiet", "--no-hardlinks", str(repository), str(root / "clone"))
+        log = root.with_suffix(".log")
+        git = "apt-get update -q && apt-get install -q -y git"  # as for whoever clones
+        assert self.run("bash", "-c", git, log=log) == 0, log.read_text(encoding="utf-8")[-2000:]
 
     def _copy(self, source: Path) -> None:
         target = self._root / source.relative_to("/")
@@ -65,7 +75,7 @@ class CleanMachine:
         All its processes end with it: their namespace does.
         """
         kept = {k: v for k, v in os.environ.items() if k.startswith(_KEPT) or k.endswith(_KEPT)}
-        environment = {**kept, "PATH": os.defpath, "HOME": "/root", "LANG": "C.UTF-8"}
+        environment = {**kept, "PATH": _PATH, "HOME": "/root", "LANG": "C.UTF-8"}
         enter = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "bash", "-c", _ENTER]
         inside = ["bash", "-c", 'cd /clone && exec "$@"', "bash", *command]
         with log.open("wb") as sink:
@@ -77,19 +87,6 @@ class CleanMachine:
                 stderr=subprocess.STDOUT,
                 check=False,
             ).returncode
-
-
-def _mirror() -> str:
-    """Return where this machine gets Debian's packages from."""
-    sources = [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*")]
-    for file in sources:
-        for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else []:
-            words = line.split()
-            if words[:1] == ["URIs:"]:
-                return words[1]
-            if words[:1] == ["deb"]:
-                return next(word for word in words[1:] if "://" in word)
-    raise AssertionError("this machine's apt has no sources")
 
 
 def _run(*command: str) -> None:

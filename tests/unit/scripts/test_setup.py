@@ -88,6 +88,7 @@ def test_set_up_goes_on_without_the_programs_of_a_network(
     apt.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(prerequisites, "_SYSTEM_FOLDERS", str(tmp_path))
+    monkeypatch.setattr(prerequisites, "_MANUAL_PAGES", tmp_path / "man1")
     monkeypatch.setattr("os.geteuid", lambda: 0)
     prerequisites.want(["network"], Progress(), tmp_path / "log")
     said = capsys.readouterr().err
