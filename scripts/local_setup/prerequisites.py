@@ -196,7 +196,7 @@ def _may_install() -> bool:
 
 def _install(packages: list[str], progress: Progress, log: Path) -> None:
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    # Java's package links its manual pages there, and fails in a slim image, which lacks the folder.
+    # Java's package links its manual pages there, and fails where a slim image lacks the folder.
     with contextlib.suppress(OSError):
         _MANUAL_PAGES.mkdir(parents=True, exist_ok=True)
     update = ["apt-get", "update", "-q"]
