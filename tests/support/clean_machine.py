@@ -28,7 +28,7 @@ _FROM_HERE = (
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _MAKE_BASE = Path(docker_cluster.__file__).with_name("make_base.sh")
 _KEPT = ("_proxy", "_PROXY", "SSL_CERT", "REQUESTS_CA_BUNDLE", "PIP_")
-"""How the names of variables begin or end that tell programs how to reach a registry."""
+"""Variables whose names begin or end so name the way to a registry."""
 _ENTER = """\
 set -e
 mount --rbind /dev "$1/dev"
@@ -57,7 +57,7 @@ class CleanMachine:
             self._copy(Path("/", name))
         _run("git", "clone", "--quiet", "--no-hardlinks", str(repository), str(root / "clone"))
         log = root.with_suffix(".log")
-        git = "apt-get update -q && apt-get install -q -y git"  # as for whoever clones
+        git = "apt-get update -q && apt-get install -q -y git"  # a clone is made by it
         assert self.run("bash", "-c", git, log=log) == 0, log.read_text(encoding="utf-8")[-2000:]
 
     def _copy(self, source: Path) -> None:
