@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-from collections.abc import Iterable
 from enum import StrEnum
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -15,18 +15,17 @@ from homeport.appmaster.cli import submission_claim
 from homeport.appmaster.cli.job import Job
 from homeport.appmaster.cli.waiting import Waiter
 from homeport.appmaster.job_model.migration import Migration
+from homeport.appmaster.job_model.takeover import outranking
+from homeport.appmaster.lease.fencing import fence_all
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.standalone_keys import YARN, ZOOKEEPER
 from homeport.config.errors import HomeportError
-from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.job_coordinator.cli.job_view import stream_place
 from homeport.job_coordinator.cli.options import ConfigPath, Overrides, loaded, new_app, note
-from homeport.job_coordinator.kafka.fencing import fence
-from homeport.job_coordinator.metadata.epochs import EpochManager, Submission
-from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
-from homeport.job_coordinator.zookeeper.handover_nodes import handover_nodes
+from homeport.job_coordinator.metadata.epochs import EpochManager, Rank, Submission
+from homeport.job_coordinator.zookeeper.handover_nodes import HandoverNodes, handover_nodes
 
 _TIMEOUT_S = 15.0
 _CLAIM_LIMIT_S = 30.0
@@ -64,14 +63,13 @@ def migrate(
     stream_place(named)
     with handover_nodes(named, _TIMEOUT_S) as nodes, job.stream() as store:
         job.require_not_running(store)
-        migration = Migration(named, store, nodes, lambda found: fence_all(named, found))
-        steps = migration.steps(to.value)
+        steps = Migration(named, store, nodes, partial(fence_all, named)).steps(to.value)
         if not steps:
             print(f"nothing to change: the job runs by {to.value}, or has no state elsewhere")
             return
         if dry_run:
-            for number, step in enumerate(steps, 1):
-                print(f"{number}. {step.text}")
+            for number, text in enumerate([_OUTRANK, *(step.text for step in steps)], 1):
+                print(f"{number}. {text}")
             return
         number = submission_claim.take_number(
             store,
@@ -79,27 +77,33 @@ def migrate(
             lambda: Waiter(_CLAIM_LIMIT_S).polls_logging("run-job, or another migration"),
             lambda: job.require_not_running(store),
         )
-        try:
-            for step in migration.steps(to.value):
-                note(step.text)
-                step.do()
-        finally:
-            with contextlib.suppress(HomeportError):
-                withdrawn = Submission(number, submission_claim.WITHDRAWN)
-                EpochManager(store).write_submission(withdrawn)
+        carry_out(named, nodes, to, number)
     print(f"the job may run by {to.value} now")
 
 
 _FACTORY = keys.JOB_COORDINATOR_FACTORY.name
+_OUTRANK = "outrank every AM attempt, so that a driver that lives on ends"
 
 
-def fence_all(config: Config, incarnations: Iterable[Incarnation]) -> None:
-    """None of them commits anything more; what they have open is aborted.
+def carry_out(config: Config, nodes: HandoverNodes, to: Where, submission: int) -> None:
+    """The job is where it is to run next; ``submission``: the number of this migration.
+
+    Its rank is above all attempts of earlier submissions: a driver that lives on would permit what
+    the first version says no incarnation has. All is written under that rank, so that a migration
+    that stood still, and was overtaken, changes nothing more.
 
     Raises:
-        UnavailableError: Kafka did not do it in time.
+        FencedError: a later submission has taken over.
+        HomeportError: the job is not migrated; what was done may be done again.
     """
-    job = JobConfig.of(config)
-    system = SystemConfig.of(config, TaskConfig.of(config).checkpoint_system)
-    for incarnation in incarnations:
-        fence(system, transactional_id(job.name, job.id, incarnation), _TIMEOUT_S)
+    note(_OUTRANK)
+    with outranking(config, Rank(submission, "migrate", 0)) as stream:
+        try:
+            fence = partial(fence_all, config)
+            for step in Migration(config, stream, nodes, fence).steps(to.value):
+                note(step.text)
+                step.do()
+        finally:
+            with contextlib.suppress(HomeportError):
+                withdrawn = Submission(submission, submission_claim.WITHDRAWN)
+                EpochManager(stream).write_submission(withdrawn)

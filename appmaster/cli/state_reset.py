@@ -18,15 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from homeport.appmaster.job_model.takeover import create_topics, take_rank
+from homeport.appmaster.job_model.takeover import create_topics, outrank, stream_of
 from homeport.appmaster.lease.fencing import fence_everybody
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
-from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
+from homeport.config.settings.sections import SystemConfig, TaskConfig
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.grouper.job_model_calculator import input_streams
-from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin, policies
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import Rank
@@ -37,7 +36,6 @@ from homeport.job_coordinator.metadata.state_reset import (
     permitted_incarnations,
     state_removed,
 )
-from homeport.job_coordinator.model.incarnation import am_transactional_id
 from homeport.job_coordinator.model.job_model import JobModel
 
 _COMPACT = "compact"
@@ -148,7 +146,7 @@ def reset(
         FencedError: a later submission has taken over; so has what remains of the reset.
         HomeportError: the reset is not finished; the next one has to be.
     """
-    with _opened(config, reset_rank(submission)) as stream:
+    with stream_of(config, reset_rank(submission)) as stream:
         stream.fence()
         stream.bootstrap()
         before = ConfigManager(stream).read()
@@ -156,7 +154,7 @@ def reset(
         topics = state_topics(before, config)
         permitted_incarnations(stream)  # a record that cannot be read is reported before all else
         resets.write(StateReset(submission, ResetPhase.BEGUN))
-        take_rank(stream, reset_rank(submission), lambda rank: _fence_rank(config, rank))
+        outrank(config, stream, reset_rank(submission))
         fence_everybody(stream, config.merged(before))
         stream.write(state_removed(stream))
         for topic, kafka in topics.items():
@@ -168,21 +166,3 @@ def reset(
         ConfigManager(stream).replace(config, source)
         resets.write(StateReset(submission, ResetPhase.FINISHED))
     return tuple(topics)
-
-
-def _opened(config: Config, rank: Rank) -> CoordinatorStreamStore:
-    """The job's coordinator stream, to be written under the rank alone."""
-    job = JobConfig.of(config)
-    return CoordinatorStreamStore.of(
-        config,
-        source="homeport",
-        transactional_id=am_transactional_id(
-            job.name, job.id, rank.submission, rank.application, rank.attempt
-        ),
-    )
-
-
-def _fence_rank(config: Config, rank: Rank) -> None:
-    """The attempt ``rank`` can write the coordinator stream no more."""
-    with _opened(config, rank) as other:
-        other.fence()

@@ -6,8 +6,8 @@ run-job nor a processor starts the job: a migration that was cut off is only to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -26,11 +26,8 @@ from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import (
     EpochManager,
     FenceReport,
-    ProcessorEpoch,
     fence_report_message,
-    processor_epoch_message,
 )
-from homeport.job_coordinator.metadata.lifecycle import StopManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.recorded_model import recorded_model
 from homeport.job_coordinator.metadata.state_reset import (
@@ -38,20 +35,22 @@ from homeport.job_coordinator.metadata.state_reset import (
     permitted_incarnations,
     raised_epochs,
 )
-from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.ids import Host, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.standalone.handover import (
     first_plan,
     is_handed_over,
     last_plan,
+    require_known,
+    require_none_registered,
     to_fence,
 )
+from homeport.job_coordinator.standalone.plan import Plan
 from homeport.job_coordinator.zookeeper.handover_nodes import HandoverNodes, Kept
 
 _SOURCE = "homeport"
 _OPTION = "--to"
-_HANDED_OVER = "handed-over"
-"""The cause of the stop of what ran standalone."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class Migration:
 
     Args:
         config: of the job.
-        stream: read to its head.
+        stream: read to its head; no AM attempt writes it any more.
         nodes: of the job in ZooKeeper.
         fence: fences these incarnations in Kafka; it may be done twice.
     """
@@ -94,14 +93,7 @@ class Migration:
             WireError: a record or a node is damaged.
         """
         kept = self._nodes.read()
-        if kept.processors:
-            names = ", ".join(kept.processors)
-            raise ConfigError(
-                keys.JOB_NAME.name,
-                self._job.name,
-                f"the job runs: these processors are registered in ZooKeeper: {names}",
-                "stop them",
-            )
+        require_none_registered(self._job.name, kept.processors)
         StateResetManager(self._stream).require_finished()
         recorded = self._recorded() or YARN
         mark, other = (TO_ZOOKEEPER, TO_YARN) if to == ZOOKEEPER else (TO_YARN, TO_ZOOKEEPER)
@@ -112,29 +104,29 @@ class Migration:
             back = ZOOKEEPER if to == YARN else YARN
             rule = f"a migration of the job to {back} has begun, and is not finished"
             raise ConfigError(_OPTION, to, rule, f"finish it by homeport migrate --to={back}")
-        if recorded == to or (to == ZOOKEEPER and not self._epochs.read_processor_epochs()):
+        if recorded == to or (to == ZOOKEEPER and not self._epochs.highest()):
             return []
         within = self._to_zookeeper(kept) if to == ZOOKEEPER else self._to_yarn(kept)
-        first = [] if recorded == mark else [self._named(mark, "neither run-job nor a processor")]
-        return [*first, *within, self._named(to, _OPENED[to])]
+        # Written once more where it stands: a migration that was outranked goes no further.
+        first = self._named(mark, "neither run-job nor a processor")
+        return [first, *within, self._named(to, _OPENED[to])]
 
     # --- to ZooKeeper
 
     def _to_zookeeper(self, kept: Kept) -> list[Step]:
-        records = self._epochs.read_processor_epochs()
-        is_known = any(r.permitted and not r.is_raised for r in records.values())
-        top = max(r.epoch + (is_known and r.permitted > 0) for r in records.values())
+        records = self._epochs.read_processor_epochs().values()
+        is_known = any(r.permitted and not r.is_raised for r in records)
         steps = []
         if is_known:
             steps.append(Step("raise the epochs of all containers", self._raise))
         steps.append(Step("fence what ran on YARN", self._fence_containers))
-        if kept.version < top or not is_handed_over(kept.plan):
-            version = max(top, kept.version + 1)
+        is_behind = kept.version < self._epochs.highest()
+        if is_known or is_behind or not is_handed_over(kept.plan):
             hosts = self._hosts()
             text = f"write the locations of {len(hosts)} tasks into ZooKeeper"
             steps.append(Step(text, lambda: self._nodes.write_hosts(hosts)))
-            text = f"write version {version}, above every epoch, into ZooKeeper"
-            steps.append(Step(text, lambda: self._publish_first(version)))
+            text = "write a version, above every epoch, into ZooKeeper"
+            steps.append(Step(text, lambda: self._publish_first(kept)))
         return steps
 
     def _raise(self) -> None:
@@ -157,70 +149,45 @@ class Migration:
         found = {t: own[p] for p, c in model.containers.items() if p in own for t in c.tasks}
         return {**found, **{task: host for task, host in tasks.items() if task in found}}
 
-    def _publish_first(self, version: int) -> None:
+    def _publish_first(self, kept: Kept) -> None:
+        version = max(self._epochs.highest(), kept.version + 1)
         model = recorded_model(self._stream, Config({}))
-        if not self._nodes.publish(self._nodes.read(), first_plan(version, model), model):
-            raise UnavailableError(_CHANGED)
+        self._publish(kept, first_plan(version, model), model)
 
     # --- to YARN
 
     def _to_yarn(self, kept: Kept) -> list[Step]:
-        records = self._epochs.read_processor_epochs()
-        top = max((record.epoch for record in records.values()), default=0)
-        if kept.plan is None or kept.version < top:
-            raise ConfigError(
-                keys.JOB_COORDINATOR_ZK_ROOT.name,
-                None,
-                "ZooKeeper has no version of the job there, or an older one than has run",
-                "name the same job.coordinator.zk.connect and job.coordinator.zk.root",
-            )
-        version = kept.version + (not is_handed_over(kept.plan))
-        steps = []
-        if not is_handed_over(kept.plan):
-            text = f"write version {version}, in which no processor may begin, into ZooKeeper"
-            steps.append(Step(text, self._publish_last))
-        text = f"write {len(kept.hosts)} hosts, and epochs above {version}, into the stream"
+        before, steps = require_known(kept.plan, self._epochs.highest()), []
+        plan = before if is_handed_over(before) else last_plan(before, kept.fenced)
+        if plan is not before:
+            text = f"write version {plan.version}, in which no processor may begin, into ZooKeeper"
+            steps.append(Step(text, lambda: self._publish(kept, plan, kept.model)))
+        text = f"write {len(kept.hosts)} hosts, and {plan.version} as what every epoch is above"
         return [
             *steps,
-            Step("fence what ran standalone", self._fence_processors),
-            Step(text, self._write_records),
+            Step("fence what ran standalone", lambda: self._fence(to_fence(plan))),
+            Step(f"{text}, into the stream", lambda: self._write_records(plan.version, kept.hosts)),
         ]
 
-    def _publish_last(self) -> None:
-        kept = self._nodes.read()
-        if kept.plan is None or kept.model is None or kept.processors:
-            raise UnavailableError(_CHANGED)
-        if not self._nodes.publish(kept, last_plan(kept.plan, kept.fenced), kept.model):
-            raise UnavailableError(_CHANGED)
-
-    def _fence_processors(self) -> None:
-        plan = self._nodes.read().plan
-        self._fence(() if plan is None else to_fence(plan))
-
-    def _write_records(self) -> None:
-        kept = self._nodes.read()
-        members = () if kept.plan is None else kept.plan.members
-        fenced = () if kept.plan is None else to_fence(kept.plan)
-        epoch = kept.version
-        ran = {m.processor_id for m in members} | {i.processor_id for i in fenced}
-        records = self._epochs.read_processor_epochs()
+    def _write_records(self, version: int, hosts: Mapping[TaskName, Host]) -> None:
+        """No epoch is the number of a generation, whichever processor had that."""
         self._stream.write(
             [
+                wire.set_epoch_floor(version),
                 *(
-                    processor_epoch_message(p, replace(r, epoch=epoch))
-                    for p, r in sorted(records.items())
-                    if p not in ran and r.epoch < epoch
-                ),
-                *(m for p in sorted(ran) for m in _of_processor(p, epoch, fenced)),
-                *(
-                    wire.set_task_host_assignment(task, host, epoch)
-                    for task, host in sorted(kept.hosts.items())
+                    wire.set_task_host_assignment(task, host, version)
+                    for task, host in sorted(hosts.items())
                 ),
             ]
         )
         self._stream.catch_up()
 
     # --- both
+
+    def _publish(self, kept: Kept, plan: Plan, model: JobModel | None) -> None:
+        """The plan is the newest; only where ``kept`` was: another migration may have ended."""
+        if model is None or not self._nodes.publish(kept, plan, model):
+            raise UnavailableError(_CHANGED)
 
     def _recorded(self) -> str | None:
         return keys.JOB_COORDINATOR_FACTORY.read(ConfigManager(self._stream).read())
@@ -237,20 +204,6 @@ class Migration:
 
 _OPENED = {ZOOKEEPER: "homeport run-processor alone", YARN: "run-job alone"}
 _CHANGED = (
-    "a processor of the job was started while it was migrated: stop it, and run homeport migrate "
-    "once more"
+    "a processor of the job was started while it was migrated, or another migration ended: stop "
+    "the processor, and run homeport migrate once more"
 )
-
-
-def _of_processor(
-    processor_id: ProcessorId, epoch: int, fenced: Iterable[Incarnation]
-) -> tuple[wire.CoordinatorStreamMessage, ...]:
-    """Its last incarnation is one that has stopped; the next epoch is above it."""
-    own = Incarnation(processor_id, epoch)
-    record = ProcessorEpoch(epoch, 0, unseen_ms=0)
-    report = FenceReport(epoch, tuple(fenced))
-    return (
-        processor_epoch_message(processor_id, record),
-        fence_report_message(processor_id, report),
-        StopManager.message(own, _HANDED_OVER),
-    )

@@ -139,7 +139,7 @@ def announcement(
         version=version,
         processors=processors,
         epochs={p: epoch for p, epoch in permitted.items() if p in processors},
-        floors={p: owners.records[p].epoch for p in permitted if p in processors},
+        floors={p: floor for p in processors if (floor := owners.floor_of(p))},
         unfenced={p: owners.unfenced(p) for p in processors},
         retired={
             p: epoch
@@ -173,17 +173,26 @@ def _version_messages(
 class Owners:
     """Which incarnations were permitted to own tasks, and which of them are known to be fenced.
 
+    A report names incarnations for good, as no number is given twice: no permit is at or below
+    ``floor``, up to which the job has run standalone.
+
     Shapes: ``records`` {processor: its last epoch}; ``reports`` {processor: its last report}.
     """
 
     records: Mapping[ProcessorId, ProcessorEpoch]
     reports: Mapping[ProcessorId, FenceReport]
+    floor: int = 0
 
     @classmethod
     def read(cls, stream: CoordinatorStream) -> Owners:
         """As of the stream's last catch-up."""
         epochs = EpochManager(stream)
-        return cls(epochs.read_processor_epochs(), epochs.read_fenced())
+        return cls(epochs.read_processor_epochs(), epochs.read_fenced(), epochs.read_floor())
+
+    def floor_of(self, processor_id: ProcessorId) -> int:
+        """The number that the next permit of the processor is above; 0: it begins with 1."""
+        record = self.records.get(processor_id, NEVER)
+        return max(self.floor, record.epoch if record.permitted else 0)
 
     @cached_property
     def _fenced(self) -> frozenset[Incarnation]:
@@ -211,7 +220,8 @@ class Owners:
 
     def _listed(self, processor_id: ProcessorId, record: ProcessorEpoch) -> frozenset[Incarnation]:
         report = self.reports.get(processor_id)
-        if not record.is_raised and report is not None and report.epoch >= record.epoch:
+        is_permit = 0 < record.permitted == record.epoch
+        if is_permit and report is not None and report.epoch == record.epoch:
             return frozenset()
         return frozenset(record.fence) - self._fenced
 

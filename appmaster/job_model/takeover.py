@@ -7,11 +7,14 @@ act. An orphaned attempt can therefore not outrank a newer one, and none acts be
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from homeport.config.config import Config
 from homeport.config.errors import FencedError
+from homeport.config.settings.sections import JobConfig
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.grouper.job_model_calculator import (
     calculate_job_model,
@@ -20,6 +23,7 @@ from homeport.job_coordinator.grouper.job_model_calculator import (
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
 from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager
@@ -34,7 +38,7 @@ from homeport.job_coordinator.metadata.task_assignment import (
     TaskModeManager,
     TaskPartitionManager,
 )
-from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.incarnation import Incarnation, am_transactional_id
 from homeport.job_coordinator.model.job_model import (
     JobModel,
     TaskMode,
@@ -53,6 +57,45 @@ log = logging.getLogger("driver")
 
 TRACKING_URL_KEY = "yarn.am.tracking.url"
 CERTIFICATE_KEY = "yarn.am.certificate"
+_TIMEOUT_S = 30.0
+
+
+def stream_of(config: Config, rank: Rank, timeout_s: float = _TIMEOUT_S) -> CoordinatorStreamStore:
+    """The job's coordinator stream, to be written under ``rank`` alone; nothing is read yet."""
+    job = JobConfig.of(config)
+    own = am_transactional_id(job.name, job.id, rank.submission, rank.application, rank.attempt)
+    return CoordinatorStreamStore.of(
+        config, source="homeport", transactional_id=own, timeout_s=timeout_s
+    )
+
+
+def fence_rank(config: Config, timeout_s: float, rank: Rank) -> None:
+    """The attempt ``rank`` can write the coordinator stream no more."""
+    with stream_of(config, rank, timeout_s) as other:
+        other.fence()
+
+
+def outrank(
+    config: Config, stream: CoordinatorStream, rank: Rank, timeout_s: float = _TIMEOUT_S
+) -> None:
+    """As ``take_rank``; the others are fenced in Kafka."""
+    take_rank(stream, rank, partial(fence_rank, config, timeout_s))
+
+
+@contextlib.contextmanager
+def outranking(
+    config: Config, rank: Rank, timeout_s: float = _TIMEOUT_S
+) -> Iterator[CoordinatorStreamStore]:
+    """The coordinator stream, read to its head, for a block; no lower rank writes it any more.
+
+    Raises:
+        OutrankedError: a higher rank is there: this one must end for good.
+    """
+    with stream_of(config, rank, timeout_s) as stream:
+        stream.fence()
+        stream.bootstrap()
+        outrank(config, stream, rank, timeout_s)
+        yield stream
 
 
 def take_rank(stream: CoordinatorStream, rank: Rank, fence: Callable[[Rank], None]) -> None:

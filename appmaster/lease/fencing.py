@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -51,6 +51,11 @@ def fence_everybody(stream: CoordinatorStream, config: Config) -> None:
     incarnations = permitted_incarnations(stream)
     stream.write(raised_epochs(stream))
     stream.catch_up()
+    fence_all(config, incarnations)
+
+
+def fence_all(config: Config, incarnations: Iterable[Incarnation]) -> None:
+    """None of them commits anything more; what they have open is aborted. Errors as above."""
     fence: Callable[[Incarnation], None] = partial(fence_incarnation, config)
     # Each costs some time of the broker's, and they do not depend on each other.
     with ThreadPoolExecutor(_FENCERS) as pool:

@@ -82,13 +82,13 @@ from homeport.job_coordinator.http.pinned_tls import scheme
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
-from homeport.job_coordinator.metadata.epochs import EpochManager, Rank
+from homeport.job_coordinator.metadata.epochs import EpochManager
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.metadata.lifecycle import JobEndManager, RetryManager, StopManager
 from homeport.job_coordinator.metadata.state_reset import StateResetManager
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.model.incarnation import Incarnation, am_transactional_id
+from homeport.job_coordinator.model.incarnation import Incarnation
 
 _YOUNG, _MIDDLE, _OLD = 20_000, 20, 50
 """Thresholds of Python's garbage collector, by generation."""
@@ -98,26 +98,6 @@ OpenCluster = Callable[[AmContainer], tuple[ClusterResourceManager, str]]
 """The cluster manager as this container has it, and the URL of the application's page there."""
 
 log = logging.getLogger("driver")
-
-
-def open_stream(container: AmContainer, rank: Rank) -> CoordinatorStreamStore:
-    """The job's coordinator stream, to be written as the attempt ``rank``; nothing is read yet."""
-    config = container.submission.config
-    job = JobConfig.of(config)
-    return CoordinatorStreamStore.of(
-        config,
-        source="homeport",
-        transactional_id=am_transactional_id(
-            job.name, job.id, rank.submission, rank.application, rank.attempt
-        ),
-        timeout_s=_KAFKA_TIMEOUT_S,
-    )
-
-
-def fence(container: AmContainer, rank: Rank) -> None:
-    """The attempt ``rank`` can write the coordinator stream no more."""
-    with open_stream(container, rank) as other:
-        other.fence()
 
 
 def history_of(container: AmContainer, job: JobConfig) -> HistoryWriter:
@@ -379,11 +359,9 @@ def run(container: AmContainer, heartbeat: Heartbeat, open_cluster: OpenCluster)
         HomeportError: this attempt cannot go on.
     """
     resources, url = open_cluster(container)
-    await_kafka(container.submission.config, log)
-    with open_stream(container, container.rank) as stream:
-        stream.fence()
-        stream.bootstrap()
-        takeover.take_rank(stream, container.rank, lambda rank: fence(container, rank))
+    config = container.submission.config
+    await_kafka(config, log)
+    with takeover.outranking(config, container.rank, _KAFKA_TIMEOUT_S) as stream:
         StateResetManager(stream).require_finished()
         found = inheritance(container.folder, left_behind(container, stream))
         job_models = JobModelStore(container.folder)
@@ -395,8 +373,8 @@ def run(container: AmContainer, heartbeat: Heartbeat, open_cluster: OpenCluster)
             failures=failures(stream, job_models.model.config, is_first=is_new),
         )
         if is_new:
-            config, now_ms = job_models.model.config, wall_ms()
-            stream.write(messages_of_a_new_run(stream, container.application_id, config, now_ms))
+            running, now_ms = job_models.model.config, wall_ms()
+            stream.write(messages_of_a_new_run(stream, container.application_id, running, now_ms))
             stream.write(UpgradeManager(stream).messages_of_a_new_run(container.application_id))
         return asyncio.run(
             serve(container, stream, resources, job_models, published, url, heartbeat, found)

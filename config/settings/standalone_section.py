@@ -60,6 +60,20 @@ def require_coordinator(config: Config, wanted: str) -> None:
         raise ConfigError(key.name, given, rule, remedy)
 
 
+def require_no_migration(recorded: Config) -> None:
+    """Nothing where the job that was recorded so is not on its way between YARN and ZooKeeper.
+
+    Raises:
+        ConfigError: it is.
+    """
+    key = keys.JOB_COORDINATOR_FACTORY
+    found = key.read(recorded)
+    if found in _MIGRATIONS:
+        rule = "a migration of the job has begun, and is not finished"
+        remedy = f"finish it by {_MIGRATE}{_MIGRATIONS[found]}"
+        raise ConfigError(key.name, found, rule, remedy)
+
+
 def require_never_standalone(recorded: Config) -> None:
     """Nothing where the job that was recorded so has run on YARN last, or never.
 
@@ -68,11 +82,9 @@ def require_never_standalone(recorded: Config) -> None:
     Raises:
         ConfigError: processors that a user starts have run it, and may run.
     """
+    require_no_migration(recorded)
     key = keys.JOB_COORDINATOR_FACTORY
     found = key.read(recorded)
-    if found in _MIGRATIONS:
-        rule = "a migration of the job has begun, and is not finished"
-        raise ConfigError(key.name, found, rule, finish(found))
     if found in {ZOOKEEPER, LOCAL}:
         rule = f"{_COMMANDS[found]} has run a job of this name and id, and could still write"
         migrate = f"run {_MIGRATE}{YARN}, or " if found == ZOOKEEPER else ""
@@ -82,11 +94,6 @@ def require_never_standalone(recorded: Config) -> None:
             rule,
             f"{migrate}give the job another {keys.JOB_ID.name} and its stores other changelogs",
         )
-
-
-def finish(mark: str) -> str:
-    """How the migration with this mark is finished."""
-    return f"finish it by {_MIGRATE}{_MIGRATIONS[mark]}"
 
 
 @dataclass(frozen=True, slots=True)

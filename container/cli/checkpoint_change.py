@@ -2,10 +2,12 @@
 
 A container reads its task's checkpoint once, when it starts, and writes from then on. A record that
 is written beside one that runs would be lost with its next transaction, or be half of what the
-state says. So the job must not run; an incarnation with a permit in the stream, and with no record
-of its stop, is fenced by its id (a container that lives on after all ends, and its successor reads
-what is written here); and afterwards the stream is looked at again: an incarnation permitted
-meanwhile may have read the old one, which the command reports.
+state says. So the job must not run; each incarnation that may still write is fenced by its id (one
+that lives on after all ends, and its successor reads what is written here); and afterwards stream
+and ZooKeeper are looked at again: an incarnation permitted meanwhile may have read the old one,
+which the command reports. Which incarnations may write is in the permits on YARN, in the newest
+version under ZooKeeper, and in the reports of fences of a job of run-local, whose folder no tool
+finds.
 """
 
 from __future__ import annotations
@@ -13,19 +15,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from homeport.config.errors import ConfigError, UnavailableError
+from homeport.config.errors import ConfigError, HomeportError, UnavailableError
+from homeport.config.settings.standalone_section import require_no_migration
 from homeport.container.cli.job_on_host import RecordedJob
 from homeport.container.kafka.checkpoints import Checkpoint, write_checkpoint
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.kafka.transactional_producer import fence
 from homeport.container.progress.checkpoint import Change, CheckpointKey
-from homeport.job_coordinator.cli.job_view import require_no_processor, running_job
-from homeport.job_coordinator.metadata.epochs import EpochManager, ProcessorEpoch, Submission
+from homeport.job_coordinator.cli.job_view import running_job
+from homeport.job_coordinator.metadata.epochs import (
+    EpochManager,
+    FenceReport,
+    ProcessorEpoch,
+    Submission,
+)
 from homeport.job_coordinator.metadata.lifecycle import StopManager
 from homeport.job_coordinator.metadata.state_reset import permitted_incarnations
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
+from homeport.job_coordinator.standalone.handover import (
+    last_plan,
+    require_known,
+    require_none_registered,
+    to_fence,
+)
+from homeport.job_coordinator.zookeeper.handover_nodes import Kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +75,7 @@ def require_not_running(job: RecordedJob) -> None:
     Raises:
         ConfigError: it does, or is being submitted.
     """
+    require_no_migration(job.view.recorded_config())
     name = job.job.name
     if job.view.running is not None:
         raise ConfigError(
@@ -68,7 +84,7 @@ def require_not_running(job: RecordedJob) -> None:
             f"the job runs ({job.view.running.application}), and would go on from where it is",
             "stop it: on YARN by run-job --operation=kill, standalone all its processors",
         )
-    require_no_processor(job.view)
+    _tree(job)
     last = EpochManager(job.view.stream).read_submission()
     if last is not None and last.application is None:
         raise ConfigError(
@@ -143,34 +159,77 @@ def changed(before: Checkpoint, ssp: SystemStreamPartition, next_offset: int) ->
     return Checkpoint({**before.offsets, ssp: next_offset - 1}, tuple(changes.values()))
 
 
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """What says which incarnations may write: that of the stream, and ZooKeeper's nodes."""
+
+    submission: Submission | None
+    epochs: Mapping[ProcessorId, ProcessorEpoch]
+    reports: Mapping[ProcessorId, FenceReport]
+    tree: Kept | None
+
+
 def write(job: RecordedJob, task: TaskModel, wanted: Checkpoint) -> None:
     """The task's next incarnation goes on after the offsets of ``wanted``, and says its changes.
 
     Raises:
-        UnavailableError: Kafka did not answer; or the job was started meanwhile.
+        UnavailableError: Kafka, or ZooKeeper, did not answer; or the job was started meanwhile.
     """
-    stream = job.view.stream
-    before = _who_may_run(job)
+    before = _runs(job)
     system = job.systems()[job.task.checkpoint_system]
-    for incarnation in _unstopped(job):
+    for incarnation in _unstopped(job, before):
         fence(system, transactional_id(job.job.name, job.job.id, incarnation))
     key = CheckpointKey(job.job.ssp_grouper_factory, task.task_name)
     topic = job.task.checkpoint_topic
     write_checkpoint(system, topic, key, wanted.offsets, wanted.changes)
-    stream.catch_up()
-    if _who_may_run(job) != before or running_job(job.view.given, stream) is not None:
-        raise UnavailableError(
-            "the job was started while its checkpoint was set, and may have read the one before: "
-            "stop it by run-job --operation=kill, and set it again"
-        )
+    try:
+        has_begun = _has_begun(job, before)
+    except HomeportError as error:
+        raise UnavailableError(f"{error}; whether {_STARTED}: {_REMEDY}") from None
+    if has_begun:
+        raise UnavailableError(f"{_STARTED}: {_REMEDY}")
 
 
-def _who_may_run(job: RecordedJob) -> tuple[Submission | None, dict[ProcessorId, ProcessorEpoch]]:
+_STARTED = "the job was started while its checkpoint was set, and may have read the one before"
+_REMEDY = "stop it, on YARN by run-job --operation=kill, else its processors, and set it again"
+
+
+def _has_begun(job: RecordedJob, before: _Runs) -> bool:
+    job.view.stream.catch_up()
+    return _runs(job) != before or running_job(job.view.given, job.view.stream) is not None
+
+
+def _runs(job: RecordedJob) -> _Runs:
     epochs = EpochManager(job.view.stream)
-    return epochs.read_submission(), epochs.read_processor_epochs()
+    return _Runs(
+        epochs.read_submission(), epochs.read_processor_epochs(), epochs.read_fenced(), _tree(job)
+    )
 
 
-def _unstopped(job: RecordedJob) -> list[Incarnation]:
-    """The incarnations with a permit to write, and no record of their stop."""
-    stopped = StopManager(job.view.stream).read()
-    return [i for i in permitted_incarnations(job.view.stream) if i not in stopped]
+def _tree(job: RecordedJob) -> Kept | None:
+    """The nodes of a job under ZooKeeper, which does not run; None of one that runs elsewhere.
+
+    Raises:
+        ConfigError: a processor is registered, or the tree is not the newest.
+        UnavailableError: ZooKeeper does not answer, so that it is not known.
+    """
+    with job.tree() as nodes:
+        if nodes is None:
+            return None
+        kept = nodes.read()
+    require_none_registered(job.job.name, kept.processors)
+    highest = EpochManager(job.view.stream).highest()
+    if highest:
+        require_known(kept.plan, highest)
+    return kept
+
+
+def _unstopped(job: RecordedJob, runs: _Runs) -> list[Incarnation]:
+    """The incarnations that may write, and have no record of their stop."""
+    stream = job.view.stream
+    found = {*permitted_incarnations(stream)} - StopManager(stream).read().keys()
+    if runs.tree is not None and runs.tree.plan is not None:
+        found |= {*to_fence(last_plan(runs.tree.plan, runs.tree.fenced))}
+    elif job.is_local:
+        found |= {Incarnation(p, report.epoch) for p, report in runs.reports.items()}
+    return sorted(found)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Annotated, Any
 
 import typer
 
 from homeport.config.errors import ConfigError, HomeportError, StoreError
+from homeport.config.settings.standalone_section import require_no_migration
 from homeport.container.cli.formatting import age, number, size
 from homeport.container.cli.job_on_host import (
     Bases,
@@ -66,18 +68,15 @@ def clean(
     if limit_ms is None:
         rule = "it must be a whole number with a unit: s, m, h or d"
         raise ConfigError("--older-than", older_than, rule, "such as 7d")
-    with recorded_job(loaded(config_path, config)) as job:
-        name = host_named(host)
+    with recorded_job(loaded(config_path, config)) as job, job.tree() as nodes:
+        require_no_migration(job.view.recorded_config())
+        name = host_named(job, host)
         folders = job_folders_of(job.job, base)
         note(f"from {job.view.origin}, on {name}: {', '.join(str(f.path) for f in folders)}")
         if host is None:
-            _require_known(job.owners(name), name)
-
-        def owners() -> Mapping[PurePosixPath, Owner]:
-            job.view.stream.catch_up()
-            return job.owners(name)
-
+            _require_known(job.owners(name, nodes), name)
         limit = Limit(limit_ms, time.time_ns() // 1_000_000)
+        owners = partial(job.owners, name, nodes)
         sweep = Sweep(job.job.directory_name, owners, limit, is_applied=apply)
         for folder in folders:
             for line in sweep.lines(folder, as_json=as_json):
@@ -103,7 +102,8 @@ def _require_known(owners: Mapping[PurePosixPath, Owner], host: Host) -> None:
             host,
             "no task of the job has its locality on a host of that name, which is this machine's "
             "own for itself",
-            "say by --host what YARN calls it, or that it is this one all the same",
+            "say by --host what YARN, or job.location-id, calls it, or that it is this one all the "
+            "same",
         )
 
 

@@ -15,6 +15,7 @@ import typer
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.standalone_keys import LOCAL
 from homeport.config.errors import ConfigError
 from homeport.config.settings.adjunct_section import AdjunctsConfig
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
@@ -23,11 +24,13 @@ from homeport.container.adjunct.store_plan import PlannedStore, plan_stores
 from homeport.container.container_job import ContainerJob
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.progress.host_directories import Owner, owners, task_directory
-from homeport.job_coordinator.cli.job_view import JobView, open_job
+from homeport.container.standalone.location import location_of
+from homeport.job_coordinator.cli.job_view import TIMEOUT_S, JobView, is_standalone, open_job
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.recorded_model import recorded_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId, host_of
 from homeport.job_coordinator.model.job_model import JobModel, TaskMode, TaskModel
+from homeport.job_coordinator.zookeeper.handover_nodes import HandoverNodes, handover_nodes
 
 BASE_VARIABLE = "LOGGED_STORE_BASE_DIR"
 
@@ -43,7 +46,9 @@ Bases = Annotated[
 HostName = Annotated[
     str | None,
     typer.Option(
-        "--host", help="Name of this host, as YARN has it; default $NM_HOST, else the machine's."
+        "--host",
+        help="Name of this host, as YARN has it; default $NM_HOST, else the machine's. Of a "
+        "standalone job its location; default as job.location-id says.",
     ),
 ]
 OneStore = Annotated[str | None, typer.Option("--store", help="This store alone.")]
@@ -89,15 +94,38 @@ class RecordedJob:
         """What the container would see of the job."""
         return ContainerJob.of(self.model, processor)
 
-    def owners(self, host: Host) -> dict[PurePosixPath, Owner]:
-        """{directory below the job's folder: whose it is}, by what the stream says now."""
+    @property
+    def is_local(self) -> bool:
+        """Whether homeport run-local has run it, in a folder that no tool finds."""
+        return keys.JOB_COORDINATOR_FACTORY.read(self.view.recorded_config()) == LOCAL
+
+    def tree(self) -> contextlib.AbstractContextManager[HandoverNodes | None]:
+        """ZooKeeper's nodes of a job that processors under it run; None of any other."""
+        view = self.view
+        if not is_standalone(view.given, view.stream):
+            return contextlib.nullcontext(None)
+        return handover_nodes(view.recorded_config().merged(dict(view.given)), TIMEOUT_S)
+
+    def owners(self, host: Host, nodes: HandoverNodes | None) -> dict[PurePosixPath, Owner]:
+        """{directory below the job's folder: whose it is}, by what is known now of localities.
+
+        Standalone processors keep them in ``nodes``, or have one place. A job that was migrated has
+        them where it runs.
+        """
+        self.view.stream.catch_up()
         localities = LocalityManager(self.view.stream)
+        tasks, processors = localities.read_tasks(), localities.read_processors()
+        model = recorded_model(self.view.stream, self.config)
+        if nodes is not None or self.is_local:
+            names = (task for container in model.containers.values() for task in container.tasks)
+            tasks = dict.fromkeys(names, host) if nodes is None else dict(nodes.hosts())
+            processors = {}
         adjuncts = [s for s in AdjunctsConfig.of(self.config).stores.values() if s.is_kept]
         return owners(
             [*self.stores, *(store.name for store in adjuncts if not store.is_broadcast)],
-            recorded_model(self.view.stream, self.config).containers.values(),
-            localities.read_tasks(),
-            localities.read_processors(),
+            model.containers.values(),
+            tasks,
+            processors,
             host,
             [store.name for store in adjuncts if store.is_broadcast],
         )
@@ -241,6 +269,12 @@ def _base(path: Path, given_by: str) -> Path:
     return path
 
 
-def host_named(name: str | None) -> Host:
-    """The name of this host."""
+def host_named(job: RecordedJob, name: str | None) -> Host:
+    """The name of this host, as localities have it; ``name``: where the operator says it.
+
+    Raises:
+        ConfigError: the job's configuration names no location of a processor here.
+    """
+    if is_standalone(job.view.given, job.view.stream):
+        return Host(name or location_of(job.view.given, os.environ, socket.gethostname()))
     return host_of(name or os.environ.get("NM_HOST") or socket.gethostname())

@@ -68,7 +68,7 @@ def ls(
     flushed is not seen. --json: one object per directory.
     """
     with recorded_job(loaded(config_path, config)) as job:
-        name = host_named(host)
+        name = host_named(job, host)
         folders = job_folders_of(job.job, base)
         note(f"from {job.view.origin}, on {name}: {', '.join(str(f.path) for f in folders)}")
         for line in state_list.lines(job, folders, name, as_json=as_json):

@@ -162,7 +162,8 @@ def lines(
 def _rows(
     job: RecordedJob, folder: JobFolder, host: Host, readers: Mapping[str, LogReader]
 ) -> Iterator[Row]:
-    owners, adjuncts = job.owners(host), job.adjuncts
+    with job.tree() as nodes:
+        owners, adjuncts = job.owners(host, nodes), job.adjuncts
     heads = _Heads(KafkaChangelogReader(readers))
     for found in found_directories(folder.path):
         owner = owners.get(found.name)

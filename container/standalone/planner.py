@@ -17,8 +17,6 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.standalone_keys import (
     LOCAL,
-    TO_YARN,
-    TO_ZOOKEEPER,
     ZOOKEEPER,
 )
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError, in_one_line
@@ -28,7 +26,7 @@ from homeport.config.settings.sections import (
     SystemConfig,
     TaskConfig,
 )
-from homeport.config.settings.standalone_section import finish
+from homeport.config.settings.standalone_section import require_no_migration
 from homeport.container.standalone.kept_stream import KeptStream
 from homeport.job_coordinator.grouper.job_model_calculator import (
     calculate_job_model,
@@ -193,6 +191,9 @@ class JobPlanner:
             return None
         try:
             stream = self._stream.read()
+            is_behind = EpochManager(stream).highest() > base
+            if is_behind and self._readings().version != base:
+                return None  # another leader's version, in which one has begun meanwhile
             _require_own(stream, self._config, base)
             before = previous_assignment(stream, plan, model, readings)
             _require_unchanged(stream, self._config, before)
@@ -322,30 +323,26 @@ def _require_own(stream: CoordinatorStreamStore, config: Config, base: int) -> N
     """No incarnation of the job is one that this tree does not know.
 
     Epochs of YARN, and generations of any tree, name transactional ids of the same job. A migration
-    gives the tree a version that is as high as any epoch. ``base``: the newest version, or 0.
+    gives the tree a version that is as high as any epoch. Where an incarnation has a higher number,
+    the tree is another one, or an older copy: its versions would come twice. ``base``: the newest
+    version, or 0.
 
     Raises:
         ConfigError: one may be.
     """
     StateResetManager(stream).require_finished()
-    epochs, key = EpochManager(stream), keys.JOB_COORDINATOR_FACTORY
-    recorded, own = key.read(ConfigManager(stream).read()), key.read(config)
-    top = max((record.epoch for record in epochs.read_processor_epochs().values()), default=0)
-    other_tree = f"under another tree of {own}, which is not at hand: {_PLACE[own or LOCAL]}"
-    found, migrate = "", ""
-    if recorded in {TO_YARN, TO_ZOOKEEPER}:
-        rule = "a migration of the job has begun, and is not finished"
-        raise ConfigError(key.name, recorded, rule, finish(recorded))
-    if top and recorded != own:
+    running, key = ConfigManager(stream).read(), keys.JOB_COORDINATOR_FACTORY
+    require_no_migration(running)
+    recorded, own = key.read(running), key.read(config)
+    highest, found, migrate = EpochManager(stream).highest(), "", ""
+    if highest and recorded not in {LOCAL, ZOOKEEPER}:
         found = "on YARN"
         migrate = f"run homeport migrate --to={ZOOKEEPER}, or " if own == ZOOKEEPER else ""
-    elif top > base:
-        found = other_tree
-    elif epochs.read_fenced():
-        if recorded != own:
-            found = f"under {key.name}={recorded}"
-        elif base == 0:
-            found = other_tree
+    elif highest and recorded != own:
+        found = f"under {key.name}={recorded}"
+    elif highest > base:
+        place = _PLACE[own or LOCAL]
+        found = f"under another tree of {own}, or a later copy, which is not at hand: {place}"
     if found:
         rule = f"a job of this name and id has run {found}; what ran there could still write"
         remedy = f"{migrate}give the job another job.id"

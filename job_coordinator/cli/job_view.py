@@ -201,27 +201,6 @@ def require_on_yarn(
         raise ConfigError(key, ZOOKEEPER, f"homeport {command} {why}", remedy)
 
 
-def require_no_processor(job: JobView) -> None:
-    """No processor of a standalone job is registered.
-
-    Raises:
-        ConfigError: one is.
-        UnavailableError: ZooKeeper does not answer, so that it is not known.
-    """
-    if not is_standalone(job.given, job.stream):
-        return
-    config = job.recorded_config().merged(dict(job.given))
-    found = registered_processors(config, TIMEOUT_S, is_decisive=True)
-    if found:
-        names = ", ".join(p.registration.processor_id for p in found)
-        raise ConfigError(
-            keys.JOB_NAME.name,
-            JobConfig.of(job.given).name,
-            f"the job runs: these processors are registered in ZooKeeper: {names}",
-            "stop them",
-        )
-
-
 def _leader_url(config: Config) -> str | None:
     """Where the leader answers; None where there is none, or ZooKeeper does not say.
 

@@ -52,6 +52,7 @@ class MessageType(StrEnum):
     SET_SUBMISSION = "set-submission"
     SET_AM_EPOCH = "set-am-epoch"
     SET_PROCESSOR_EPOCH = "set-processor-epoch"
+    SET_EPOCH_FLOOR = "set-epoch-floor"
     SET_FENCED = "set-fenced"
     SET_STOPPED = "set-stopped"
     SET_JOB_MODEL_VERSION = "set-job-model-version"
@@ -79,6 +80,7 @@ class Namespace(StrEnum):
 MIGRATION_INFO_KEY = "migration-info"
 SUBMISSION_KEY = "submission"
 AM_EPOCH_KEY = "am"
+EPOCH_FLOOR_KEY = "epoch-floor"
 JOB_MODEL_VERSION_KEY = "job-model"
 JOB_END_KEY = "job-end"
 _TYPES = {t.value: t.value for t in MessageType}
@@ -355,6 +357,13 @@ def set_processor_epoch(
     known |= {"permitted": permitted, "unseen-ms": unseen_ms}
     values = {name: str(value) for name, value in known.items() if value is not None}
     return CoordinatorStreamMessage(MessageType.SET_PROCESSOR_EPOCH, processor_id, values)
+
+
+def set_epoch_floor(epoch: int) -> CoordinatorStreamMessage:
+    """Any processor's permits are above ``epoch``, below which versions of standalone ran."""
+    return CoordinatorStreamMessage(
+        MessageType.SET_EPOCH_FLOOR, EPOCH_FLOOR_KEY, {"epoch": str(epoch)}
+    )
 
 
 def set_fenced(

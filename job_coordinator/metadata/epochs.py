@@ -165,6 +165,25 @@ class EpochManager:
         """The stream says that the processor has ``permit``."""
         self._stream.write([processor_epoch_message(processor_id, permit)])
 
+    def read_floor(self) -> int:
+        """The epoch that every permit is above; 0 where the job has run on YARN alone.
+
+        Raises:
+            WireError: the record is damaged; going on could permit the number of a generation.
+        """
+        found = self._stream.latest(MessageType.SET_EPOCH_FLOOR).get(wire.EPOCH_FLOOR_KEY)
+        return 0 if found is None else wire.number(found, "epoch")
+
+    def highest(self) -> int:
+        """The highest number that an incarnation of the job has had, as far as the stream knows.
+
+        Epochs of YARN and generations of standalone processors are one number space. WireError
+        where a record is damaged.
+        """
+        permitted = [record.epoch for record in self.read_processor_epochs().values()]
+        begun = [report.epoch for report in self.read_fenced().values()]
+        return max(self.read_floor(), *permitted, *begun, 0)
+
     def read_fenced(self) -> dict[ProcessorId, FenceReport]:
         """{processor: its last report}; one that cannot be read counts as none was made."""
         found = read_all(

@@ -7,8 +7,10 @@ is newer than all that ran before, so that no incarnation of an earlier plan may
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
@@ -17,6 +19,36 @@ from homeport.job_coordinator.standalone.plan import Member, Plan, Registration,
 
 NO_SESSION = 9_999_999_999
 """The registration of every member of such a plan: ZooKeeper counts to 2,147,483,647."""
+
+
+def require_none_registered(job: str, processors: Collection[ProcessorId]) -> None:
+    """Nothing where no processor of the job is registered.
+
+    Raises:
+        ConfigError: one is.
+    """
+    if processors:
+        rule = "the job runs: these processors are registered in ZooKeeper: "
+        raise ConfigError(keys.JOB_NAME.name, job, rule + ", ".join(processors), "stop them")
+
+
+def require_known(newest: Plan | None, highest: int) -> Plan:
+    """The newest version, where each incarnation of the job is from it or from one before.
+
+    ``highest``: the highest number that an incarnation has had.
+
+    Raises:
+        ConfigError: the tree is another one, or an older copy: its versions would come twice.
+    """
+    if newest is None or newest.version < highest:
+        raise ConfigError(
+            keys.JOB_COORDINATOR_ZK_ROOT.name,
+            None,
+            "ZooKeeper has no version of the job there, or an older one than has run",
+            "name the same job.coordinator.zk.connect and job.coordinator.zk.root, and bring back "
+            "no older copy of them",
+        )
+    return newest
 
 
 def is_handed_over(plan: Plan | None) -> bool:

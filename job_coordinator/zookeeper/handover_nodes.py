@@ -1,4 +1,4 @@
-"""The nodes of a standalone job that does not run, as ``homeport migrate`` reads and writes them.
+"""The nodes of a standalone job that does not run, as tools read and write them.
 
 SHELL. Each write is done whole or not at all, and one that compares fails where another program
 was faster.
@@ -55,27 +55,37 @@ class HandoverNodes:
         self._root = root
 
     def read(self) -> Kept:
-        """What they hold now.
+        """What they hold now; a server that is behind the others has caught up first.
 
         Raises:
             WireError: a node holds what Homeport does not write.
         """
+        self._client.sync(self._root)
         try:
             data, stat = self._client.get(self._path(nodes.JOB_MODELS))
         except NoNodeError:
             return Kept(0, -1, None, None, {}, {}, self._processors())
         version = nodes.decode_version(data)
         plan, model = self._plan(version) if version else (None, None)
-        hosts, fenced = self._values(nodes.LOCALITY), self._values(nodes.FENCED)
+        fenced = self._values(nodes.FENCED)
         return Kept(
             version,
             stat.version,
             plan,
             model,
-            {TaskName(t): nodes.decode_location(TaskName(t), d) for t, d in hosts.items()},
+            self.hosts(),
             {ProcessorId(p): nodes.decode_number(nodes.FENCED, p, d) for p, d in fenced.items()},
             self._processors(),
         )
+
+    def hosts(self) -> dict[TaskName, Host]:
+        """{task: where it last was} now; read as ``read`` does."""
+        self._client.sync(self._root)
+        try:
+            found = self._values(nodes.LOCALITY)
+        except NoNodeError:
+            return {}
+        return {TaskName(t): nodes.decode_location(TaskName(t), d) for t, d in found.items()}
 
     def publish(self, kept: Kept, plan: Plan, model: JobModel) -> bool:
         """The plan is the newest version, its barrier done; False where the nodes have changed."""

@@ -53,13 +53,11 @@ def connected(
             raise RefusedError(no_right(settings, root)) from None
 
 
-def registered_processors(
-    config: Config, timeout_s: float, *, is_decisive: bool = False
-) -> list[RegisteredProcessor]:
-    """The processors of the job, the leader first; nothing is written.
+def registered_processors(config: Config, timeout_s: float) -> list[RegisteredProcessor]:
+    """The processors of the job, the leader first, to be shown.
 
-    ``is_decisive``: whether something is done where there is none. A server that is read-only, or
-    behind the others, may not know of a processor; such a one is then not believed.
+    A server that is read-only, or behind the others, may not know of one. What is done where there
+    is none goes by ``HandoverNodes``.
 
     Raises:
         ConfigError: the configuration does not say where ZooKeeper is, or what to show it.
@@ -71,9 +69,7 @@ def registered_processors(
     root = job_root(config, settings)
     path = f"{root}/{nodes.PROCESSORS}"
     found = []
-    with connected(settings, root, timeout_s, read_only=not is_decisive) as client:
-        if is_decisive:
-            client.sync(path)
+    with connected(settings, root, timeout_s, read_only=True) as client:
         for name in _children(client, path):
             try:
                 data, _ = client.get(f"{path}/{name}")

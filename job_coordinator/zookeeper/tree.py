@@ -166,13 +166,14 @@ class ZooKeeperTree:
         return self._settings.session_timeout_ms if session is None else session.timeout_ms
 
     def readings(self) -> Readings:
-        """What a computation reads now.
+        """What a computation reads now; a server that is behind the others has caught up first.
 
         Raises:
             UnavailableError: ZooKeeper does not answer.
             WireError: a node holds what Homeport does not write.
         """
         try:
+            self._client.sync(self._path(nodes.JOB_MODELS))
             version, _ = self._newest()
             registrations = self._registrations()
             hosts = self._values(nodes.LOCALITY)

@@ -12,7 +12,6 @@ from homeport.appmaster.attempt.hold_back import HoldBack
 from homeport.appmaster.attempt.supervision import Verdict, Vitals
 from homeport.appmaster.driver import coordinator_stream_client as stream_desk
 from homeport.appmaster.job_model import takeover
-from homeport.appmaster.programs import application_master
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.epochs import (
     AmEpoch,
@@ -274,7 +273,7 @@ def each_start_has_an_id_of_its_own(patch: pytest.MonkeyPatch) -> None:
         own = am_transactional_id(name, job_id, submission, application, attempt)
         return f"{own}.{next(starts)}"
 
-    patch.setattr(application_master, "am_transactional_id", id_of)
+    patch.setattr(takeover, "am_transactional_id", id_of)
 
 
 @schedule("A1", each_start_has_an_id_of_its_own, "0@1 has started")
