@@ -26,6 +26,7 @@ _NAMES = (
 )
 _KEYS = (
     *("0", "0-0", "Partition 0", "job-model", "am", "submission", "job-end", "state-reset"),
+    "epoch-floor",
     *(
         _PACKAGE,
         f"{_PACKAGE}/0",
@@ -69,6 +70,7 @@ _RIGHT: dict[str, tuple[str, dict[str, str]]] = {
             "permitted": "1",
         },
     ),
+    "set-epoch-floor": ("epoch-floor", {"epoch": "7"}),
     "set-fenced": ("0", {"epoch": "1", "fenced": '[{"processor_id":"0","epoch":0}]'}),
     "set-stopped": ("9", {"epoch": "1", "cause": "killed"}),
     "set-retry-state": ("0", {"count": "1", "since": "1"}),

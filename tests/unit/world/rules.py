@@ -23,6 +23,8 @@ RULES = {
     "A2": "own init, head, rank written, lower ids initialised, head again, then act",
     "A3": "a driver that hangs is restarted; beats come from long work too",
     "A4": "a new attempt expires no lease before G + L + M, but those with a set-stopped",
+    "A5": "a migration takes a rank before it raises epochs, and writes under that alone",
+    "A6": "no number is given twice: epochs and versions are one number space",
     "L1": "only the keeper's answer is evidence that a lease is over, for good",
     "L2": "renewals end with a higher rank, or when Kafka was not heard within G",
     "L3": "record flushed, keeper knows, then the launcher gets run; new is LATER, not NO",

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from nodes_in_memory import NodesInMemory
 
-from homeport.appmaster.job_model.migration import Migration
+from homeport.appmaster.job_model.migration import Migration, Step
+from homeport.appmaster.job_model.publication import Owners
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, UnavailableError
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.epochs import EpochManager, ProcessorEpoch
+from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport, ProcessorEpoch
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.recorded_model import recorded_model
 from homeport.job_coordinator.metadata.task_assignment import (
@@ -24,7 +26,6 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskModel
 from homeport.job_coordinator.standalone.plan import Plan, Registration, next_plan
-from homeport.job_coordinator.zookeeper.handover_nodes import Kept
 
 FACTORY = "job.coordinator.factory"
 CONFIG = Config({"job.name": "j", "job.default.system": "kafka"})
@@ -32,34 +33,12 @@ A, B = TaskName("a"), TaskName("b")
 ZERO, ONE, P = ProcessorId("0"), ProcessorId("1"), ProcessorId("p")
 
 
-class Nodes:
-    """ZooKeeper's, in memory."""
-
-    def __init__(self) -> None:
-        self.kept = Kept(0, -1, None, None, {}, {}, ())
-
-    def read(self) -> Kept:
-        """As they are."""
-        return self.kept
-
-    def publish(self, kept: Kept, plan: Plan, model: JobModel) -> bool:
-        """Where nothing has changed."""
-        if kept != self.kept:
-            return False
-        written = kept.written + 1
-        self.kept = replace(kept, version=plan.version, written=written, plan=plan, model=model)
-        return True
-
-    def write_hosts(self, hosts: Mapping[TaskName, Host]) -> None:
-        """Beside those that are there."""
-        self.kept = replace(self.kept, hosts={**self.kept.hosts, **hosts})
-
-
 class Job:
     """A job that ran on YARN: two containers, one of which a JobModel has overtaken."""
 
-    def __init__(self) -> None:
-        self.stream, self.nodes = InMemoryCoordinatorStream(), Nodes()
+    def __init__(self, *, is_new: bool = False) -> None:
+        """``is_new``: it has not run on YARN yet."""
+        self.stream, self.nodes = InMemoryCoordinatorStream(), NodesInMemory()
         self.fenced: list[Incarnation] = []
         model = JobModel(
             Config({}),
@@ -75,6 +54,9 @@ class Job:
                 *TaskPartitionManager(stream).messages(model),
             ]
         )
+        if is_new:
+            stream.catch_up()
+            return
         LocalityManager(stream).write(ZERO, [A], Host("nm1"), 5)
         epochs.write_processor_epoch(ZERO, ProcessorEpoch(5, 1))
         fence = (Incarnation(ONE, 6),)
@@ -107,12 +89,43 @@ class Job:
         records = EpochManager(self.stream).read_processor_epochs()
         return {p: record.epoch for p, record in records.items()}
 
-    def runs_standalone(self) -> Plan:
-        """A processor has taken all tasks, and left again."""
+    def floors(self) -> dict[ProcessorId, int]:
+        """{container: what its next epoch on YARN is above}."""
+        owners = Owners.read(self.stream)
+        return {p: owners.floor_of(p) for p in (ZERO, ONE, ProcessorId("2"), ProcessorId("3"))}
+
+    def runs_standalone(self, **tasks: str) -> Plan:
+        """A version of these processors, each of which has begun; all have left again.
+
+        ``tasks`` {processor: names}; without any, one has taken all tasks.
+        """
         kept = self.nodes.kept
-        plan = next_plan(kept.plan, [Registration(3, P, Host("nm1"))], {P: (A, B)}, kept.fenced)
-        self.nodes.kept = replace(kept, version=plan.version, plan=plan)
+        owned = {ProcessorId(p): [TaskName(t) for t in names] for p, names in tasks.items()}
+        owned = owned or {P: [A, B]}
+        there = [Registration(3 + n, p, Host("nm1")) for n, p in enumerate(owned)]
+        plan = next_plan(kept.plan, there, owned, kept.fenced)
+        begun = {m.processor_id: m for m in plan.members}
+        for p, member in begun.items():
+            if kept.fenced.get(p) != member.generation:
+                report = FenceReport(member.generation, member.fence)
+                EpochManager(self.stream).write_fenced(p, report)
+        self.stream.catch_up()
+        fenced = {**kept.fenced, **{p: m.generation for p, m in begun.items()}}
+        model = kept.model or JobModel(Config({}), {})
+        self.nodes.kept = replace(
+            kept,
+            version=plan.version,
+            written=kept.written + 1,
+            plan=plan,
+            model=model,
+            fenced=fenced,
+        )
         return plan
+
+
+def _do(steps: Iterable[Step]) -> None:
+    for step in steps:
+        step.do()
 
 
 def test_to_zookeeper_raises_fences_and_publishes_above_every_epoch() -> None:
@@ -157,15 +170,80 @@ def test_to_yarn_no_generation_may_begin_and_epochs_are_above_it() -> None:
     job.fenced.clear()
     assert len(job.migrate("yarn")) == 5
     assert (ran.version, job.nodes.kept.version) == (9, 10)
+    assert set(job.floors().values()) == {10}
     assert member.incarnation in job.fenced
     plan = job.nodes.kept.plan
     assert plan is not None
     assert member.incarnation not in {m.incarnation for m in plan.members}
-    assert set(job.epochs().values()) == {10}
+    assert job.epochs() == {ZERO: 6, ONE: 8}
     assert job.factory == "yarn"
     assert job.migrate("yarn") == []
     job.migrate("zookeeper")
-    assert job.nodes.kept.version >= max(job.epochs().values()) >= 10
+    assert job.nodes.kept.version >= 10
+
+
+def test_numbers_of_processors_that_had_left_do_not_come_again_on_yarn() -> None:
+    """Their ids are container ids, and reports of fences name them: no permit is one of those."""
+    for job in (Job(), Job(is_new=True)):
+        job.migrate("zookeeper")
+        ConfigManager(job.stream).set(FACTORY, "zookeeper", "test")
+        for tasks in ({"0": "a", "1": "b", "2": "", "3": ""}, {"1": "ab"}, {"0": "ab"}):
+            job.runs_standalone(**tasks)
+        job.migrate("yarn")
+        epochs = EpochManager(job.stream)
+        named = {i for report in epochs.read_fenced().values() for i in report.fenced}
+        assert {i.processor_id for i in named} >= {ZERO, ONE}
+        assert max(i.epoch for i in named) < job.nodes.kept.version == epochs.highest()
+        for p, floor in job.floors().items():
+            assert Incarnation(p, floor + 1) not in named
+            assert floor == job.nodes.kept.version
+
+
+def test_a_job_born_standalone_goes_to_yarn_and_back_without_having_run_there() -> None:
+    """No permit says that there is something to migrate, but the floor does."""
+    job = Job(is_new=True)
+    assert job.migrate("zookeeper") == []
+    ConfigManager(job.stream).set(FACTORY, "zookeeper", "test")
+    job.runs_standalone()
+    job.migrate("yarn")
+    version = job.nodes.kept.version
+    assert job.epochs() == {}
+    assert len(job.migrate("zookeeper")) == 3
+    assert (job.factory, job.nodes.kept.version) == ("zookeeper", version)
+
+
+@pytest.mark.parametrize("to", ["zookeeper", "yarn"])
+def test_a_version_that_others_publish_meanwhile_stands(to: str) -> None:
+    """The step that comes too late fails, and the mark keeps the job from a start."""
+    job = Job()
+    if to == "yarn":
+        job.migrate("zookeeper")
+        job.runs_standalone()
+    steps = job.migration().steps(to)
+    stands = job.runs_standalone()
+    with pytest.raises(UnavailableError, match="or another migration ended"):
+        _do(steps)
+    assert (job.nodes.kept.plan, job.factory) == (stands, f"migrating-to-{to}")
+
+
+def test_a_tree_that_is_an_older_copy_is_refused() -> None:
+    """An incarnation has reported a generation above its newest version: numbers would recur."""
+    job = Job()
+    job.migrate("zookeeper")
+    job.runs_standalone()
+    copy = job.nodes.kept
+    job.runs_standalone(q="ab")
+    newest, job.nodes.kept = job.nodes.kept, copy
+    with pytest.raises(
+        ConfigError, match=r"or an older one than has run; .* no older copy of them"
+    ):
+        job.migrate("yarn")
+    assert job.factory == "zookeeper"
+    job.nodes.kept = newest
+    job.migrate("yarn")
+    job.nodes.kept = copy
+    job.migrate("zookeeper")
+    assert job.nodes.kept.version > newest.version
 
 
 def test_what_cannot_be_migrated_is_refused() -> None:

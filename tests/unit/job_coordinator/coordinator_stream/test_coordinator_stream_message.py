@@ -144,6 +144,11 @@ _GOLDEN = [
         (b'{"epoch":"6","model-version":"2","fence":"[]","permitted":"5","unseen-ms":"42000"}'),
     ),
     (
+        wire.set_epoch_floor(7),
+        b'[1,"set-epoch-floor","epoch-floor"]',
+        b'{"epoch":"7"}',
+    ),
+    (
         wire.set_fenced("0", 5, [{"processor_id": "0", "epoch": 4}]),
         b'[1,"set-fenced","0"]',
         b'{"epoch":"5","fenced":"[{\\"processor_id\\":\\"0\\",\\"epoch\\":4}]"}',

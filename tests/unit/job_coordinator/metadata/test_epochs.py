@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from homeport.config.errors import WireError
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     AM_EPOCH_KEY,
@@ -23,6 +24,8 @@ from homeport.job_coordinator.metadata.epochs import (
     ProcessorEpoch,
     Rank,
     Submission,
+    fence_report_message,
+    processor_epoch_message,
 )
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -60,6 +63,32 @@ def test_reports_of_fences_are_read_back(stream: InMemoryCoordinatorStream) -> N
     stream.write([CoordinatorStreamMessage(MessageType.SET_FENCED, P1, {"epoch": "1"} | BAD)])
     stream.catch_up()
     assert manager.read_fenced() == {P0: report}
+
+
+def test_the_highest_number_is_that_of_a_permit_a_generation_or_the_floor(
+    stream: InMemoryCoordinatorStream,
+) -> None:
+    """Epochs of YARN and generations of standalone processors are one number space."""
+    manager = EpochManager(stream)
+    assert (manager.read_floor(), manager.highest()) == (0, 0)
+    for message, highest in (
+        (wire.set_epoch_floor(4), 4),
+        (processor_epoch_message(P0, ProcessorEpoch(5, 1)), 5),
+        (fence_report_message(P1, FenceReport(6)), 6),
+        (wire.set_epoch_floor(7), 7),
+    ):
+        stream.write([message])
+        stream.catch_up()
+        assert manager.highest() == highest
+    assert manager.read_floor() == 7
+
+
+def test_a_damaged_floor_is_no_floor_of_zero(stream: InMemoryCoordinatorStream) -> None:
+    """A permit could have the number of a generation."""
+    stream.write([wire.set_epoch_floor(7)._replace(values={"epoch": "x"})])
+    stream.catch_up()
+    with pytest.raises(WireError, match="set-epoch-floor 'epoch-floor'"):
+        EpochManager(stream).read_floor()
 
 
 def test_a_raised_epoch_has_the_last_permitted_one(stream: InMemoryCoordinatorStream) -> None:

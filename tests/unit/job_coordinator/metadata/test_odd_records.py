@@ -67,6 +67,7 @@ def _epochs(stream: InMemoryCoordinatorStream) -> Iterator[Callable[[], Messages
     yield lambda: raised_epochs(stream)
     yield lambda: state_removed(stream)
     yield read(epochs.read_submission)
+    yield read(epochs.highest)
     yield read(epochs.read_job_model_version)
     yield read(StateResetManager(stream).read)
     yield read(StateResetManager(stream).require_finished)
