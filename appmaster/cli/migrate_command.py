@@ -89,8 +89,8 @@ def carry_out(config: Config, nodes: HandoverNodes, to: Where, submission: int) 
     """The job is where it is to run next; ``submission``: the number of this migration.
 
     Its rank is above all attempts of earlier submissions: a driver that lives on would permit what
-    the first version says no incarnation has. All is written under that rank, so that a migration
-    that stood still, and was overtaken, changes nothing more.
+    the first version says no incarnation has (safety A5). All is written under that rank, so that
+    a migration that stood still, and was overtaken, changes nothing more.
 
     Raises:
         FencedError: a later submission has taken over.

@@ -190,9 +190,13 @@ class Owners:
         return cls(epochs.read_processor_epochs(), epochs.read_fenced(), epochs.read_floor())
 
     def floor_of(self, processor_id: ProcessorId) -> int:
-        """The number that the next permit of the processor is above; 0: it begins with 1."""
+        """The number that the next permit of the processor is above; 0: it begins with 1.
+
+        It is above each one that a report names, too, whoever has written that (safety A6).
+        """
         record = self.records.get(processor_id, NEVER)
-        return max(self.floor, record.epoch if record.permitted else 0)
+        named = (i.epoch for i in self._fenced if i.processor_id == processor_id)
+        return max(self.floor, record.epoch if record.permitted else 0, *named)
 
     @cached_property
     def _fenced(self) -> frozenset[Incarnation]:

@@ -28,6 +28,7 @@ from homeport.config.settings.sections import (
 )
 from homeport.config.settings.standalone_section import require_no_migration
 from homeport.container.standalone.kept_stream import KeptStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.grouper.job_model_calculator import (
     calculate_job_model,
     input_streams,
@@ -319,13 +320,13 @@ def remodelled(before: JobModel | None, model: JobModel) -> frozenset[TaskName]:
     return frozenset(name for name, task in now if former.get(name, task) != task)
 
 
-def _require_own(stream: CoordinatorStreamStore, config: Config, base: int) -> None:
+def _require_own(stream: CoordinatorStream, config: Config, base: int) -> None:
     """No incarnation of the job is one that this tree does not know.
 
     Epochs of YARN, and generations of any tree, name transactional ids of the same job. A migration
     gives the tree a version that is as high as any epoch. Where an incarnation has a higher number,
-    the tree is another one, or an older copy: its versions would come twice. ``base``: the newest
-    version, or 0.
+    the tree is another one, or an older copy: its versions would come twice (safety A6). ``base``:
+    the newest version, or 0.
 
     Raises:
         ConfigError: one may be.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -15,11 +16,18 @@ from yarn_jobs import PARTITIONS, Job, wait_for
 from zookeeper_server import ZooKeeperServer
 
 from homeport.appmaster.cli import job as yarn_job
-from homeport.appmaster.cli.migrate_command import fence_all
 from homeport.appmaster.job_model.migration import Migration
+from homeport.appmaster.job_model.takeover import stream_of
+from homeport.appmaster.lease.fencing import fence_all
 from homeport.config.config import Config
+from homeport.config.errors import FencedError
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.metadata.epochs import EpochManager
+from homeport.job_coordinator.metadata.epochs import (
+    EpochManager,
+    ProcessorEpoch,
+    processor_epoch_message,
+)
+from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.zookeeper.handover_nodes import handover_nodes
 
 LIMIT_S = 120
@@ -90,21 +98,20 @@ def _is_cut_off(job: Job, to: str, done: set[str]) -> bool:
 
 
 def newest(job: Job) -> tuple[int, int]:
-    """(the newest version in ZooKeeper, the highest epoch in the stream)."""
+    """(the newest version in ZooKeeper, the highest number in the stream)."""
     config = Config(job.values)
     with (
         handover_nodes(config, 20) as nodes,
         CoordinatorStreamStore.of(config, source=yarn_job.SOURCE) as store,
     ):
         store.bootstrap()
-        epochs = EpochManager(store).read_processor_epochs().values()
-        return nodes.read().version, max(record.epoch for record in epochs)
+        return nodes.read().version, EpochManager(store).highest()
 
 
 def goes_to_zookeeper(job: Job) -> tuple[int, int]:
     """The job is migrated, cut off after each step before; the numbers after that."""
     shown = answer(job.operator("migrate", "--to=zookeeper", "--dry-run"))
-    assert [line[:2] for line in shown.splitlines()] == [f"{n}." for n in range(1, 7)], shown
+    assert [line[:2] for line in shown.splitlines()] == [f"{n}." for n in range(1, 8)], shown
     assert answer(job.operator("migrate", "--to=zookeeper", "--dry-run")) == shown
     assert cut_off(job, "zookeeper") == 5
     line = refusal(job.call("run"))
@@ -173,9 +180,28 @@ def test_a_job_of_yarn_goes_on_standalone_on_its_stores(
     """No old record of a changelog is read, and each record counts once."""
     job = make_job("moved")
     node, host = ran_on_yarn(job, zookeeper)
-    assert answer(job.operator("migrate", "--to=zookeeper")) == "the job may run by zookeeper now\n"
+    with zombie_driver(job) as driver:
+        moved = "the job may run by zookeeper now\n"
+        assert answer(job.operator("migrate", "--to=zookeeper")) == moved
+        with pytest.raises(FencedError):
+            driver.write([processor_epoch_message(ProcessorId("0"), ProcessorEpoch(99, 1))])
+    assert newest(job)[1] < 99
     works_standalone(job, node, host)
     job.judge_history()
+
+
+@contextlib.contextmanager
+def zombie_driver(job: Job) -> Iterator[CoordinatorStreamStore]:
+    """What a driver that lives on writes with: it has the rank that the stream says."""
+    config = Config(job.values)
+    with CoordinatorStreamStore.of(config, source="test") as store:
+        store.bootstrap()
+        last = EpochManager(store).read_am_epoch()
+    assert last is not None
+    with stream_of(config, last.rank) as driver:
+        driver.fence()
+        driver.bootstrap()
+        yield driver
 
 
 @pytest.mark.long

@@ -280,6 +280,15 @@ def test_every_first_epoch_is_above_what_ran_standalone(stream: InMemoryCoordina
     assert published(stream, THREE).floors == {P0: 9, P1: 7, P2: 7}
 
 
+def test_no_permit_has_a_number_that_a_report_names(stream: InMemoryCoordinatorStream) -> None:
+    """Whoever wrote it: what it says of that number is said for good."""
+    published(stream, THREE)
+    reported(stream, "9", 6, inc("1", 5), inc("1", 2), inc("0", 1))
+    permitted(stream, "0", 9)
+    owners = Owners.read(stream)
+    assert [owners.floor_of(p) for p in (P0, P1, P2)] == [9, 5, 0]
+
+
 def test_a_report_counts_for_the_permit_that_it_names_alone(
     stream: InMemoryCoordinatorStream,
 ) -> None:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import queue
+from collections.abc import Callable
 
 import pytest
 from processors_in_memory import until
 
 from homeport.config.config import Config
-from homeport.config.errors import WireError
+from homeport.config.declarations.standalone_keys import LOCAL, ZOOKEEPER
+from homeport.config.errors import ConfigError, WireError
 from homeport.container.standalone.planner import (
     JobPlanner,
+    _require_own,
     remodelled,
     standbys_before,
     warn_of_missing_standbys,
 )
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.grouper.standby_models import standby_task
+from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
     ContainerModel,
@@ -26,6 +32,8 @@ from homeport.job_coordinator.model.job_model import (
 from homeport.job_coordinator.standalone.plan import Member, Standby
 from homeport.job_coordinator.zookeeper.parts import Planned
 from homeport.job_coordinator.zookeeper.tree import Readings
+
+FACTORY = "job.coordinator.factory"
 
 
 class Answers:
@@ -107,6 +115,78 @@ def test_a_stream_that_cannot_be_made_ready_is_the_next_orders_fault(
     planner.close()
     planner._thread.join(60)
     assert not planner._thread.is_alive()
+
+
+class Stream(InMemoryCoordinatorStream):
+    """In the place of the planner's, which is opened when an order comes."""
+
+    is_open = True
+
+    def read(self) -> Stream:
+        """Itself."""
+        return self
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def planner_of(stream: Stream, readings: Callable[[], Readings], answers: Answers) -> JobPlanner:
+    """Of a job that has run under ZooKeeper, as the stream says."""
+    ConfigManager(stream).set(FACTORY, ZOOKEEPER, "test")
+    stream.catch_up()
+    planner = JobPlanner(
+        Config({"job.name": "j", "job.default.system": "kafka", FACTORY: ZOOKEEPER}),
+        readings,
+        answers,
+    )
+    planner._stream = stream  # type: ignore[assignment]  # what the planner uses of it
+    return planner
+
+
+def test_a_tree_that_is_an_older_copy_is_refused() -> None:
+    """An incarnation of version 5 has begun: 5 would come twice, and who had it is not fenced."""
+    answers, stream = Answers(), Stream()
+    EpochManager(stream).write_fenced(ProcessorId("q"), FenceReport(5))
+    planner = planner_of(stream, lambda: Readings(4, (), {}, {}), answers)
+    planner.compute(4, None, None)
+    said = str(answers.found.get(timeout=60))
+    assert "under another tree of zookeeper, or a later copy, which is not at hand" in said
+    assert "name the same job.coordinator.zk.connect and job.coordinator.zk.root" in said
+    planner.close()
+
+
+def test_a_version_that_is_published_while_the_stream_is_read_is_no_fault() -> None:
+    """Its incarnations report before this processor has seen it; the order is void."""
+    answers, stream, versions = Answers(), Stream(), iter([4, 5, 5])
+    EpochManager(stream).write_fenced(ProcessorId("q"), FenceReport(5))
+    planner = planner_of(stream, lambda: Readings(next(versions), (), {}, {}), answers)
+    planner.compute(4, None, None)
+    until(lambda: planner._order is None, lambda: planner._order)
+    planner.compute(5, None, None)
+    assert "older copy" not in str(answers.found.get(timeout=60))
+    assert next(versions, None) is None
+    planner.close()
+
+
+@pytest.mark.parametrize(
+    ("recorded", "own", "line"),
+    [
+        ("yarn", ZOOKEEPER, "has run on YARN; .*; run homeport migrate --to=zookeeper, or give"),
+        ("yarn", LOCAL, "has run on YARN; what ran there could still write; give the job another"),
+        (LOCAL, ZOOKEEPER, "has run under job.coordinator.factory=local; "),
+        (LOCAL, LOCAL, "under another tree of local, .*: name the same --work-dir;"),
+        ("migrating-to-yarn", ZOOKEEPER, "finish it by homeport migrate --to=yarn"),
+    ],
+)
+def test_a_job_that_has_run_elsewhere_is_refused(recorded: str, own: str, line: str) -> None:
+    """As an incarnation of there could still write."""
+    stream = Stream()
+    ConfigManager(stream).set(FACTORY, recorded, "test")
+    EpochManager(stream).write_fenced(ProcessorId("q"), FenceReport(5))
+    stream.catch_up()
+    config = Config({"job.name": "j", "job.default.system": "kafka", FACTORY: own})
+    with pytest.raises(ConfigError, match=line):
+        _require_own(stream, config, 4)
 
 
 def model_of(**inputs: tuple[int, ...]) -> JobModel:

@@ -1,0 +1,156 @@
+"""What an operator does with a standalone job that does not run, on a real ZooKeeper and broker."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+from standalone_jobs import DEADLINE_S, StandaloneJob, standalone_job
+from zookeeper_server import ZooKeeperServer
+
+from homeport.config.config import Config
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
+from homeport.job_coordinator.standalone import nodes
+from homeport.job_coordinator.zookeeper.handover_nodes import handover_nodes
+
+MakeJob = Callable[..., StandaloneJob]
+
+
+@pytest.fixture
+def make_job(kafka: str, tmp_path: Path, zookeeper: ZooKeeperServer) -> Iterator[MakeJob]:
+    """Makes the job of a test, whose sessions last 3 s; with further keys."""
+    made = []
+
+    def make(**more: str) -> StandaloneJob:
+        own = {
+            "job.coordinator.zk.connect": zookeeper.connect,
+            "job.coordinator.zk.session.timeout.ms": "3000",
+            "job.debounce.time.ms": "300",
+            **{key.replace("_", "."): value for key, value in more.items()},
+        }
+        made.append(standalone_job(kafka, tmp_path, own))
+        return made[-1].__enter__()
+
+    yield make
+    for each in made:
+        each.__exit__(None, None, None)
+
+
+def answer(done: subprocess.CompletedProcess[str]) -> str:
+    """What a command prints that is done."""
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def refusal(done: subprocess.CompletedProcess[str]) -> str:
+    """The one line of a command that is refused."""
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr.strip().splitlines()[-1]
+
+
+def config_of(job: StandaloneJob, zookeeper: ZooKeeperServer) -> Config:
+    """What names the job's nodes."""
+    named = {"job.name": job.name, "job.default.system": "kafka"}
+    return Config({**named, "job.coordinator.zk.connect": zookeeper.connect})
+
+
+def ran(job: StandaloneJob, name: str, how: signal.Signals = signal.SIGTERM) -> Incarnation:
+    """A processor has counted what was sent, and has ended; its last incarnation."""
+    job.produce(5)
+    before = job.started_by(name)
+    process = job.processor(name)
+    job.until(lambda: job.started_by(name) > before)
+    job.until_counted()
+    process.send_signal(how)
+    process.wait(DEADLINE_S)
+    started = job.history("started")[-1]
+    assert started["processor_id"] == name
+    return Incarnation(ProcessorId(name), int(str(started["epoch"])))
+
+
+def test_a_checkpoint_is_set_past_an_incarnation_that_may_still_write(make_job: MakeJob) -> None:
+    """Its processor is in no session any more; it stands in mid-transaction, and wakes up late."""
+    job = make_job(stores_counts_changelog="")
+    job.produce(20)
+    last = ran(job, "one", signal.SIGKILL)
+    # The transaction of the one that was killed is held by this process now.
+    late = Producer(
+        {
+            "bootstrap.servers": job.servers,
+            "transactional.id": transactional_id(job.name, "1", last),
+        }
+    )
+    late.init_transactions(DEADLINE_S)
+    late.begin_transaction()
+    late.produce(f"{job.name}-out", b"late", b"late", partition=0)
+    place = ("checkpoint", "set", "--task=Partition 0", f"--ssp=kafka.{job.name}-in.0")
+    done = job.tool(*place, "--offset=3")
+    while "are registered in ZooKeeper: one; stop them" in done.stderr:  # until its session is over
+        done = job.tool(*place, "--offset=3")
+    assert ": next 3, before next 25" in answer(done)
+    with pytest.raises(KafkaException, match="fenced"):
+        late.commit_transaction(DEADLINE_S)
+    shown = [json.loads(line) for line in answer(job.tool("checkpoint", "show", "--json")).split()]
+    assert [row["offset"] for row in shown if row["task"] == "Partition 0"] == [2]
+    one = job.processor("one")
+    job.until(lambda: bool(job.history("checkpoint-set")))
+    assert b"late" not in job.counted()
+    assert one.poll() is None
+
+
+def rows(job: StandaloneJob, *words: str) -> dict[str, dict[str, Any]]:
+    """What ``homeport clean`` says of each directory, by ``<store>/<task>``."""
+    done = answer(job.tool("clean", "--json", "--older-than=0s", *words))
+    found = [json.loads(line) for line in done.splitlines()]
+    return {"/".join(Path(row["path"]).parts[-2:]): row for row in found}
+
+
+def test_clean_goes_by_the_localities_that_zookeeper_has(make_job: MakeJob) -> None:
+    """Its own name is its location; what the job has elsewhere is left behind here."""
+    job = make_job()
+    ran(job, "one")
+    (folder,) = (job.folder / "stores-here").glob("*/counts")
+    shutil.copytree(folder / "Partition_0", folder / "Partition_9")
+    here = rows(job, "--config=job.location-id=here")
+    own = "the job's own: active on this host"
+    assert here["counts/Partition_0"]["reason"] == own
+    assert here["counts/Partition_9"]["reason"] == "the job has no such task"
+    elsewhere = rows(job, "--host=There")
+    assert elsewhere["counts/Partition_0"]["reason"] == "its task last ran on here"
+    unknown = job.tool("clean", "--config=job.location-id=There")
+    assert "no task of the job has its locality on a host of that name" in refusal(unknown)
+    listed = answer(job.tool("state", "ls", "--json", "--config=job.location-id=here"))
+    assert '"active"' in listed
+
+
+def test_a_tree_that_is_an_older_copy_is_refused(
+    make_job: MakeJob, zookeeper: ZooKeeperServer
+) -> None:
+    """By a processor, and who sets a checkpoint; with the newest tree all goes on."""
+    job = make_job(stores_counts_changelog="")
+    ran(job, "one")
+    with handover_nodes(config_of(job, zookeeper), DEADLINE_S) as tree:
+        older = tree.read().version
+        ran(job, "two")
+        newest = tree.read().version
+        assert newest > older
+        newer = f"{tree._root}/{nodes.JOB_MODELS}"
+        tree._client.set(newer, nodes.encode_version(older))
+        late = job.processor("three")
+        assert late.wait(DEADLINE_S) == 1
+        assert "under another tree of zookeeper, or a later copy, which is not at" in job.logs()
+        place = ("checkpoint", "set", "--task=Partition 0", f"--ssp=kafka.{job.name}-in.0")
+        line = "or an older one than has run; name the same job.coordinator.zk.connect"
+        assert line in refusal(job.tool(*place, "--offset=3"))
+        tree._client.set(newer, nodes.encode_version(newest))
+    assert answer(job.tool(*place, "--offset=3"))
+    ran(job, "two")
