@@ -26,6 +26,7 @@ from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import (
     EpochManager,
     FenceReport,
+    epoch_floor_message,
     fence_report_message,
 )
 from homeport.job_coordinator.metadata.locality import LocalityManager
@@ -173,7 +174,7 @@ class Migration:
         """No epoch is the number of a generation, whichever processor had that."""
         self._stream.write(
             [
-                wire.set_epoch_floor(version),
+                epoch_floor_message(version),
                 *(
                     wire.set_task_host_assignment(task, host, version)
                     for task, host in sorted(hosts.items())

@@ -192,7 +192,7 @@ class Owners:
     def floor_of(self, processor_id: ProcessorId) -> int:
         """The number that the next permit of the processor is above; 0: it begins with 1.
 
-        It is above each one that a report names, too, whoever has written that (safety A6).
+        It is above each one that a report names, too (safety A6).
         """
         record = self.records.get(processor_id, NEVER)
         named = (i.epoch for i in self._fenced if i.processor_id == processor_id)

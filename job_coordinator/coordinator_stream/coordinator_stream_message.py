@@ -80,7 +80,6 @@ class Namespace(StrEnum):
 MIGRATION_INFO_KEY = "migration-info"
 SUBMISSION_KEY = "submission"
 AM_EPOCH_KEY = "am"
-EPOCH_FLOOR_KEY = "epoch-floor"
 JOB_MODEL_VERSION_KEY = "job-model"
 JOB_END_KEY = "job-end"
 _TYPES = {t.value: t.value for t in MessageType}
@@ -357,13 +356,6 @@ def set_processor_epoch(
     known |= {"permitted": permitted, "unseen-ms": unseen_ms}
     values = {name: str(value) for name, value in known.items() if value is not None}
     return CoordinatorStreamMessage(MessageType.SET_PROCESSOR_EPOCH, processor_id, values)
-
-
-def set_epoch_floor(epoch: int) -> CoordinatorStreamMessage:
-    """Any processor's permits are above ``epoch``, below which versions of standalone ran."""
-    return CoordinatorStreamMessage(
-        MessageType.SET_EPOCH_FLOOR, EPOCH_FLOOR_KEY, {"epoch": str(epoch)}
-    )
 
 
 def set_fenced(

@@ -18,6 +18,7 @@ from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation, incarnations_to_json
 
 _T = TypeVar("_T")
+_FLOOR_KEY = "epoch-floor"
 
 UNSEEN_MAX_MS = 24 * 3_600_000
 """Longer than any configuration lets an incarnation run on unseen: a record that says more is
@@ -171,7 +172,7 @@ class EpochManager:
         Raises:
             WireError: the record is damaged; going on could permit the number of a generation.
         """
-        found = self._stream.latest(MessageType.SET_EPOCH_FLOOR).get(wire.EPOCH_FLOOR_KEY)
+        found = self._stream.latest(MessageType.SET_EPOCH_FLOOR).get(_FLOOR_KEY)
         return 0 if found is None else wire.number(found, "epoch")
 
     def highest(self) -> int:
@@ -212,6 +213,11 @@ class EpochManager:
     def write_job_model_version(self, version: JobModelVersion) -> None:
         """The stream says that ``version`` is in force."""
         self._stream.write([wire.set_job_model_version(version.version, version.digest)])
+
+
+def epoch_floor_message(epoch: int) -> CoordinatorStreamMessage:
+    """The record that says that every permit is above ``epoch``, whichever processor has it."""
+    return CoordinatorStreamMessage(MessageType.SET_EPOCH_FLOOR, _FLOOR_KEY, {"epoch": str(epoch)})
 
 
 def am_epoch_message(am_epoch: AmEpoch) -> CoordinatorStreamMessage:

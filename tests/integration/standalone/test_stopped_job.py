@@ -135,7 +135,7 @@ def test_clean_goes_by_the_localities_that_zookeeper_has(make_job: MakeJob) -> N
 def test_a_tree_that_is_an_older_copy_is_refused(
     make_job: MakeJob, zookeeper: ZooKeeperServer
 ) -> None:
-    """By a processor, and who sets a checkpoint; with the newest tree all goes on."""
+    """By a processor, and by ``checkpoint set``; with the newest tree all goes on."""
     job = make_job(stores_counts_changelog="")
     ran(job, "one")
     with handover_nodes(config_of(job, zookeeper), DEADLINE_S) as tree:

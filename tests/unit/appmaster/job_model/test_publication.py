@@ -271,40 +271,6 @@ def test_an_incarnation_that_reported_has_fenced_its_list(
     assert Owners.read(stream).unfenced(P0) == (inc("0", 4),)
 
 
-def test_every_first_epoch_is_above_what_ran_standalone(stream: InMemoryCoordinatorStream) -> None:
-    """Of processors with a record below the floor too; an epoch above it stays."""
-    published(stream, THREE)
-    stream.write([wire.set_epoch_floor(7)])
-    permitted(stream, "0", 9)
-    permitted(stream, "1", 3)
-    assert published(stream, THREE).floors == {P0: 9, P1: 7, P2: 7}
-
-
-def test_no_permit_has_a_number_that_a_report_names(stream: InMemoryCoordinatorStream) -> None:
-    """Whoever wrote it: what it says of that number is said for good."""
-    published(stream, THREE)
-    reported(stream, "9", 6, inc("1", 5), inc("1", 2), inc("0", 1))
-    permitted(stream, "0", 9)
-    owners = Owners.read(stream)
-    assert [owners.floor_of(p) for p in (P0, P1, P2)] == [9, 5, 0]
-
-
-def test_a_report_counts_for_the_permit_that_it_names_alone(
-    stream: InMemoryCoordinatorStream,
-) -> None:
-    """A list without a permit has none yet, whatever a processor of that id has reported before."""
-    published(stream, ONE)
-    permitted(stream, "0", 12)
-    reported(stream, "1", 3, inc("2", 1))
-    reported(stream, "2", 0)
-    said = published(stream, THREE)
-    assert said.unfenced[P1] == said.unfenced[P2] == (inc("0", 12),)
-    permitted(stream, "1", 13, inc("0", 12))
-    assert Owners.read(stream).unfenced(P1) == (inc("0", 12), inc("1", 13))
-    reported(stream, "1", 13, inc("0", 12))
-    assert Owners.read(stream).unfenced(P1) == (inc("1", 13),)
-
-
 def test_a_change_raises_the_processors_it_affects_and_lists_all_former_owners(
     stream: InMemoryCoordinatorStream,
 ) -> None:

@@ -1,4 +1,4 @@
-"""``homeport checkpoint set``: its arguments, whom it fences, and what it looks at again."""
+"""``homeport checkpoint set``: its arguments, its fences, and what it looks at again."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Written:
         self.stream.catch_up()
 
     def write(self) -> list[str]:
-        """The checkpoint is set; who is fenced, and that it is written, in order."""
+        """The checkpoint is set; the ids that are fenced, and the record, in order."""
         checkpoint_change.write(self.job, TaskModel(TaskName("a"), (), 0), Checkpoint({}))
         return self.done
 
@@ -174,12 +174,12 @@ def test_who_begins_while_a_checkpoint_is_set_is_reported(
         "report": lambda: job.report(Q, 1),
         "away": lambda: monkeypatch.setattr(job.nodes, "read", away),
     }[what]
-    with pytest.raises(UnavailableError, match="the job was started while .* its processors, and"):
+    with pytest.raises(UnavailableError, match=r"the job was started while .* its processors, and"):
         job.write()
 
 
 def test_a_checkpoint_is_set_in_no_older_copy_of_the_tree(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whom its lost versions had is in no list; in a tree where nobody has begun nobody is."""
+    """The incarnations of its lost versions are in no list. Before the first version none is."""
     job = Written(monkeypatch, "zookeeper")
     assert job.write() == ["written"]
     job.version({P: (TaskName("a"),)})
@@ -189,7 +189,7 @@ def test_a_checkpoint_is_set_in_no_older_copy_of_the_tree(monkeypatch: pytest.Mo
 
 
 def test_a_checkpoint_is_set_in_no_migration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who may write is half here and half there."""
+    """Half of the incarnations that may write are in the stream, half in ZooKeeper."""
     job = Written(monkeypatch, "migrating-to-yarn")
     with pytest.raises(ConfigError, match="finish it by homeport migrate --to=yarn"):
         checkpoint_change.require_not_running(job.job)

@@ -144,7 +144,7 @@ def planner_of(stream: Stream, readings: Callable[[], Readings], answers: Answer
 
 
 def test_a_tree_that_is_an_older_copy_is_refused() -> None:
-    """An incarnation of version 5 has begun: 5 would come twice, and who had it is not fenced."""
+    """An incarnation of version 5 has begun: 5 would come twice, and the first is not fenced."""
     answers, stream = Answers(), Stream()
     EpochManager(stream).write_fenced(ProcessorId("q"), FenceReport(5))
     planner = planner_of(stream, lambda: Readings(4, (), {}, {}), answers)

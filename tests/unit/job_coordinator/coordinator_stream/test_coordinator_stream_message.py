@@ -19,6 +19,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     Namespace,
 )
 from homeport.job_coordinator.coordinator_stream.message_bytes import parse_json, time_of
+from homeport.job_coordinator.metadata.epochs import epoch_floor_message
 from homeport.job_coordinator.metadata.input_partitions import set_input_partitions
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.state_reset import set_state_reset
@@ -144,7 +145,7 @@ _GOLDEN = [
         (b'{"epoch":"6","model-version":"2","fence":"[]","permitted":"5","unseen-ms":"42000"}'),
     ),
     (
-        wire.set_epoch_floor(7),
+        epoch_floor_message(7),
         b'[1,"set-epoch-floor","epoch-floor"]',
         b'{"epoch":"7"}',
     ),

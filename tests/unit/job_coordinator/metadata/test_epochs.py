@@ -7,7 +7,6 @@ from itertools import pairwise
 import pytest
 
 from homeport.config.errors import WireError
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     AM_EPOCH_KEY,
@@ -24,6 +23,7 @@ from homeport.job_coordinator.metadata.epochs import (
     ProcessorEpoch,
     Rank,
     Submission,
+    epoch_floor_message,
     fence_report_message,
     processor_epoch_message,
 )
@@ -72,10 +72,10 @@ def test_the_highest_number_is_that_of_a_permit_a_generation_or_the_floor(
     manager = EpochManager(stream)
     assert (manager.read_floor(), manager.highest()) == (0, 0)
     for message, highest in (
-        (wire.set_epoch_floor(4), 4),
+        (epoch_floor_message(4), 4),
         (processor_epoch_message(P0, ProcessorEpoch(5, 1)), 5),
         (fence_report_message(P1, FenceReport(6)), 6),
-        (wire.set_epoch_floor(7), 7),
+        (epoch_floor_message(7), 7),
     ):
         stream.write([message])
         stream.catch_up()
@@ -85,7 +85,7 @@ def test_the_highest_number_is_that_of_a_permit_a_generation_or_the_floor(
 
 def test_a_damaged_floor_is_no_floor_of_zero(stream: InMemoryCoordinatorStream) -> None:
     """A permit could have the number of a generation."""
-    stream.write([wire.set_epoch_floor(7)._replace(values={"epoch": "x"})])
+    stream.write([epoch_floor_message(7)._replace(values={"epoch": "x"})])
     stream.catch_up()
     with pytest.raises(WireError, match="set-epoch-floor 'epoch-floor'"):
         EpochManager(stream).read_floor()
