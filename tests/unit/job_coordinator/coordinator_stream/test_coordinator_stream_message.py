@@ -144,11 +144,7 @@ _GOLDEN = [
         b'[1,"set-processor-epoch","0"]',
         (b'{"epoch":"6","model-version":"2","fence":"[]","permitted":"5","unseen-ms":"42000"}'),
     ),
-    (
-        epoch_floor_message(7),
-        b'[1,"set-epoch-floor","epoch-floor"]',
-        b'{"epoch":"7"}',
-    ),
+    (epoch_floor_message(7), b'[1,"set-epoch-floor","epoch-floor"]', b'{"epoch":"7"}'),
     (
         wire.set_fenced("0", 5, [{"processor_id": "0", "epoch": 4}]),
         b'[1,"set-fenced","0"]',
