@@ -116,13 +116,11 @@ class Migration:
 
     def _to_zookeeper(self, kept: Kept) -> list[Step]:
         records = self._epochs.read_processor_epochs().values()
-        is_known = any(r.permitted and not r.is_raised for r in records)
         steps = []
-        if is_known:
+        if any(r.permitted and not r.is_raised for r in records):
             steps.append(Step("raise the epochs of all containers", self._raise))
         steps.append(Step("fence what ran on YARN", self._fence_containers))
-        is_behind = kept.version < self._epochs.highest()
-        if is_known or is_behind or not is_handed_over(kept.plan):
+        if kept.version < self._epochs.highest() or not is_handed_over(kept.plan):
             hosts = self._hosts()
             text = f"write the locations of {len(hosts)} tasks into ZooKeeper"
             steps.append(Step(text, lambda: self._nodes.write_hosts(hosts)))
@@ -139,7 +137,6 @@ class Migration:
         self._stream.write(
             fence_report_message(p, FenceReport(r.epoch, r.fence))
             for p, r in sorted(self._epochs.read_processor_epochs().items())
-            if r.permitted
         )
         self._stream.catch_up()
 

@@ -141,11 +141,21 @@ def test_to_zookeeper_raises_fences_and_publishes_above_every_epoch() -> None:
     assert job.migrate("zookeeper") == []
 
 
-@pytest.mark.parametrize("to", ["zookeeper", "yarn"])
-def test_a_migration_that_ends_after_any_step_is_only_run_again(to: str) -> None:
-    """The same comes of it, and the mark stands until the end."""
+@pytest.mark.parametrize(("to", "times"), [("zookeeper", 0), ("yarn", 0), ("zookeeper", 1)])
+def test_a_migration_that_ends_after_any_step_is_only_run_again(to: str, times: int) -> None:
+    """The same comes of it, and the mark stands until the end.
+
+    ``times``: so often it went there and back before.
+    """
     expected, job = Job(), Job()
     for one in (expected, job):
+        for _ in range(times):
+            one.migrate("zookeeper")
+            one.migrate("yarn")
+            permit = ProcessorEpoch(one.floors()[ZERO] + 1, 1)
+            EpochManager(one.stream).write_processor_epoch(ZERO, permit)
+            one.stream.catch_up()
+            one.fenced.clear()
         if to == "yarn":
             one.migrate("zookeeper")
             one.runs_standalone()
@@ -158,6 +168,7 @@ def test_a_migration_that_ends_after_any_step_is_only_run_again(to: str) -> None
     assert job.factory == to
     assert job.epochs() == expected.epochs()
     assert job.nodes.kept == expected.nodes.kept
+    assert job.nodes.kept.version >= EpochManager(job.stream).highest()
     assert set(job.fenced) == set(expected.fenced)
 
 
@@ -197,6 +208,15 @@ def test_numbers_of_processors_that_had_left_do_not_come_again_on_yarn() -> None
         for p, floor in job.floors().items():
             assert Incarnation(p, floor + 1) not in named
             assert floor == job.nodes.kept.version
+
+
+def test_a_tree_that_is_further_than_yarn_goes_on_from_there() -> None:
+    """A version is above the one that is there, whatever that is of."""
+    job = Job()
+    for _ in range(20):
+        job.runs_standalone(p="a", q="b")
+    job.migrate("zookeeper")
+    assert job.nodes.kept.version == 21
 
 
 def test_a_job_born_standalone_goes_to_yarn_and_back_without_having_run_there() -> None:
