@@ -13,11 +13,17 @@ from homeport.appmaster.job_model.migration import Migration, Step
 from homeport.appmaster.job_model.publication import Owners
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, UnavailableError
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport, ProcessorEpoch
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.recorded_model import recorded_model
+from homeport.job_coordinator.metadata.state_reset import (
+    ResetPhase,
+    StateReset,
+    StateResetManager,
+)
 from homeport.job_coordinator.metadata.task_assignment import (
     TaskAssignmentManager,
     TaskPartitionManager,
@@ -208,6 +214,24 @@ def test_numbers_of_processors_that_had_left_do_not_come_again_on_yarn() -> None
         for p, floor in job.floors().items():
             assert Incarnation(p, floor + 1) not in named
             assert floor == job.nodes.kept.version
+
+
+def test_the_tasks_of_a_container_are_where_it_was() -> None:
+    """Those of which the stream has no host of their own."""
+    job = Job()
+    job.stream.write([wire.set_container_host_assignment("1", "nm2")])
+    job.stream.catch_up()
+    job.migrate("zookeeper")
+    assert job.nodes.kept.hosts == {A: "nm1", B: "nm2"}
+
+
+def test_no_job_is_migrated_on_the_rest_of_a_state() -> None:
+    """A reset has begun, and is not finished."""
+    job = Job()
+    StateResetManager(job.stream).write(StateReset(1, ResetPhase.BEGUN))
+    job.stream.catch_up()
+    with pytest.raises(ConfigError, match="a reset of the job's state began with submission 1"):
+        job.migrate("zookeeper")
 
 
 def test_a_tree_that_is_further_than_yarn_goes_on_from_there() -> None:

@@ -22,7 +22,12 @@ from homeport.container.progress.checkpoint import Change
 from homeport.job_coordinator.cli.job_view import JobView
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport, ProcessorEpoch
+from homeport.job_coordinator.metadata.epochs import (
+    EpochManager,
+    FenceReport,
+    ProcessorEpoch,
+    Submission,
+)
 from homeport.job_coordinator.metadata.lifecycle import StopManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
@@ -125,7 +130,7 @@ def named(processor: ProcessorId, epoch: int) -> str:
     return transactional_id("j", "1", Incarnation(processor, epoch))
 
 
-def test_under_zookeeper_the_newest_version_says_who_is_fenced(
+def test_under_zookeeper_the_newest_version_is_fenced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its members, and those before that none of them has reported as fenced."""
@@ -154,13 +159,16 @@ def test_a_job_of_yarn_is_fenced_by_its_permits(monkeypatch: pytest.MonkeyPatch)
     assert job.write() == [named(P, 5), "written"]
 
 
-@pytest.mark.parametrize("what", ["version", "registered", "report", "away"])
-def test_who_begins_while_a_checkpoint_is_set_is_reported(
+@pytest.mark.parametrize(
+    "what", ["version", "registered", "report", "away", "permit", "submission"]
+)
+def test_a_start_while_a_checkpoint_is_set_is_reported(
     monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     """ZooKeeper is looked at once more; what it does not answer is not known."""
     job = Written(monkeypatch, "zookeeper")
     job.version({P: (TaskName("a"),)})
+    epochs = EpochManager(job.stream)
 
     def away() -> Any:  # noqa: ANN401 - it raises
         raise UnavailableError("ZooKeeper does not answer")
@@ -172,6 +180,8 @@ def test_who_begins_while_a_checkpoint_is_set_is_reported(
         "version": lambda: job.version({Q: (TaskName("a"),)}),
         "registered": registered,
         "report": lambda: job.report(Q, 1),
+        "permit": lambda: epochs.write_processor_epoch(P, ProcessorEpoch(1, 1)),
+        "submission": lambda: epochs.write_submission(Submission(9)),
         "away": lambda: monkeypatch.setattr(job.nodes, "read", away),
     }[what]
     with pytest.raises(UnavailableError, match=r"the job was started while .* its processors, and"):
