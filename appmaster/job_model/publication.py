@@ -196,7 +196,7 @@ class Owners:
         """
         record = self.records.get(processor_id, NEVER)
         named = (i.epoch for i in self._fenced if i.processor_id == processor_id)
-        return max(self.floor, record.epoch if record.permitted else 0, *named)
+        return max(self.floor, record.epoch, *named)
 
     @cached_property
     def _fenced(self) -> frozenset[Incarnation]:

@@ -48,6 +48,7 @@ def test_a_report_counts_for_the_permit_that_it_names_alone() -> None:
     said = published(stream, THREE)
     assert said.unfenced[P1] == said.unfenced[P2] == (inc("0", 12),)
     permitted(stream, "1", 13, inc("0", 12))
+    reported(stream, "1", 14)
     assert Owners.read(stream).unfenced(P1) == (inc("0", 12), inc("1", 13))
     reported(stream, "1", 13, inc("0", 12))
     assert Owners.read(stream).unfenced(P1) == (inc("1", 13),)

@@ -160,7 +160,7 @@ def test_a_job_of_yarn_is_fenced_by_its_permits(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(
-    "what", ["version", "registered", "report", "away", "permit", "submission"]
+    "what", ["version", "registered", "report", "away", "permit", "submission", "answers"]
 )
 def test_a_start_while_a_checkpoint_is_set_is_reported(
     monkeypatch: pytest.MonkeyPatch, what: str
@@ -182,6 +182,7 @@ def test_a_start_while_a_checkpoint_is_set_is_reported(
         "report": lambda: job.report(Q, 1),
         "permit": lambda: epochs.write_processor_epoch(P, ProcessorEpoch(1, 1)),
         "submission": lambda: epochs.write_submission(Submission(9)),
+        "answers": lambda: monkeypatch.setattr(checkpoint_change, "running_job", lambda *_: job),
         "away": lambda: monkeypatch.setattr(job.nodes, "read", away),
     }[what]
     with pytest.raises(UnavailableError, match=r"the job was started while .* its processors, and"):
@@ -196,6 +197,15 @@ def test_a_checkpoint_is_set_in_no_older_copy_of_the_tree(monkeypatch: pytest.Mo
     job.report(Q, 2)
     with pytest.raises(ConfigError, match="or an older one than has run"):
         job.write()
+
+
+def test_a_job_whose_processor_is_registered_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ZooKeeper is asked before anything is changed."""
+    job = Written(monkeypatch, "zookeeper")
+    checkpoint_change.require_not_running(job.job)
+    job.nodes.kept = replace(job.nodes.kept, processors=(Q,))
+    with pytest.raises(ConfigError, match="these processors are registered in ZooKeeper: q; stop"):
+        checkpoint_change.require_not_running(job.job)
 
 
 def test_a_checkpoint_is_set_in_no_migration(monkeypatch: pytest.MonkeyPatch) -> None:
