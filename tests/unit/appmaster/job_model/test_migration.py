@@ -143,6 +143,7 @@ def test_to_zookeeper_raises_fences_and_publishes_above_every_epoch() -> None:
     assert job.epochs() == {ZERO: 6, ONE: 8}
     assert job.nodes.kept.version == 8
     assert job.nodes.kept.hosts == {A: "nm1"}
+    assert not Owners.read(job.stream).overtaken
     assert recorded_model(job.stream, Config({})).containers == job.nodes.kept.model.containers  # type: ignore[union-attr]  # it was published
     assert job.migrate("zookeeper") == []
 
