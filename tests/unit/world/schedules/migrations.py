@@ -15,7 +15,7 @@ from nodes_in_memory import NodesInMemory
 
 from homeport.appmaster.cli import migrate_command
 from homeport.appmaster.cli.migrate_command import Where
-from homeport.appmaster.job_model.publication import Owners
+from homeport.appmaster.job_model.publication import NEVER, Owners
 from homeport.appmaster.lease.fencing import fence_all
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -176,7 +176,7 @@ def _wakes_up(scene: Scene, child: Process) -> None:
 
 def epochs_begin_with_one(patch: pytest.MonkeyPatch) -> None:
     """What a processor of no record ran as before is not looked for."""
-    patch.setattr(EpochManager, "read_floor", lambda _: 0)
+    patch.setattr(Owners, "floor_of", lambda owners, p: owners.records.get(p, NEVER).epoch)
 
 
 @schedule("A6", epochs_begin_with_one, "1@1 wrote to task 1 after 0@", containers=2, partitions=2)
