@@ -99,12 +99,18 @@ class RecordedJob:
         """Whether homeport run-local has run it, in a folder that no tool finds."""
         return keys.JOB_COORDINATOR_FACTORY.read(self.view.recorded_config()) == LOCAL
 
-    def tree(self) -> contextlib.AbstractContextManager[HandoverNodes | None]:
-        """ZooKeeper's nodes of a job that processors under it run; None of any other."""
+    def tree(
+        self, *, read_only: bool = False
+    ) -> contextlib.AbstractContextManager[HandoverNodes | None]:
+        """ZooKeeper's nodes of a job that processors under it run; None of any other.
+
+        ``read_only``: whether they are only shown.
+        """
         view = self.view
         if not is_standalone(view.given, view.stream):
             return contextlib.nullcontext(None)
-        return handover_nodes(view.recorded_config().merged(dict(view.given)), TIMEOUT_S)
+        config = view.recorded_config().merged(dict(view.given))
+        return handover_nodes(config, TIMEOUT_S, read_only=read_only)
 
     def owners(self, host: Host, nodes: HandoverNodes | None) -> dict[PurePosixPath, Owner]:
         """{directory below the job's folder: whose it is}, by what is known now of localities.

@@ -162,7 +162,7 @@ def lines(
 def _rows(
     job: RecordedJob, folder: JobFolder, host: Host, readers: Mapping[str, LogReader]
 ) -> Iterator[Row]:
-    with job.tree() as nodes:
+    with job.tree(read_only=True) as nodes:
         owners, adjuncts = job.owners(host, nodes), job.adjuncts
     heads = _Heads(KafkaChangelogReader(readers))
     for found in found_directories(folder.path):

@@ -49,8 +49,11 @@ class Kept:
 class HandoverNodes:
     """The nodes of one job, in one session."""
 
-    def __init__(self, client: KazooClient, settings: StandaloneConfig, root: str) -> None:
+    def __init__(
+        self, client: KazooClient, settings: StandaloneConfig, root: str, *, read_only: bool
+    ) -> None:
         self._client: Any = client
+        self._read_only = read_only
         self._settings = settings
         self._root = root
 
@@ -60,7 +63,7 @@ class HandoverNodes:
         Raises:
             WireError: a node holds what Homeport does not write.
         """
-        self._client.sync(self._root)
+        self._catch_up()
         try:
             data, stat = self._client.get(self._path(nodes.JOB_MODELS))
         except NoNodeError:
@@ -80,7 +83,7 @@ class HandoverNodes:
 
     def hosts(self) -> dict[TaskName, Host]:
         """{task: where it last was} now; read as ``read`` does."""
-        self._client.sync(self._root)
+        self._catch_up()
         try:
             found = self._values(nodes.LOCALITY)
         except NoNodeError:
@@ -120,6 +123,10 @@ class HandoverNodes:
             except NodeExistsError:
                 self._client.set(path, host.encode())
 
+    def _catch_up(self) -> None:
+        if not self._read_only:  # such a server may refuse it
+            self._client.sync(self._root)
+
     def _path(self, *names: str) -> str:
         return "/".join((self._root, *names))
 
@@ -148,8 +155,12 @@ class HandoverNodes:
 
 
 @contextlib.contextmanager
-def handover_nodes(config: Config, timeout_s: float) -> Iterator[HandoverNodes]:
+def handover_nodes(
+    config: Config, timeout_s: float, *, read_only: bool = False
+) -> Iterator[HandoverNodes]:
     """The nodes of the job, for a block.
+
+    ``read_only``: whether they are only shown, so that a server without a quorum will do.
 
     Raises:
         ConfigError: the configuration does not say where ZooKeeper is, or what to show it.
@@ -158,5 +169,5 @@ def handover_nodes(config: Config, timeout_s: float) -> Iterator[HandoverNodes]:
     """
     settings = StandaloneConfig.of(config)
     root = job_root(config, settings)
-    with connected(settings, root, timeout_s) as client:
-        yield HandoverNodes(client, settings, root)
+    with connected(settings, root, timeout_s, read_only=read_only) as client:
+        yield HandoverNodes(client, settings, root, read_only=read_only)

@@ -96,7 +96,7 @@ class Written:
         none = JobModel(Config({}), {})
         self.job = RecordedJob(view, config, JobConfig.of(config), TaskConfig.of(config), {}, none)
         patch.setattr(RecordedJob, "systems", lambda _: {"kafka": None})
-        patch.setattr(job_on_host, "handover_nodes", lambda *_: nullcontext(self.nodes))
+        patch.setattr(job_on_host, "handover_nodes", lambda *_, **__: nullcontext(self.nodes))
         patch.setattr(checkpoint_change, "fence", lambda _, name: self.done.append(name))
         patch.setattr(checkpoint_change, "write_checkpoint", self._write)
         patch.setattr(checkpoint_change, "running_job", lambda *_: None)
@@ -200,7 +200,7 @@ def test_a_checkpoint_is_set_in_no_older_copy_of_the_tree(monkeypatch: pytest.Mo
 
 
 def test_a_job_whose_processor_is_registered_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """ZooKeeper is asked before anything is changed."""
+    """It is refused before anything is changed."""
     job = Written(monkeypatch, "zookeeper")
     checkpoint_change.require_not_running(job.job)
     job.nodes.kept = replace(job.nodes.kept, processors=(Q,))
