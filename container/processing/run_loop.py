@@ -97,6 +97,13 @@ class RunLoop:
             _LOG.warning("the last transaction did not arrive: %s", in_one_line(error))
         self._open.close()
 
+    def is_over(self, limit_s: float) -> bool:
+        """Return whether no thread of the loop works after ``run``; wait ``limit_s`` for each.
+
+        Until then the pipeline's Spark, and all else that threads of the loop use, is its own.
+        """
+        return self._ahead.is_over(limit_s) and self._open.is_over(limit_s)
+
     def drop(self) -> None:
         """What the open transaction holds is gone."""
         self._open.drop()
