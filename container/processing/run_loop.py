@@ -56,7 +56,7 @@ class RunLoop:
         self._timers = TimerWork(parts.timers, parts.tasks, stop.check)
         self._filling = Filling(_SHARE)
         self._size = BatchSize(settings.max_rows)
-        self._is_quiet = False
+        self._is_quiet = False  # else nothing is on its way either: the last poll was the only one
         self._fetch_s = 0.0
         self._had_record = False
         self._batches = 0
@@ -142,8 +142,7 @@ class RunLoop:
     def _is_drained(self) -> bool:
         if not self._tuning.drains or self._parts.drain is None:
             return False
-        is_quiet = self._is_quiet and self._ahead.is_empty
-        return self._parts.drain.is_done(self._open.processed, is_quiet=is_quiet)
+        return self._parts.drain.is_done(self._open.processed, is_quiet=self._is_quiet)
 
     def _finish(self, why: str) -> None:
         for name, task in sorted(self._parts.tasks.items()):

@@ -10,13 +10,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from run_loop_case import PARTITION, A, B, LoopCase, Passing
+from run_loop_case import PARTITION, A, B, Ends, LoopCase, Passing
 
 from homeport.container.api import BATCH_SCHEMA
 from homeport.container.host.beside import SideThread
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.processing.ahead import Ahead
+from homeport.container.processing.drain import Drain
 from homeport.container.processing.typed_input import TypedInput
 
 LIMIT_S = 30.0
@@ -145,6 +146,15 @@ def test_a_commit_that_a_task_asks_for_covers_what_the_tasks_have_seen(case: Loo
     case.run(BACKLOG, 4.5)
     assert _committed(case) == [ROWS - 1, 2 * ROWS - 1]
     assert case.times("commit") == [3000]
+
+
+def test_a_container_is_not_drained_while_a_batch_is_on_its_way(case: LoopCase) -> None:
+    """Its records are no ends of transactions: Kafka is not asked about them meanwhile."""
+    ends = Ends(2 * ROWS, case.clock)
+    case.drain, case.pipeline_s = Drain(ends), lambda: 3.0
+    assert case.run({1: ROWS, 1.5: ROWS}, 20)
+    assert [at for at in ends.looks if at > 1000] == []
+    assert _committed(case) == [ROWS - 1, 2 * ROWS - 1]
 
 
 def test_the_age_of_a_transaction_counts_from_its_first_batch_s_fetch(case: LoopCase) -> None:
