@@ -22,10 +22,11 @@ from stream_containers import (
     DEADLINE_S,
     Job,
     Running,
+    has_a_sound_history,
     make_job,
 )
 
-from homeport.container.host.exit_codes import EXIT_UNAVAILABLE
+from homeport.container.host.exit_codes import EXIT_DISK_FULL, EXIT_UNAVAILABLE
 from homeport.job_coordinator.model.outcomes import RestoreKind
 from homeport.local_cluster.cluster import LocalCluster
 
@@ -200,12 +201,14 @@ def test_a_disk_that_gets_full_in_mid_commit(make: Callable[..., Job], after: st
         standing(job, first, after)
         filler = fill(stores)
         let_go(job)
-        assert first.process.wait(DEADLINE_S) == 1
+        assert first.process.wait(DEADLINE_S) == EXIT_DISK_FULL
         line = first.last_line()
         assert line.startswith(f"error: {stores}/"), line
         assert "no room is left on its disk (0 bytes free); make room there, or " in line
         filler.unlink()
         goes_on_exactly(job)
+        # Its history was on the same disk.
+        has_a_sound_history(job)
 
 
 def test_a_wall_clock_that_jumps_disturbs_no_container(make: Callable[..., Job]) -> None:
