@@ -25,6 +25,7 @@ from stream_containers import (
     has_a_sound_history,
     make_job,
 )
+from suites import long
 
 from homeport.container.host.exit_codes import EXIT_DISK_FULL, EXIT_UNAVAILABLE
 from homeport.job_coordinator.model.outcomes import RestoreKind
@@ -32,6 +33,8 @@ from homeport.local_cluster.cluster import LocalCluster
 
 OUTAGE_S = 60.0
 """How long the fault lasts; nothing is waited for by it."""
+STALL_S = 15.0
+"""As above: longer than ``transaction.timeout.ms``."""
 DAYS_S = 3 * 86_400
 SENT = "send-changelog counts/Partition 0"
 
@@ -146,6 +149,25 @@ def test_a_broker_that_is_away_for_a_minute_in_mid_transaction(
         time.sleep(max(0.0, OUTAGE_S - (time.monotonic() - began)))
     finally:
         broker.start_kafka()
+    _goes_on_exactly_after_an_outage(job)
+
+
+@pytest.mark.parametrize("after", ["deliver", long(SENT), long("begin")])
+def test_a_broker_that_stands_still_for_longer_than_a_transaction_may_take(
+    make: Callable[..., Job], broker: LocalCluster, after: str
+) -> None:
+    """It is back when Kafka says that the transaction is out of time: the end is uncharged."""
+    job = make(broker.bootstrap_servers)
+    first = working(job)
+    standing(job, first, after)
+    broker.pause_kafka()
+    try:
+        let_go(job)
+        time.sleep(STALL_S)
+    finally:
+        broker.resume_kafka()
+    assert first.process.wait(DEADLINE_S) == EXIT_UNAVAILABLE, first.last_line()
+    assert first.last_line().startswith(f"error: Kafka at {job.servers} ")
     _goes_on_exactly_after_an_outage(job)
 
 

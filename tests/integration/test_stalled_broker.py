@@ -86,3 +86,13 @@ def test_a_transaction_that_a_broker_stalls_is_not_charged(broker: LocalCluster,
         made.commits("", contextlib.nullcontext)
         with pytest.raises(UnavailableError):
             made.commits(step, lambda: standing_still(broker))
+
+
+@pytest.mark.parametrize("number", [1, long(2), long(3)])
+def test_one_broker_of_three_that_stalls_is_not_charged(brokers: LocalCluster, number: int) -> None:
+    """The others answer all the time; a transaction may be committed by them, or be dropped."""
+    made = Transactions(brokers, replicas=3)
+    with contextlib.closing(made):
+        made.commits("", contextlib.nullcontext)
+        with contextlib.suppress(UnavailableError):
+            made.commits("commit", lambda: standing_still(brokers, number))
