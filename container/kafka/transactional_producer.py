@@ -350,10 +350,12 @@ class TransactionalProducer:
             # Without an abort, which would have to wait: the next holder of this id, or its fence,
             # aborts what is open.
             raise self._unavailable(f"the connection was lost ({lost})")
-        if cause is not None and _is_fenced(cause):
-            raise self._fenced(cause)
         if cause is not None and cause.code() == KafkaError._PURGE_QUEUE:  # noqa: SLF001 - the client's public constant
             cause = self._verdict() or cause
+        if cause is not None and cause.code() not in _REFUSED and self._was_silent():
+            raise self._silent(cause)  # whatever a coordinator that is back says of it
+        if cause is not None and _is_fenced(cause):
+            raise self._fenced(cause)
         story = forgotten(cause, self._transactional_id) if cause is not None else None
         if story is not None:
             raise UnavailableError(f"{story}; the container's next start takes another id")
@@ -402,6 +404,11 @@ class TransactionalProducer:
         took_s = time.monotonic() - self._began_s
         return took_s - self._silence.total_s < self._timeout_s <= took_s
 
+    def _silent(self, cause: KafkaError) -> UndeliveredError:
+        took_s, silent_s = time.monotonic() - self._began_s, self._silence.total_s
+        why = f"the transaction took {took_s:.1f} s, in {silent_s:.1f} s of which Kafka did nothing"
+        return UndeliveredError(str(self._unavailable(f"{why} of it ({cause.str()})")))
+
     def _fenced(self, cause: KafkaError) -> HomeportError:
         """What has happened, where Kafka fences this producer.
 
@@ -413,10 +420,9 @@ class TransactionalProducer:
         took_s = time.monotonic() - self._began_s
         if took_s < self._timeout_s:
             return FencedError(f"fenced by a newer incarnation ({cause.name()}): {cause.str()}")
-        why = f"the transaction took {took_s:.1f} s"
         if self._was_silent():
-            why += f", in {self._silence.total_s:.1f} s of which Kafka did nothing of it"
-            return UndeliveredError(str(self._unavailable(why)))
+            return self._silent(cause)
+        why = f"the transaction took {took_s:.1f} s"
         if self._lacks() is not None:
             return UndeliveredError(str(self._unavailable(why)))
         return TransactionError(

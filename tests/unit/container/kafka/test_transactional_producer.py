@@ -233,16 +233,17 @@ def test_a_commit_that_fails_otherwise_is_an_outage_after_a_silence(
         producer.commit()
 
 
+@pytest.mark.parametrize("code", [KafkaError._FENCED, KafkaError.INVALID_TXN_STATE])
 @pytest.mark.parametrize("library_step", ["flush", "produce"])
 def test_records_that_kafka_does_not_take_for_a_while_are_an_outage(
-    made: Made, clock: Clock, monkeypatch: pytest.MonkeyPatch, library_step: str
+    made: Made, clock: Clock, monkeypatch: pytest.MonkeyPatch, library_step: str, code: int
 ) -> None:
-    """Nothing arrives for 15 s, be it at the end or with a full queue."""
+    """Nothing arrives for 15 s, be it at the end or with a full queue; Kafka has many words."""
     producer, library = made()
 
     def stalls(*_: object, **__: object) -> int:
         clock.now_s += STALL_S
-        library.failure = KafkaError(KafkaError._FENCED)
+        library.failure = KafkaError(code)
         if library_step == "produce":
             raise BufferError
         return 1
