@@ -31,8 +31,10 @@ from homeport.local_cluster.cluster import LocalCluster
 
 SOON_S = 30.0
 OUTAGE_S = 60.0
-NO_ANSWER = "the broker did not answer with the offset in time"
 """How long the fault lasts; nothing is waited for by it."""
+STALL_S = 15.0
+"""As above: longer than a transaction may take."""
+NO_ANSWER = "the broker did not answer with the offset in time"
 
 
 def system_of(broker: LocalCluster) -> SystemConfig:
@@ -218,6 +220,26 @@ def test_a_job_goes_on_after_a_minute_without_kafka(make_job: Callable[[str], Jo
     for job in (patient, strict):
         assert job.kill() == f"stopped {job.application_id} in order"
         job.judge_history()
+
+
+@pytest.mark.long
+def test_a_broker_that_stands_still_fails_no_job(make_job: Callable[[str], Job]) -> None:
+    """Transactions of all containers are out of time; none of them is charged, if none may fail."""
+    job = make_job("stalled")
+    job.values["job.container.count"] = "2"
+    job.produce(1000)
+    job.run("cluster-manager.container.retry.count=0")
+    job.settled()
+    job.expects(1000)
+    job.produce(20_000, first=1000)
+    with standing_still(job.cluster):
+        time.sleep(STALL_S)
+    job.expects(21_000)
+    status = job.get("v1/status")
+    assert {found["cause"] for found in status["failures"]} <= {"unavailable"}
+    assert {c["failures"] for c in job.containers().values()} == {0}
+    assert job.kill() == f"stopped {job.application_id} in order"
+    job.judge_history()
 
 
 @pytest.mark.long
