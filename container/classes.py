@@ -31,8 +31,8 @@ PIPELINE_CLASS = "task.pipeline.class"
 MAX_CONCURRENCY = "task.max.concurrency"
 
 IMPORTING = threading.RLock()
-"""Held by a thread that imports the job's modules, or pyspark, whose modules import each other: in two
-threads at once each import of it fails."""
+"""Held by a thread that imports the job's modules, or pyspark. The modules of pyspark import each
+other: where two threads import them at once, both fail."""
 MANAGER_FACTORY = "adstore.manager.factory"
 _HOOKS = ("init", "window", "on_timer", "end_of_stream", "close")
 

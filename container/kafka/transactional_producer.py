@@ -19,7 +19,7 @@ from homeport.config.errors import FencedError, HomeportError, UnavailableError
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.clients import TransactionError, producer_properties
 from homeport.container.kafka.sending import Delivered, absent, enqueue, has_topic
-from homeport.container.progress.silence import Silence
+from homeport.container.kafka.silence import Silence
 from homeport.container.progress.transaction_plan import Changes, Send
 from homeport.job_coordinator.kafka.clients import (
     FENCED,

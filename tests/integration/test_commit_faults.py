@@ -14,7 +14,15 @@ from pathlib import Path
 import pytest
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
-from counted_words import counts, has_processed, is_exact, local_state, successor, words
+from counted_words import (
+    counts,
+    has_a_sound_history,
+    has_processed,
+    is_exact,
+    local_state,
+    successor,
+    words,
+)
 from small_disk import fill, small_disk
 from stopped_container import PLAN_VARIABLE, write_plan
 from stream_containers import (
@@ -22,7 +30,6 @@ from stream_containers import (
     DEADLINE_S,
     Job,
     Running,
-    has_a_sound_history,
     make_job,
 )
 from suites import long

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException, Producer
+from counted_words import has_a_sound_history
 from stream_containers import (
     COUNTER,
     DEADLINE_S,
     P0,
     Job,
     Running,
-    has_a_sound_history,
     jobs,
     living,
 )

@@ -277,7 +277,7 @@ class Ends:
     def __init__(self, records: int, clock: Clock) -> None:
         self._records, self._clock = records, clock
         self.looks: list[int] = []
-        """When it was asked whether there are records, in milliseconds."""
+        """When ``holds_nothing`` was called, in milliseconds."""
 
     def heads(self, partitions: Collection[SystemStreamPartition]) -> dict[Any, int]:
         """Behind the last one."""

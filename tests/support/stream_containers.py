@@ -492,12 +492,3 @@ def living(group: int) -> list[str]:
             if int(own_group) == group and state != "Z":
                 found.append(name)
     return found
-
-
-def has_a_sound_history(job: Job) -> str:
-    """Return what the judge says of the history, of which no rule is broken."""
-    judge = Path(__file__).resolve().parents[2] / "scripts" / "check-history"
-    argv = [sys.executable, str(judge), str(job.folder / "stores")]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout

@@ -16,7 +16,7 @@ _STEP_S = 0.01
 
 
 class _Comers:
-    """A lock that counts who comes for it."""
+    """A lock that counts the threads that come for it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

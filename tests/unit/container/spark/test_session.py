@@ -131,7 +131,7 @@ def test_a_task_may_import_pyspark_while_its_spark_starts(tmp_path: Path) -> Non
 
 
 class _Turns:
-    """A lock that counts who comes for it, and the way of a thread to a JVM behind it."""
+    """A lock that counts the threads that come for it, and their way to a JVM behind it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
