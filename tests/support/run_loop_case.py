@@ -283,8 +283,9 @@ class Ends:
         """Behind the last one."""
         return dict.fromkeys(partitions, self._records)
 
-    def holds_nothing(self, _partition: object, start: int, head: int) -> bool:
+    def holds_nothing(self, partition: object, start: int, head: int) -> bool:
         """Whether there is no record from ``start`` on."""
+        del partition
         self.looks.append(self._clock.ms())
         return start >= head
 
