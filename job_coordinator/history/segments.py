@@ -139,7 +139,7 @@ def mark_lost(directory: Path, series: str, until_ms: int, before: Path | None) 
     """
     mark = directory / f"lost-{until_ms}-{series}"
     try:
-        if before is not None:
+        if before is not None and before.exists():
             return before.rename(mark)
         mark.touch()
     except OSError:

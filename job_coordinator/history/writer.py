@@ -200,9 +200,9 @@ class _Series:
         now_ms = wall_ms()
         if now_ms < self._marked_ms:
             return
-        self._marked_ms = now_ms + _MARKED_MS
-        series = f"{self._stem}-{self._kind}"
-        self._mark = mark_lost(self._directory, series, self._marked_ms, self._mark)
+        until_ms, series = now_ms + _MARKED_MS, f"{self._stem}-{self._kind}"
+        self._mark = mark_lost(self._directory, series, until_ms, self._mark)
+        self._marked_ms = 0 if self._mark is None else until_ms
 
     def _begin_segment(self, first_line: int) -> None:
         self._close()

@@ -164,6 +164,26 @@ def test_a_process_that_cannot_write_leaves_a_mark(
     assert mark == f"lost-1013000-{series}"
 
 
+def test_a_mark_that_is_gone_or_cannot_be_made_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, disk: list[str]
+) -> None:
+    """The next line that waits tries it."""
+    now_ms = [1_000_000]
+    monkeypatch.setattr("homeport.job_coordinator.history.writer.wall_ms", lambda: now_ms[0])
+    place = tmp_path / "place"
+    place.write_text("", encoding="utf-8")
+    writer = HistoryWriter(place, "container", "nm1", 64)
+    disk.append("full")
+    writer.event("started", "0", 1)
+    place.unlink()
+    writer.event("started", "0", 1)
+    (mark,) = _marks(place)
+    (place / mark).unlink()
+    now_ms[0] += 6_000
+    writer.event("started", "0", 1)
+    assert [name.split("-")[1] for name in _marks(place)] == ["1011000"]
+
+
 def test_a_mark_goes_when_all_is_written_after_all(tmp_path: Path, disk: list[str]) -> None:
     """Nothing is lost: the history is judged whole."""
     writer = HistoryWriter(tmp_path, "container", "nm1", 64)
