@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import cast
 
 import lost_hosts
 import pytest
@@ -232,7 +233,7 @@ def test_a_broker_that_stands_still_fails_no_job(make_job: Callable[[str], Job])
     job.settled()
     job.expects(1000)
     job.produce(20_000, first=1000)
-    with standing_still(job.cluster):
+    with standing_still(cast("LocalCluster", job.cluster)):
         time.sleep(STALL_S)
     job.expects(21_000)
     status = job.get("v1/status")

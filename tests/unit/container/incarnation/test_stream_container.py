@@ -110,7 +110,7 @@ def test_a_spark_is_handed_on_once_no_thread_of_the_loop_uses_it(
     )
     container._close(cast("RunLoop", _Loop(is_over=is_over)), cast("LoopParts", parts))
     assert container.is_over == is_over
-    assert ready.take(settings) is (spark if is_over else None)
+    assert cast("object", ready.take(settings)) is (spark if is_over else None)
 
 
 @pytest.mark.parametrize("has_affinity", [True, False])

@@ -55,7 +55,7 @@ def test_each_order_has_its_own_answer_whichever_thread_gives_it(
         threads[0].start()
         assert order() == 1
         threads[1].start()
-        is_here: list[object] = []
+        is_here: list[socket.socket] = []
         while comers.count < 2 and not is_here:
             is_here = select.select([jvm], [], [], _STEP_S)[0]
         if is_here:
