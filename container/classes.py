@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -28,6 +29,10 @@ from homeport.container.serde.serdes import Serde, SerdeFailedError, serde
 TASK_CLASS = "task.class"
 PIPELINE_CLASS = "task.pipeline.class"
 MAX_CONCURRENCY = "task.max.concurrency"
+
+IMPORTING = threading.RLock()
+"""Held by a thread that imports the job's modules, or pyspark. The modules of pyspark import each
+other: where two threads import them at once, both fail."""
 MANAGER_FACTORY = "adstore.manager.factory"
 _HOOKS = ("init", "window", "on_timer", "end_of_stream", "close")
 
@@ -262,7 +267,8 @@ def _load(key: str, name: str) -> Any:  # noqa: ANN401 - whatever the module hol
     if not (module_name and colon and attribute):
         raise ConfigError(key, name, "it must have the form module:name", "write it so")
     try:
-        module = importlib.import_module(module_name)
+        with IMPORTING:
+            module = importlib.import_module(module_name)
     except BaseException as error:  # noqa: BLE001 - user code runs at import and may raise anything
         raise ConfigError(
             key,

@@ -10,9 +10,9 @@ phase.
 
 Decisions.
 
-* *What is charged to the retry keys*: causes FAILED and KILLED, a lost resource unless its host is
-  lost, a launcher that never came, unless its host is lost, and what YARN ends for its memory. Not
-  charged: ORDERED and SIGNALLED (the stop was wanted: a stray SIGTERM never retires a
+* *What is charged to the retry keys*: causes FAILED, KILLED and DISK_FULL, a lost resource unless
+  its host is lost, a launcher that never came, unless its host is lost, and what YARN ends for its
+  memory. Not charged: ORDERED and SIGNALLED (the stop was wanted: a stray SIGTERM never retires a
   processor), LEASE_LOST, reported or seen by the keeper (safety C6), UNAVAILABLE (Kafka or the AM
   was away, which must not fail the job), CUT_OFF (the same of its host alone). All but FINISHED
   start the processor again, on the same launcher where it lives; after CUT_OFF that goes, and other

@@ -48,6 +48,9 @@ class Beside(Protocol):
     def close(self) -> None:
         """No further call is made; one that is being made goes on."""
 
+    def is_over(self, limit_s: float) -> bool:
+        """Return whether no call is being made after ``close``; wait ``limit_s`` for that."""
+
 
 class Inline:
     """Makes each call at once, in the thread that asks for it."""
@@ -64,6 +67,11 @@ class Inline:
     def close(self) -> None:
         """Nothing is left to do."""
 
+    def is_over(self, limit_s: float) -> bool:
+        """Return True: calls were made by the caller itself."""
+        del limit_s
+        return True
+
 
 class SideThread:
     """Makes the calls in a thread of its own, which begins with the first one."""
@@ -72,7 +80,7 @@ class SideThread:
         self._name = name
         self._changed = threading.Condition()
         self._waiting: deque[Call[object]] = deque()
-        self._has_begun = False
+        self._thread: threading.Thread | None = None
         self._is_closed = False
 
     def submit(self, function: Callable[[], T]) -> Call[T]:
@@ -81,9 +89,9 @@ class SideThread:
         with self._changed:
             self._waiting.append(call)  # type: ignore[arg-type]  # what it returns is not looked at
             self._changed.notify_all()
-        if not self._has_begun:
-            self._has_begun = True
-            threading.Thread(target=self._run, name=self._name, daemon=True).start()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            self._thread.start()
         return call
 
     def wait(self, call: Call[T], timeout_s: float) -> None:
@@ -97,6 +105,13 @@ class SideThread:
             self._is_closed = True
             self._waiting.clear()
             self._changed.notify_all()
+
+    def is_over(self, limit_s: float) -> bool:
+        """Return whether the thread has ended after ``close``; wait ``limit_s`` for that."""
+        if self._thread is None:
+            return True
+        self._thread.join(limit_s)
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
         while True:

@@ -54,6 +54,15 @@ def disk_error(path: Path, error: Exception) -> DiskError | None:
     return _of_text(path, str(error))
 
 
+def is_disk_full(error: BaseException) -> bool:
+    """Return whether ``error``, or what it was raised from, is that a disk has no room."""
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return True
+    if isinstance(error, DiskFullError):
+        return True
+    return error.__cause__ is not None and is_disk_full(error.__cause__)
+
+
 def _of_number(path: Path, number: int | None) -> DiskError | None:
     if number in _FULL:
         return _disk_full(path)

@@ -8,9 +8,10 @@ it keeps its imports and its Spark, and begins as a new process does, fences and
 
 Exit codes: 0 when every task has voted for the end, which the lease memory says too, as any code
 can exit with 0; 143 after SIGTERM, 72 when Kafka or the AM was away for too long, 73 when Kafka was
-for this host alone, 74 when it was overtaken in its start, 1 after a failure; the cause is the last
-line of the output. Little is imported before the signal handler stands, and what an end needs is
-imported before the start: the working directory may vanish under a container that is being stopped.
+for this host alone, 74 when it was overtaken in its start, 75 where a disk had no room, 1 after any
+other failure; the cause is the last line of the output. Little is imported before the signal
+handler stands, and what an end needs is imported before the start: the working directory may vanish
+under a container that is being stopped.
 """
 
 from __future__ import annotations
@@ -30,7 +31,13 @@ from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
 from homeport.config.errors import HomeportError, UnavailableError, in_one_line
-from homeport.container.host.exit_codes import EXIT_CUT_OFF, EXIT_OVERTAKEN, EXIT_UNAVAILABLE
+from homeport.container.host.disk_space import is_disk_full
+from homeport.container.host.exit_codes import (
+    EXIT_CUT_OFF,
+    EXIT_DISK_FULL,
+    EXIT_OVERTAKEN,
+    EXIT_UNAVAILABLE,
+)
 from homeport.container.host.lease_memory import (
     LeaseMemory,
     NoLauncher,
@@ -239,7 +246,9 @@ def _ended_by(error: BaseException) -> tuple[int, str]:
     """(exit code, cause in one line); the log has the rest."""
     if isinstance(error, OvertakenError):
         return EXIT_OVERTAKEN, str(error)
-    code = EXIT_UNAVAILABLE if isinstance(error, UnavailableError) else FAILED
+    code = EXIT_DISK_FULL if is_disk_full(error) else FAILED
+    if isinstance(error, UnavailableError):
+        code = EXIT_UNAVAILABLE
     if isinstance(error, HomeportError):
         cause, with_story = str(error), code == FAILED and error.__cause__ is not None
     else:

@@ -419,7 +419,7 @@ class StreamContainer:
         if parts.plain is not None:
             parts.plain.close()
         # A pipeline's run goes on by itself: what it makes of its batch is not looked at.
-        self.is_over = self._calls.close(_LAST_CALL_S)
+        self.is_over = self._calls.close(_LAST_CALL_S) and loop.is_over(_LAST_CALL_S)
         if self.is_over and self._stop.is_to_rest:
             self._hand_on_spark()
         _LOG.info("stopped in order")

@@ -149,6 +149,7 @@ def _import_all(kind: SpareKind) -> None:
         importlib.import_module(f"homeport.container.incarnation.{module}")
     importlib.import_module("homeport.container.spark.table_order").use_arrow_once()
     if kind in {SpareKind.SPARK, SpareKind.WARM}:
-        importlib.import_module("pyspark.sql")
+        with importlib.import_module("homeport.container.classes").IMPORTING:
+            importlib.import_module("pyspark.sql")
     gc.collect()
     gc.freeze()  # the start need not look at all this again

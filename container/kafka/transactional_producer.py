@@ -15,10 +15,11 @@ from typing import NoReturn
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from homeport.config.errors import FencedError, UnavailableError
+from homeport.config.errors import FencedError, HomeportError, UnavailableError
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.clients import TransactionError, producer_properties
 from homeport.container.kafka.sending import Delivered, absent, enqueue, has_topic
+from homeport.container.kafka.silence import Silence
 from homeport.container.progress.transaction_plan import Changes, Send
 from homeport.job_coordinator.kafka.clients import (
     FENCED,
@@ -87,8 +88,9 @@ class TransactionalProducer:
         self._is_looked_at = False
         self._connection = Connection()
         properties = producer_properties(system, transactional_id)
-        self._timeout_ms = int(properties["transaction.timeout.ms"])
-        self._began = 0.0
+        self._timeout_s = int(properties["transaction.timeout.ms"]) / 1000
+        self._began_s = 0.0
+        self._silence = Silence(time.monotonic)
         properties["error_cb"] = self._connection.heard
         self._producer = producer(system, properties)
 
@@ -156,7 +158,8 @@ class TransactionalProducer:
         """
         self._reports = {}
         self._failure = None
-        self._began = time.monotonic()
+        self._began_s = time.monotonic()
+        self._silence = Silence(time.monotonic)
         with self._sending():
             self._producer.begin_transaction()
 
@@ -201,7 +204,8 @@ class TransactionalProducer:
             remaining = self._await_reports()
             if remaining or self._failure:
                 late = KafkaError(KafkaError._MSG_TIMED_OUT)  # noqa: SLF001 - the client's public constant
-                self._give_up(f"{remaining} records not delivered", self._failure or late)
+                # Those that are out of time are on their way no longer.
+                self._give_up(f"{remaining or 'some'} records not delivered", self._failure or late)
             self._require_progress()
 
     def _await_reports(self) -> int:
@@ -211,10 +215,16 @@ class TransactionalProducer:
         transaction, which would then be the error.
         """
         deadline = time.monotonic() + _COMMIT_S
+        before = 0
+        self._silence.waits()
         while remaining := self._producer.flush(_LOOK_S):
             if self._is_lost() or time.monotonic() >= deadline:
-                break
-        return remaining
+                return remaining
+            if remaining != before:
+                before = remaining
+                self._silence.waits()
+        self._silence.ends()
+        return 0
 
     def _require_sound(self) -> None:
         if self._is_lost():
@@ -238,17 +248,17 @@ class TransactionalProducer:
             TransactionError: nothing was committed, or (the message says so) it is not known.
         """
         try:
+            self._silence.waits()
             self._producer.commit_transaction(_COMMIT_S)
         except KafkaException as error:
             cause = error_of(error)
-            if is_transient(cause):
-                why = f"{cause.str()}; its outcome is unknown, so nothing of it is kept here"
-                raise unavailable(self._system, "committing a transaction", why) from None
-            if cause.txn_requires_abort() or _is_fenced(cause):
+            why = f"{cause.str()}; its outcome is unknown, so nothing of it is kept here"
+            is_decided = cause.txn_requires_abort() or _is_fenced(cause)
+            if is_decided and not is_transient(cause):
                 self._give_up("commit", cause)
-            raise TransactionError(
-                f"commit: {cause.str()}; its outcome is unknown, so nothing of it is kept here"
-            ) from None
+            if is_transient(cause) or self._was_away():
+                raise unavailable(self._system, "committing a transaction", why) from None
+            raise TransactionError(f"commit: {why}") from None
         self._beyond |= {p: o for p, o in self._reports.items() if p in self._beyond}
         return self._reports
 
@@ -321,7 +331,9 @@ class TransactionalProducer:
         self._enqueue(send, self._delivered if report else None)
 
     def _enqueue(self, send: Send, delivered: Delivered | None) -> None:
+        self._silence.waits()
         enqueue(self._producer, send, delivered, self._require_sound)
+        self._silence.ends()
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
@@ -338,11 +350,12 @@ class TransactionalProducer:
             # Without an abort, which would have to wait: the next holder of this id, or its fence,
             # aborts what is open.
             raise self._unavailable(f"the connection was lost ({lost})")
-        if cause is not None and _is_fenced(cause):
-            self._heed_time_out(cause)
-            raise FencedError(f"fenced by a newer incarnation ({cause.name()}): {cause.str()}")
         if cause is not None and cause.code() == KafkaError._PURGE_QUEUE:  # noqa: SLF001 - the client's public constant
             cause = self._verdict() or cause
+        if cause is not None and cause.code() not in _REFUSED and self._was_silent():
+            raise self._silent(cause)  # whatever a coordinator that is back says of it
+        if cause is not None and _is_fenced(cause):
+            raise self._fenced(cause)
         story = forgotten(cause, self._transactional_id) if cause is not None else None
         if story is not None:
             raise UnavailableError(f"{story}; the container's next start takes another id")
@@ -354,10 +367,7 @@ class TransactionalProducer:
             self._abort()
         except KafkaException as error:
             if _is_fenced(error_of(error)):
-                self._heed_time_out(error_of(error))
-                raise FencedError(
-                    f"fenced by a newer incarnation: {error_of(error).str()}"
-                ) from None
+                raise self._fenced(error_of(error)) from None
             _LOG.warning("the transaction was left to its time-out: %s", error_of(error).str())
         is_refused = cause is not None and cause.code() in _REFUSED
         kind = RecordRefusedError if is_refused else TransactionError
@@ -382,23 +392,42 @@ class TransactionalProducer:
         self._producer.flush(_LOOK_S)
         self._producer.abort_transaction(_COMMIT_S)
 
-    def _heed_time_out(self, cause: KafkaError) -> None:
-        """Nothing where the transaction was within its time.
+    def _was_away(self) -> bool:
+        """Whether the transaction has failed of Kafka: a lost connection, or too long a silence.
 
-        Raises:
-            UndeliveredError: it was not, and a partition lacks replicas or its leader.
+        Judged by what was while it was open: by now Kafka may be back, and lack nothing.
+        """
+        return self._connection.lost(self._producer) is not None or self._was_silent()
+
+    def _was_silent(self) -> bool:
+        """Whether the transaction is out of time, and would not be, had Kafka not been silent."""
+        took_s = time.monotonic() - self._began_s
+        return took_s - self._silence.total_s < self._timeout_s <= took_s
+
+    def _silent(self, cause: KafkaError) -> UndeliveredError:
+        took_s, silent_s = time.monotonic() - self._began_s, self._silence.total_s
+        why = f"the transaction took {took_s:.1f} s, in {silent_s:.1f} s of which Kafka did nothing"
+        return UndeliveredError(str(self._unavailable(f"{why} of it ({cause.str()})")))
+
+    def _fenced(self, cause: KafkaError) -> HomeportError:
+        """What has happened, where Kafka fences this producer.
+
+        Returns:
+            FencedError: the transaction was within its time, so a newer incarnation is there.
+            UndeliveredError: it was not, as Kafka was silent, or its partitions lack something.
             TransactionError: it was not, and the broker fences a producer that takes too long.
         """
-        took_ms = (time.monotonic() - self._began) * 1000
-        if took_ms < self._timeout_ms:
-            return
-        lacks = self._lacks()
-        if lacks is not None:
-            why = f"the transaction took {took_ms / 1000:.1f} s"
-            raise UndeliveredError(str(self._unavailable(why)))
-        raise TransactionError(
-            f"the transaction took {took_ms / 1000:.1f} s, longer than transaction.timeout.ms = "
-            f"{self._timeout_ms}: Kafka has aborted it, or a newer incarnation has ({cause.str()})"
+        took_s = time.monotonic() - self._began_s
+        if took_s < self._timeout_s:
+            return FencedError(f"fenced by a newer incarnation ({cause.name()}): {cause.str()}")
+        if self._was_silent():
+            return self._silent(cause)
+        why = f"the transaction took {took_s:.1f} s"
+        if self._lacks() is not None:
+            return UndeliveredError(str(self._unavailable(why)))
+        return TransactionError(
+            f"{why}, longer than transaction.timeout.ms = {self._timeout_s * 1000:.0f}: Kafka has "
+            f"aborted it, or a newer incarnation has ({cause.str()})"
         )
 
     def _require_topic(self, name: str) -> None:
@@ -409,7 +438,9 @@ class TransactionalProducer:
         """
         if name in self._known_topics:
             return
+        self._silence.waits()
         found = has_topic(self._producer, name)
+        self._silence.ends()
         if found:
             self._known_topics.add(name)
         if found is not False:

@@ -9,6 +9,7 @@ import signal
 
 from homeport.container.host.exit_codes import (
     EXIT_CUT_OFF,
+    EXIT_DISK_FULL,
     EXIT_OVERTAKEN,
     EXIT_TERMINATED,
     EXIT_UNAVAILABLE,
@@ -23,8 +24,9 @@ _TOLD = {
     EXIT_UNAVAILABLE: StopCause.UNAVAILABLE,
     EXIT_CUT_OFF: StopCause.CUT_OFF,
     EXIT_OVERTAKEN: StopCause.ORDERED,
+    EXIT_DISK_FULL: StopCause.DISK_FULL,
 }
-"""Exit codes of ends that are no failure of the child's own."""
+"""Exit codes by which the child itself names the cause."""
 
 
 def cause_of(

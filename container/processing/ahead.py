@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from homeport.container.adjunct.frames import NO_FRAMES
 from homeport.container.host.beside import Beside, Call, Inline
+from homeport.container.host.stop_flag import StopRequestedError
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.processing.adjunct_feed import NOTHING, AdjunctFeed, Brought
 from homeport.container.processing.loop_parts import Pipeline
@@ -68,6 +69,7 @@ class Ahead:
         self._clock = clock
         self._typed = typed
         self._most = 0 if isinstance(self._beside, Inline) else _MOST
+        self._is_closed = False
         self._batches: deque[tuple[int, Call[Piped]]] = deque()
 
     @property
@@ -111,6 +113,9 @@ class Ahead:
             if self._pipeline is None:
                 assert not isinstance(rows, SplitRows)  # noqa: S101 - it is for frames alone
                 return Piped(batch, rows, taken_s, 0.0, refused, brought, fetch_s=fetch_s)
+            if self._is_closed:
+                # The pipeline may be another incarnation's by the time that this batch enters it.
+                raise StopRequestedError("no batch enters the pipeline any more")
             # Where all were refused or brought elsewhere, there is nothing to work on.
             is_idle = not rows.num_rows and (refused or is_all_brought)
             made = batch.table.slice(0, 0) if is_idle else self._pipeline.run(rows, stores)
@@ -137,5 +142,10 @@ class Ahead:
 
     def close(self) -> None:
         """Nothing is on its way, and no further batch enters the pipeline."""
+        self._is_closed = True
         self._batches.clear()
         self._beside.close()
+
+    def is_over(self, limit_s: float) -> bool:
+        """Return whether no batch is in the pipeline after ``close``; wait ``limit_s`` for that."""
+        return self._beside.is_over(limit_s)

@@ -284,6 +284,10 @@ class OpenTransaction:
         """Nothing more is sent."""
         self._beside.close()
 
+    def is_over(self, limit_s: float) -> bool:
+        """Return whether nothing uses the producer after ``close``; wait ``limit_s`` for that."""
+        return self._beside.is_over(limit_s)
+
     def _send(self, ended: _Ended) -> float:
         """What was ended is committed in Kafka; when that was. Uses the producer alone."""
         others = (Action.END_TASKS, Action.APPLY)

@@ -56,7 +56,7 @@ class RunLoop:
         self._timers = TimerWork(parts.timers, parts.tasks, stop.check)
         self._filling = Filling(_SHARE)
         self._size = BatchSize(settings.max_rows)
-        self._is_quiet = False
+        self._is_quiet = False  # else nothing is on its way either: the last poll was the only one
         self._fetch_s = 0.0
         self._had_record = False
         self._batches = 0
@@ -97,6 +97,13 @@ class RunLoop:
             _LOG.warning("the last transaction did not arrive: %s", in_one_line(error))
         self._open.close()
 
+    def is_over(self, limit_s: float) -> bool:
+        """Return whether no thread of the loop works after ``run``; wait ``limit_s`` for each.
+
+        Until then the pipeline's Spark, and all else that threads of the loop use, is its own.
+        """
+        return self._ahead.is_over(limit_s) and self._open.is_over(limit_s)
+
     def drop(self) -> None:
         """What the open transaction holds is gone."""
         self._open.drop()
@@ -135,8 +142,7 @@ class RunLoop:
     def _is_drained(self) -> bool:
         if not self._tuning.drains or self._parts.drain is None:
             return False
-        is_quiet = self._is_quiet and self._ahead.is_empty
-        return self._parts.drain.is_done(self._open.processed, is_quiet=is_quiet)
+        return self._parts.drain.is_done(self._open.processed, is_quiet=self._is_quiet)
 
     def _finish(self, why: str) -> None:
         for name, task in sorted(self._parts.tasks.items()):

@@ -15,6 +15,7 @@ import logging
 import secrets
 import socket
 import struct
+import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -91,6 +92,8 @@ class PlanOnce:
 
     Inputs are named; a pipeline with one input has one name.
     """
+
+    _one_answer = threading.Lock()  # a process has one JVM: an order and its answer stay together
 
     def __init__(self, session: SparkSession) -> None:
         """The JVM has our classes, see ``connect``."""
@@ -349,14 +352,15 @@ class PlanOnce:
         Where that is not read to its end there is no connection any more, so that no later batch
         gets what is left of it.
         """
-        try:
-            self._send(orders)
-            count = self._int()
-            parts = [self._read(self._int()) for _ in range(count)]
-        except BaseException:  # whatever it is, the order to stop too: the answer is read in part
-            with contextlib.suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
-            raise
+        with self._one_answer:
+            try:
+                self._send(orders)
+                count = self._int()
+                parts = [self._read(self._int()) for _ in range(count)]
+            except BaseException:  # whatever it is: the answer is read in part
+                with contextlib.suppress(OSError):
+                    self._socket.shutdown(socket.SHUT_RDWR)
+                raise
         if count == _FAILED:
             self._java.rethrow()
         return parts

@@ -9,6 +9,7 @@ imported itself: this one does as soon as a Spark starts, others within what the
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import logging
 import os
@@ -30,6 +31,7 @@ import javaproperties
 from homeport.config.errors import HomeportError
 from homeport.config.secret_names import has_secret
 from homeport.config.settings.pipeline_section import SPARK_START_S
+from homeport.container.classes import IMPORTING
 from homeport.container.spark.jvm import (
     JVM_FLAGS,
     archive_path,
@@ -58,6 +60,8 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _OOM_FLAG = "-XX:+ExitOnOutOfMemoryError"
 _SPARKS_ERRORS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """PySpark's loggers of errors that name a place in a query."""
+_CONNECTING = threading.Lock()
+"""pyspark keeps one Spark for a process: the next one connects when a former one has given up."""
 _POLL_S = 0.02
 _END_S = 2.0
 _WAIT_S = 0.1
@@ -296,30 +300,15 @@ class LocalSpark:
     def _connect(self) -> None:
         try:
             # Imported while the JVM starts, and only in containers with a pipeline.
-            from pyspark.core.context import SparkContext  # noqa: PLC0415 - as said above
+            with IMPORTING:
+                importlib.import_module("pyspark.sql")
             from pyspark.logger import PySparkLogger  # noqa: PLC0415 - as said above
-            from pyspark.sql import SparkSession  # noqa: PLC0415 - as said above
 
             # An error of Spark's has its reason; these would log Java's traceback beside it.
             for name in _SPARKS_ERRORS:
                 PySparkLogger.getLogger(name).disabled = True
-            _forget_former()
-            port, secret = self._gateway()
-            os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
-            os.environ["PYSPARK_GATEWAY_SECRET"] = secret
-            os.environ["PYSPARK_PYTHON"] = sys.executable
-            SparkContext._ensure_initialized()  # noqa: SLF001 - pyspark's only way to the JVM
-            # A path that the job gives Spark is relative to here, wherever the JVM started.
-            jvm = SparkContext._jvm  # noqa: SLF001 - as above
-            assert jvm is not None  # noqa: S101 - for the type checker
-            jvm.java.lang.System.setProperty("user.dir", str(Path.cwd()))
-            builder = SparkSession.builder
-            for key, value in properties(self._settings, self._archive).items():
-                builder = builder.config(key, value)
-            session = builder.getOrCreate()
-            gateway = session.sparkContext._gateway  # noqa: SLF001 - pyspark's only way to it
-            if gateway is not None:
-                self._gateway_client = gateway._gateway_client  # noqa: SLF001 - py4j's, as above
+            with _CONNECTING:
+                session = self._session()
             self._pipeline.set_result(self._prepare(session))
         except HomeportError as error:
             self._pipeline.set_exception(error)
@@ -327,6 +316,30 @@ class LocalSpark:
             failure = SparkError(f"Spark did not start: {type(error).__name__}: {error}")
             failure.__cause__ = error
             self._pipeline.set_exception(failure)
+
+    def _session(self) -> SparkSession:
+        """Return the session of this JVM, the only one that pyspark knows in this process."""
+        from pyspark.core.context import SparkContext  # noqa: PLC0415 - as in ``_connect``
+        from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
+
+        _forget_former()
+        port, secret = self._gateway()
+        os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
+        os.environ["PYSPARK_GATEWAY_SECRET"] = secret
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        SparkContext._ensure_initialized()  # noqa: SLF001 - pyspark's only way to the JVM
+        # A path that the job gives Spark is relative to here, wherever the JVM started.
+        jvm = SparkContext._jvm  # noqa: SLF001 - as above
+        assert jvm is not None  # noqa: S101 - for the type checker
+        jvm.java.lang.System.setProperty("user.dir", str(Path.cwd()))
+        builder = SparkSession.builder
+        for key, value in properties(self._settings, self._archive).items():
+            builder = builder.config(key, value)
+        session = builder.getOrCreate()
+        gateway = session.sparkContext._gateway  # noqa: SLF001 - pyspark's only way to it
+        if gateway is not None:
+            self._gateway_client = gateway._gateway_client  # noqa: SLF001 - py4j's, as above
+        return session
 
     def _gateway(self) -> tuple[int, str]:
         while not self._info.is_file():

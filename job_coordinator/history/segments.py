@@ -41,6 +41,8 @@ _MOST_FILES = 2_048
 _SHARE_OF_EVENTS = 4
 _MIB = 1024 * 1024
 _TAIL_BYTES = 65_536
+_TRIMMED = re.compile(rf"trimmed-(?P<kind>{'|'.join(KINDS)})-(?P<ms>\d+)")
+_LOST = re.compile(rf"lost-(?P<ms>\d+)-.+-(?P<kind>{'|'.join(KINDS)})")
 _NAME = re.compile(rf"-({'|'.join(KINDS)})-\d+\.jsonl$")
 
 
@@ -107,6 +109,7 @@ def make_room(directory: Path, kind: str, max_mb: int) -> None:
                 _mark(directory, marked, max(_last_ms(directory / s.name, s) for s in lost))
         for segment in going:
             (directory / segment.name).unlink(missing_ok=True)
+        _forget_lost(directory)
 
 
 def opened(directory: Path, stem: str, kind: str, first_line: int) -> int:
@@ -123,6 +126,25 @@ def opened(directory: Path, stem: str, kind: str, first_line: int) -> int:
         os.close(file)
         raise
     return file
+
+
+def mark_lost(directory: Path, series: str, until_ms: int, before: Path | None) -> Path | None:
+    """Say in a name that lines of ``series`` up to that time may be in no file.
+
+    A full disk has room for an empty file or a new name where it has none for a line. The mark
+    outlives the process, with which the lines go. ``before``: the mark of an earlier time.
+
+    Returns:
+        The mark; None where it cannot be made.
+    """
+    mark = directory / f"lost-{until_ms}-{series}"
+    try:
+        if before is not None and before.exists():
+            return before.rename(mark)
+        mark.touch()
+    except OSError:
+        return None
+    return mark
 
 
 def _kind_of(name: str) -> str | None:
@@ -208,6 +230,16 @@ def _last_ms(path: Path, segment: Segment) -> int:
             except (ValueError, KeyError, TypeError):
                 continue
     return segment.written_ns // 1_000_000
+
+
+def _forget_lost(directory: Path) -> None:
+    """Remove the marks of lost lines from times of which nothing is kept."""
+    trimmed = [_TRIMMED.fullmatch(path.name) for path in directory.glob("trimmed-*")]
+    until_ms = {found["kind"]: int(found["ms"]) for found in trimmed if found is not None}
+    for path in directory.glob("lost-*"):
+        found = _LOST.fullmatch(path.name)
+        if found is not None and int(found["ms"]) <= until_ms.get(found["kind"], -1):
+            path.unlink(missing_ok=True)
 
 
 def _mark(directory: Path, kind: str, until_ms: int) -> None:

@@ -1,8 +1,9 @@
 """HistoryWriter: facts about a run, as they happen, in files that outlive the process.
 
 A history that cannot be written is logged once and never stops a container. Unwritten lines are
-kept, and are written first at the next event. A line is one ``write`` to a file opened for
-appending: a killed process leaves whole lines, and threads do not mix theirs.
+kept, and are written first at the next event; a mark says meanwhile that they may be lost. A line
+is one ``write`` to a file opened for appending: a killed process leaves whole lines, and threads do
+not mix theirs.
 
 All files of a job on a host have a bounded size (``job.history.max.mb``); see ``segments``.
 """
@@ -24,6 +25,7 @@ from homeport.job_coordinator.history.segments import (
     KINDS,
     TRANSACTIONS,
     make_room,
+    mark_lost,
     opened,
     segment_bytes,
 )
@@ -31,6 +33,8 @@ from homeport.job_coordinator.history.segments import (
 _LOG = logging.getLogger(__name__)
 _WAITING_LINES = 10_000
 """How many lines are kept while the history cannot be written; later ones are left out."""
+_MARKED_MS = 5_000
+"""A mark of lost lines holds for so much longer, so that each line need not renew it."""
 _COMMITTED = "transaction-committed"
 _OF_TRANSACTIONS = frozenset({"transaction-ending", _COMMITTED, "commit"})
 """Many events, of which each segment says only in its first line what is the same in all."""
@@ -121,6 +125,7 @@ class HistoryWriter:
             if not self._has_failed:
                 _LOG.warning("history in %s cannot be written: %s", self._directory, error)
             self._has_failed = True
+            series.mark_lost()
 
 
 class _Series:
@@ -138,6 +143,9 @@ class _Series:
         self._lines = 0
         self._size: int | None = None
         self._said: object = None
+        self._mark: Path | None = None
+        self._marked_ms = 0
+        self._is_short = False  # lines were left out, and are in no file for good
 
     def add(
         self,
@@ -157,6 +165,7 @@ class _Series:
         """
         if len(self._waiting) >= _WAITING_LINES:
             self._lines += 1
+            self._is_short = True
             self._size = None  # the next segment's number shows what is missing
             return
         begins = None
@@ -182,6 +191,18 @@ class _Series:
                 self._waiting[0] = (None, line[written:])  # the disk is full: the rest stays
             else:
                 self._waiting.popleft()
+        if self._mark is not None and not self._is_short:
+            self._mark.unlink(missing_ok=True)
+            self._mark, self._marked_ms = None, 0
+
+    def mark_lost(self) -> None:
+        """Leave a mark that lines are lost, should the process end before it can write them."""
+        now_ms = wall_ms()
+        if now_ms < self._marked_ms:
+            return
+        until_ms, series = now_ms + _MARKED_MS, f"{self._stem}-{self._kind}"
+        self._mark = mark_lost(self._directory, series, until_ms, self._mark)
+        self._marked_ms = 0 if self._mark is None else until_ms
 
     def _begin_segment(self, first_line: int) -> None:
         self._close()

@@ -28,6 +28,8 @@ class StopCause(Enum):
     UNAVAILABLE = "unavailable"
     CUT_OFF = "cut-off"
     """Its host did not reach Kafka, for longer than leases are renewed without it."""
+    DISK_FULL = "disk-full"
+    """There was no room for its stores, or for another file of its own."""
 
 
 class RestoreKind(Enum):

@@ -44,6 +44,7 @@ _ENDED: Final = {
     "killed": "it was killed",
     "signalled": "a signal ended it",
     "lease-lost": "it lost its lease",
+    "disk-full": "its disk had no room",
     "cut-off": "its host was cut off from Kafka",
     "unavailable": "it could not reach Kafka",
     "launcher-silent": "its launcher fell silent",

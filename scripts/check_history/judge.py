@@ -26,9 +26,9 @@ and where not. Exit code 0: all rules held; 1: one was broken, or there is nothi
 
 _EPILOG = """\
 Unknown events are ignored. A killed process may leave a torn last line; any other damage is a
-fault, and so are lines that are missing. A history that was trimmed begins later: what is left is
-judged. Events of one machine are compared by its boot clock, which is exact; of several machines by
-their wall clocks, within --tolerance-ms.
+fault, and so are lines that are missing. A history that was trimmed begins later, and a full disk
+leaves a mark that lines are lost: what is left is judged. Events of one machine are compared by its
+boot clock, which is exact; of several machines by their wall clocks, within --tolerance-ms.
 """
 
 

@@ -1,7 +1,8 @@
 """What of a history is still there: segments that were trimmed, and lines that are missing.
 
 The writer names a segment by its process, its kind and the number of its first line, and marks up
-to when it has trimmed: ``trimmed-<kind>-<ms since 1970>``.
+to when it has trimmed: ``trimmed-<kind>-<ms since 1970>``. A process that could not write, as on a
+full disk, leaves a mark too: ``lost-<ms since 1970>-<process>-<kind>``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ KINDS = (EVENTS, TRANSACTIONS)
 
 _SEGMENT = re.compile(r"(?P<stem>.+-(?P<start>\d+))-(?P<kind>events|transactions)-(?P<line>\d+)")
 _MARKER = re.compile(r"trimmed-(?P<kind>events|transactions)-(?P<ms>\d+)")
+_LOST = re.compile(r"lost-(?P<ms>\d+)-(?P<series>.+-(?P<kind>events|transactions))")
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,8 @@ class Folder:
     """The history files of one folder, taken in the order of their names.
 
     ``trimmed_ms``: {kind: up to when, by the wall clock, its lines may be gone}.
-    ``missing``: a sentence for each place where lines are gone that were not trimmed.
+    ``missing``: a sentence for each place where lines are gone that were not trimmed, nor lost by a
+    process that says so.
     """
 
     path: Path
@@ -41,6 +44,7 @@ class Folder:
     missing: list[str] = field(default_factory=list)
     _begins: list[_Begin] = field(default_factory=list)
     _expected: dict[str, int] = field(default_factory=dict)
+    _gaps: list[tuple[str, int, int]] = field(default_factory=list)
 
     def follows(self, path: Path) -> bool:
         """Whether the file goes on where the one before it in its series ended.
@@ -57,7 +61,7 @@ class Folder:
             self._begins.append(_Begin(series, found["kind"], line, start_ms))
         if expected is None or expected == line:
             return True
-        self.missing.append(_missing(self.path / series, expected, line))
+        self._gaps.append((series, expected, line))
         return False
 
     def has(self, path: Path, lines: int) -> None:
@@ -68,11 +72,18 @@ class Folder:
 
     def look_for_marks(self) -> None:
         """After all files: what was trimmed meanwhile is marked before it goes."""
-        for path in self.path.glob("trimmed-*"):
-            found = _MARKER.fullmatch(path.name)
+        lost: set[str] = set()
+        for path in self.path.iterdir():
+            found = _MARKER.fullmatch(path.name) or _LOST.fullmatch(path.name)
             if found is not None:
                 known = self.trimmed_ms.get(found["kind"], 0)
                 self.trimmed_ms[found["kind"]] = max(known, int(found["ms"]))
+                lost.add(found.groupdict().get("series", ""))
+        self.missing += [
+            _missing(self.path / series, expected, line)
+            for series, expected, line in self._gaps
+            if series not in lost
+        ]
         self.missing += self._untrimmed()
 
     def _untrimmed(self) -> Iterator[str]:

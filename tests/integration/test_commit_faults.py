@@ -14,7 +14,15 @@ from pathlib import Path
 import pytest
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
-from counted_words import counts, has_processed, is_exact, local_state, successor, words
+from counted_words import (
+    counts,
+    has_a_sound_history,
+    has_processed,
+    is_exact,
+    local_state,
+    successor,
+    words,
+)
 from small_disk import fill, small_disk
 from stopped_container import PLAN_VARIABLE, write_plan
 from stream_containers import (
@@ -24,13 +32,16 @@ from stream_containers import (
     Running,
     make_job,
 )
+from suites import long
 
-from homeport.container.host.exit_codes import EXIT_UNAVAILABLE
+from homeport.container.host.exit_codes import EXIT_DISK_FULL, EXIT_UNAVAILABLE
 from homeport.job_coordinator.model.outcomes import RestoreKind
 from homeport.local_cluster.cluster import LocalCluster
 
 OUTAGE_S = 60.0
 """How long the fault lasts; nothing is waited for by it."""
+STALL_S = 15.0
+"""As above: longer than ``transaction.timeout.ms``."""
 DAYS_S = 3 * 86_400
 SENT = "send-changelog counts/Partition 0"
 
@@ -148,6 +159,25 @@ def test_a_broker_that_is_away_for_a_minute_in_mid_transaction(
     _goes_on_exactly_after_an_outage(job)
 
 
+@pytest.mark.parametrize("after", ["deliver", long(SENT), long("begin")])
+def test_a_broker_that_stands_still_for_longer_than_a_transaction_may_take(
+    make: Callable[..., Job], broker: LocalCluster, after: str
+) -> None:
+    """It is back when Kafka says that the transaction is out of time: the end is uncharged."""
+    job = make(broker.bootstrap_servers)
+    first = working(job)
+    standing(job, first, after)
+    broker.pause_kafka()
+    try:
+        let_go(job)
+        time.sleep(STALL_S)
+    finally:
+        broker.resume_kafka()
+    assert first.process.wait(DEADLINE_S) == EXIT_UNAVAILABLE, first.last_line()
+    assert first.last_line().startswith(f"error: Kafka at {job.servers} ")
+    _goes_on_exactly_after_an_outage(job)
+
+
 def sent_and_decided(job: Job) -> tuple[int, int]:
     """How far the changelog goes, open transactions included, and how far without them."""
     admin = AdminClient({"bootstrap.servers": job.servers})
@@ -200,12 +230,14 @@ def test_a_disk_that_gets_full_in_mid_commit(make: Callable[..., Job], after: st
         standing(job, first, after)
         filler = fill(stores)
         let_go(job)
-        assert first.process.wait(DEADLINE_S) == 1
+        assert first.process.wait(DEADLINE_S) == EXIT_DISK_FULL
         line = first.last_line()
         assert line.startswith(f"error: {stores}/"), line
         assert "no room is left on its disk (0 bytes free); make room there, or " in line
         filler.unlink()
         goes_on_exactly(job)
+        # Its history was on the same disk.
+        has_a_sound_history(job)
 
 
 def test_a_wall_clock_that_jumps_disturbs_no_container(make: Callable[..., Job]) -> None:

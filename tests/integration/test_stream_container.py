@@ -6,15 +6,22 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException, Producer
-from stream_containers import COUNTER, DEADLINE_S, P0, Job, Running, jobs, living
+from counted_words import has_a_sound_history
+from stream_containers import (
+    COUNTER,
+    DEADLINE_S,
+    P0,
+    Job,
+    Running,
+    jobs,
+    living,
+)
 from suites import long
 
 from homeport.container.host.exit_codes import EXIT_OVERTAKEN
@@ -52,13 +59,6 @@ def _is_exact(job: Job, count: int) -> None:
     expected = _counts(count)
     assert job.table("out") == {word: str(n).encode() for word, n in expected.items()}
     assert job.table("changelog") == {w: n.to_bytes(8, "big") for w, n in expected.items()}
-
-
-def _has_a_sound_history(job: Job) -> None:
-    judge = Path(__file__).resolve().parents[2] / "scripts" / "check-history"
-    argv = [sys.executable, str(judge), str(job.folder / "stores")]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def _restored(report: Started) -> dict[str, tuple[str, int]]:
@@ -117,7 +117,7 @@ def test_a_spare_is_the_next_incarnation_and_nothing_before(make: Make) -> None:
     assert spare.memory.spare is SpareKind.PLAIN
     assert spare.stop() == 143
     _is_exact(job, 500)
-    _has_a_sound_history(job)
+    has_a_sound_history(job)
 
 
 def test_a_spare_ends_when_it_is_ordered_or_left_alone(make: Make) -> None:
@@ -156,7 +156,7 @@ def test_a_killed_container_reads_only_the_tail(make: Make) -> None:
     job.until(lambda: job.processed() == total, second)
     assert second.stop() == 143
     _is_exact(job, total)
-    _has_a_sound_history(job)
+    has_a_sound_history(job)
 
 
 def test_a_lost_directory_is_restored_in_full(make: Make) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter, defaultdict
+from pathlib import Path
 
 from stream_containers import Job, Running
 
@@ -76,3 +79,12 @@ def successor(job: Job, epoch: int) -> Running:
         kinds = {how.kind for how in report.restored["counts"].values()}
         assert kinds <= {RestoreKind.NONE, RestoreKind.TAIL}, report.restored
     return started
+
+
+def has_a_sound_history(job: Job) -> str:
+    """Return what the judge says of the history, of which no rule is broken."""
+    judge = Path(__file__).resolve().parents[2] / "scripts" / "check-history"
+    argv = [sys.executable, str(judge), str(job.folder / "stores")]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -271,6 +271,28 @@ class SideWork:
         """What is being made goes on."""
 
 
+class Ends:
+    """In the place of Kafka's ends: the input holds so many records, and nothing but records."""
+
+    def __init__(self, records: int, clock: Clock) -> None:
+        self._records, self._clock = records, clock
+        self.looks: list[int] = []
+        """When ``holds_nothing`` was called, in milliseconds."""
+
+    def heads(self, partitions: Collection[SystemStreamPartition]) -> dict[Any, int]:
+        """Behind the last one."""
+        return dict.fromkeys(partitions, self._records)
+
+    def holds_nothing(self, partition: object, start: int, head: int) -> bool:
+        """Whether there is no record from ``start`` on."""
+        del partition
+        self.looks.append(self._clock.ms())
+        return start >= head
+
+    def close(self) -> None:
+        """It is not asked any more."""
+
+
 class Foreign:
     """A pipeline whose rows belong to no task of the container."""
 
@@ -296,6 +318,8 @@ class LoopCase:
     producer: Any = field(default_factory=_Producer)
     topics: Any = field(default_factory=_Topics)
     plain: Any = None
+    calls: Any = None
+    drain: Any = None
     pipeline: Pipeline | None = None
     max_bytes: int = 1 << 30
     max_ms: int = NEVER_MS
@@ -349,6 +373,7 @@ class LoopCase:
             self.idle_ms,
             self.linger_ms,
             self.batch_target_ms,
+            drains=self.drain is not None,
         )
 
     def run(self, arrivals: Mapping[float, int], end_s: float) -> bool:
@@ -371,12 +396,14 @@ class LoopCase:
             self.outputs,
             self.storage,
             self.producer,
-            {A: {}, B: {}},
+            {A: {PARTITION: -1}, B: {}},
             lambda event, **story: self.history.append((self.clock.ms(), event, story)),
             lambda _topic: 1 << 20,
             self.topics,
             self.tuning,
             self.plain,
+            calls=self.calls,
+            drain=self.drain,
         )
         settings = LoopSettings(1000, "G", None, has_windows=True, overlaps=self.overlaps)
         for module in (run_loop, open_transaction):

@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import cast
 
 import lost_hosts
 import pytest
@@ -31,8 +32,10 @@ from homeport.local_cluster.cluster import LocalCluster
 
 SOON_S = 30.0
 OUTAGE_S = 60.0
-NO_ANSWER = "the broker did not answer with the offset in time"
 """How long the fault lasts; nothing is waited for by it."""
+STALL_S = 15.0
+"""As above: longer than a transaction may take."""
+NO_ANSWER = "the broker did not answer with the offset in time"
 
 
 def system_of(broker: LocalCluster) -> SystemConfig:
@@ -218,6 +221,27 @@ def test_a_job_goes_on_after_a_minute_without_kafka(make_job: Callable[[str], Jo
     for job in (patient, strict):
         assert job.kill() == f"stopped {job.application_id} in order"
         job.judge_history()
+
+
+@pytest.mark.long
+def test_a_broker_that_stands_still_fails_no_job(make_job: Callable[[str], Job]) -> None:
+    """Transactions of all containers are out of time; none of them is charged, if none may fail."""
+    job = make_job("stalled")
+    job.values["job.container.count"] = "2"
+    job.produce(1000)
+    job.run("cluster-manager.container.retry.count=0")
+    job.settled()
+    job.expects(1000)
+    job.produce(20_000, first=1000)
+    with standing_still(cast("LocalCluster", job.cluster)):
+        time.sleep(STALL_S)
+    job.expects(21_000)
+    status = job.get("v1/status")
+    # A busy machine may lose leases too, which are not charged either.
+    assert not {found["cause"] for found in status["failures"]} & {"failed", "killed"}
+    assert {c["failures"] for c in job.containers().values()} == {0}
+    assert job.kill() == f"stopped {job.application_id} in order"
+    job.judge_history()
 
 
 @pytest.mark.long

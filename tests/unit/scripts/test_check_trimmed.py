@@ -157,6 +157,55 @@ def test_a_whole_container_that_is_gone_is_no_skip(history: History) -> None:
     assert history.judge() == 1
 
 
+@pytest.mark.parametrize("is_marked", [True, False])
+def test_lines_that_a_full_disk_took_accuse_no_job(
+    history: History, capsys: pytest.CaptureFixture[str], *, is_marked: bool
+) -> None:
+    """The next container goes on behind transactions that no file has; the mark says that."""
+    own = Segments(history, ("0", 1))
+    own.write(200, 0, 10)
+    history.stop(400, ("0", 1))
+    history.start(500, ("0", 2), "nm2", fences=[("0", 1)])
+    Segments(history, ("0", 2), "nm2").write(600, 40)
+    if is_marked:
+        series = own.path(0).name.removesuffix("-0000000000.jsonl")
+        (own.folder / f"lost-{BOOTED_MS + 390}-{series}").touch()
+    assert history.judge() == (0 if is_marked else 1)
+    output = capsys.readouterr().out
+    assert (f"in part {OFFSETS}" in output) == is_marked
+    assert broken(output) == ([] if is_marked else [OFFSETS])
+
+
+def test_what_goes_back_is_found_though_lines_are_lost(history: History) -> None:
+    """No lost line explains that."""
+    own = Segments(history, ("0", 1))
+    own.write(200, 0, 10)
+    history.stop(400, ("0", 1))
+    history.start(500, ("0", 2), "nm2", fences=[("0", 1)])
+    Segments(history, ("0", 2), "nm2").write(600, 10)
+    series = own.path(0).name.removesuffix("-0000000000.jsonl")
+    (own.folder / f"lost-{BOOTED_MS + 390}-{series}").touch()
+    assert history.judge() == 1
+
+
+def test_a_gap_in_the_files_of_a_process_that_says_so_is_no_fault(
+    history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its disk was full for so long that it left lines out; of another one a gap is a fault."""
+    own = Segments(history, ("0", 1))
+    own.write(200, 0, 10)
+    own.lines += 4
+    own.write(300, 60)
+    assert history.judge() == 1
+    assert "lines 5 to 8 are missing" in capsys.readouterr().out
+    series = own.path(0).name.removesuffix("-0000000000.jsonl")
+    mark = own.folder / f"lost-{BOOTED_MS + 290}-other-{series}"
+    mark.touch()
+    assert history.judge() == 1
+    mark.rename(own.folder / f"lost-{BOOTED_MS + 290}-{series}")
+    assert history.judge() == 0
+
+
 @pytest.mark.parametrize("lost", [0, 1])
 def test_lines_that_nothing_has_trimmed_are_missed(
     history: History, capsys: pytest.CaptureFixture[str], lost: int

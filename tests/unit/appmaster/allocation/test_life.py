@@ -94,7 +94,7 @@ def test_the_model_is_published_once(running: Machine) -> None:
 # --- stopping, by cause
 
 
-@pytest.mark.parametrize("cause", [StopCause.FAILED, StopCause.KILLED])
+@pytest.mark.parametrize("cause", [StopCause.FAILED, StopCause.KILLED, StopCause.DISK_FULL])
 def test_a_failure_is_charged_and_the_same_launcher_runs_the_next(
     running: Machine, cause: StopCause
 ) -> None:

@@ -133,7 +133,7 @@ def decided(event: Event) -> tuple[AllocatorState, Decision]:
     return before, step(before, event)
 
 
-@pytest.mark.parametrize("cause", [StopCause.FAILED, StopCause.KILLED])
+@pytest.mark.parametrize("cause", [StopCause.FAILED, StopCause.KILLED, StopCause.DISK_FULL])
 def test_a_failure_is_one_of_the_container(cause: StopCause) -> None:
     """A hang too."""
     event = ContainerStopped(FIRST, cause, 1)

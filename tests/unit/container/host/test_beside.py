@@ -63,3 +63,16 @@ def test_a_closed_thread_makes_no_further_call_and_ends() -> None:
     thread.join(LIMIT_S)
     assert not thread.is_alive()
     assert (one.is_done, two.is_done) == (True, False)
+
+
+def test_a_thread_is_over_when_its_last_call_has_returned() -> None:
+    """What the call uses may be handed on then, and not before; none was begun: it is over."""
+    side, may_go_on = SideThread("test"), threading.Event()
+    one = side.submit(lambda: may_go_on.wait(LIMIT_S))
+    side.close()
+    assert not side.is_over(0.0)
+    may_go_on.set()
+    assert side.is_over(LIMIT_S)
+    assert one.is_done
+    assert SideThread("idle").is_over(0.0)
+    assert Inline().is_over(0.0)

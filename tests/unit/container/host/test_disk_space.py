@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from homeport.container.host.disk_space import DiskFullError, room_on_disk_of
+from homeport.container.host.disk_space import DiskFullError, is_disk_full, room_on_disk_of
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,13 @@ def test_other_errors_stay_unchanged(tmp_path: Path, error: Exception) -> None:
     with pytest.raises(type(error)) as raised, room_on_disk_of(tmp_path):
         raise error
     assert raised.value is error
+
+
+def test_a_full_disk_is_known_behind_what_it_made_fail(tmp_path: Path) -> None:
+    """A task's own error may stand before it; of other errors of a file it is none."""
+    task = ValueError("a task failed")
+    task.__cause__ = DiskFullError("no room")
+    assert is_disk_full(task)
+    assert is_disk_full(OSError(errno.ENOSPC, "No space left on device"))
+    assert not is_disk_full(OSError(errno.EIO, str(tmp_path)))
+    assert not is_disk_full(ValueError("a task failed"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -9,9 +10,12 @@ from typing import NamedTuple
 
 import pytest
 
+from homeport.config.errors import StoreError, UnavailableError
+from homeport.container.host.disk_space import DiskFullError
+from homeport.container.host.exit_codes import EXIT_DISK_FULL, EXIT_OVERTAKEN, EXIT_UNAVAILABLE
 from homeport.container.host.lease_memory import LeaseMemory, NoLauncher
 from homeport.container.host.orders import REST, Orders
-from homeport.container.host.stop_flag import StopFlag
+from homeport.container.host.stop_flag import OvertakenError, StopFlag
 from homeport.container.incarnation import container_runner
 from homeport.container.incarnation.container_runner import FAILED, FINISHED, STOPPED, _Given
 from homeport.container.incarnation.warm_up import GettingReady
@@ -95,6 +99,30 @@ def test_a_process_that_rests_is_not_ended_for_its_last_stop(
     for thread in {*threading.enumerate()} - {*before}:
         thread.join(60)
     assert ends == []
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (UnavailableError("Kafka is away"), EXIT_UNAVAILABLE),
+        (OvertakenError("epoch 2 stands"), EXIT_OVERTAKEN),
+        (DiskFullError("/state: no room is left"), EXIT_DISK_FULL),
+        (OSError(errno.ENOSPC, "No space left on device"), EXIT_DISK_FULL),
+        (StoreError("the store is damaged"), FAILED),
+        (ValueError("poison found"), FAILED),
+    ],
+)
+def test_the_exit_code_names_the_cause(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, code: int
+) -> None:
+    """The launcher reports it to the AM, which shows it without the job's token."""
+
+    def fails(_stop: StopFlag) -> bool:
+        raise error
+
+    ended, (_stops, _kills) = _ran(monkeypatch, fails)
+    assert ended[0] == code
+    assert str(error) in str(ended[1])
 
 
 class _Child(NamedTuple):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -17,6 +19,10 @@ from homeport.container.incarnation.coordinators import ApplicationMaster
 from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.stream_container import StreamContainer
 from homeport.container.incarnation.warm_up import GettingReady
+from homeport.container.processing.loop_parts import LoopParts
+from homeport.container.processing.run_loop import RunLoop
+from homeport.container.spark.prepared import PipelineSettings
+from homeport.container.spark.session import LocalSpark
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
@@ -40,25 +46,80 @@ KEYS = {
 OWN, TASK = ProcessorId("0"), TaskName("Partition 0")
 
 
+def _container(
+    folder: Path, stop: StopFlag, ready: GettingReady, config: Config
+) -> StreamContainer:
+    """One task's, on nm1, before its start."""
+    task = TaskModel(TASK, (SystemStreamPartition("kafka", "in", 0),), 0)
+    model = JobModel(config, {OWN: ContainerModel(OWN, {TASK: task})})
+    return StreamContainer(
+        ContainerJob.of(model, OWN),
+        Permit(Incarnation(OWN, 4), 7, ()),
+        Environment("http://127.0.0.1:1/", "", Host("nm1"), str(folder), folder),
+        ApplicationMaster(CoordinatorClient("http://127.0.0.1:1/", None)),
+        stop,
+        NoLauncher(),
+        ready,
+    )
+
+
+class _Loop:
+    """A loop that has run; its pipeline's thread has ended or not."""
+
+    def __init__(self, *, is_over: bool) -> None:
+        self._is_over = is_over
+
+    def flush(self) -> None:
+        """Nothing was processed."""
+
+    def is_over(self, limit_s: float) -> bool:
+        """Whether its threads have ended."""
+        assert limit_s > 0
+        return self._is_over
+
+
+class _Spark:
+    """A Spark that runs."""
+
+    def is_sound(self) -> bool:
+        """It does."""
+        return True
+
+    def stop(self) -> None:
+        """It is gone."""
+
+
+@pytest.mark.parametrize("is_over", [True, False])
+def test_a_spark_is_handed_on_once_no_thread_of_the_loop_uses_it(
+    tmp_path: Path, *, is_over: bool
+) -> None:
+    """A process whose pipeline's thread still works serves no further incarnation."""
+    stop, ready, spark = StopFlag(), GettingReady(NoLauncher()), _Spark()
+    config = Config({**KEYS, "task.pipeline.class": "m:f"})
+    container = _container(tmp_path, stop, ready, config)
+    settings = PipelineSettings.of(config, tmp_path / "spark-4")
+    assert settings is not None
+    container._spark, container._settings = cast("LocalSpark", spark), settings
+    stop.rest()
+    parts = SimpleNamespace(
+        tasks={},
+        calls=None,
+        plain=None,
+        source=contextlib.ExitStack(),
+        producer=contextlib.ExitStack(),
+    )
+    container._close(cast("RunLoop", _Loop(is_over=is_over)), cast("LoopParts", parts))
+    assert container.is_over == is_over
+    assert cast("object", ready.take(settings)) is (spark if is_over else None)
+
+
 @pytest.mark.parametrize("has_affinity", [True, False])
 def test_a_container_says_where_its_tasks_are_where_the_job_has_host_affinity(
     tmp_path: Path, *, has_affinity: bool
 ) -> None:
     """Stream and history have its host, which later starts ask for; without the key neither."""
-    task = TaskModel(TASK, (SystemStreamPartition("kafka", "in", 0),), 0)
     config = Config({**KEYS, "job.host-affinity.enabled": str(has_affinity).lower()})
-    model = JobModel(config, {OWN: ContainerModel(OWN, {TASK: task})})
-    job = ContainerJob.of(model, OWN)
-    environment = Environment("http://127.0.0.1:1/", "", Host("nm1"), str(tmp_path), tmp_path)
-    container = StreamContainer(
-        job,
-        Permit(Incarnation(OWN, 4), 7, ()),
-        environment,
-        ApplicationMaster(CoordinatorClient("http://127.0.0.1:1/", None)),
-        StopFlag(),
-        NoLauncher(),
-        GettingReady(NoLauncher()),
-    )
+    container = _container(tmp_path, StopFlag(), GettingReady(NoLauncher()), config)
     stream = InMemoryCoordinatorStream()
     container._write_locality(cast("CoordinatorStreamStore", stream))
     stream.catch_up()

@@ -153,7 +153,7 @@ def test_a_purged_record_is_the_cause_of_the_failed_transaction(made: Made) -> N
     library.failure = KafkaError(KafkaError._MSG_TIMED_OUT, "timed out")
     library.remaining = 0
     producer._failure = KafkaError(KafkaError._PURGE_QUEUE)
-    with pytest.raises(UnavailableError, match="0 records not delivered: timed out;"):
+    with pytest.raises(UnavailableError, match="some records not delivered: timed out;"):
         producer.deliver()
 
 
@@ -172,9 +172,138 @@ def test_a_transaction_beyond_its_time_is_an_outage_where_replicas_lack(
     """Kafka fences it then, as it would a predecessor; with enough replicas it was too large."""
     producer, library = made()
     library.failure, library.metadata = KafkaError(KafkaError._FENCED), topics(in_sync)
-    producer._timeout_ms = 0
+    producer._timeout_s = 0.0
     with pytest.raises(kind, match=r"the transaction took 0\.0 s"):
         producer.deliver()
+
+
+class Clock:
+    """In the place of ``time``: goes on when the test says."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def monotonic(self) -> float:
+        """Seconds."""
+        return self.now_s
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock of all producers."""
+    made = Clock()
+    monkeypatch.setattr(transactional_producer, "time", made)
+    return made
+
+
+STALL_S = 15.0
+SILENT = "the transaction took 15.0 s, in 15.0 s of which Kafka did nothing of it"
+TOO_LONG = r"the transaction took 15\.0 s, longer than transaction.timeout.ms = 10000"
+
+
+def test_a_commit_that_kafka_leaves_without_an_answer_is_an_outage(
+    made: Made, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is back when it says that the transaction is out of time, and lacks nothing then."""
+    producer, library = made()
+
+    def commit(_timeout: float) -> None:
+        clock.now_s += STALL_S
+        raise KafkaException(KafkaError(KafkaError._FENCED))
+
+    monkeypatch.setattr(library, "commit_transaction", commit)
+    with pytest.raises(UnavailableError, match=SILENT):
+        producer.commit()
+
+
+@pytest.mark.parametrize("silent_s", [0.0, STALL_S])
+def test_a_commit_that_fails_otherwise_is_an_outage_after_a_silence(
+    made: Made, clock: Clock, monkeypatch: pytest.MonkeyPatch, silent_s: float
+) -> None:
+    """A coordinator that is back may know the transaction no longer; its outcome is unknown."""
+    producer, library = made()
+
+    def commit(_timeout: float) -> None:
+        clock.now_s += silent_s
+        raise KafkaException(KafkaError(KafkaError.INVALID_TXN_STATE, "invalid"))
+
+    monkeypatch.setattr(library, "commit_transaction", commit)
+    kind = UnavailableError if silent_s else TransactionError
+    with pytest.raises(kind, match="invalid; its outcome is unknown"):
+        producer.commit()
+
+
+@pytest.mark.parametrize("code", [KafkaError._FENCED, KafkaError.INVALID_TXN_STATE])
+@pytest.mark.parametrize("library_step", ["flush", "produce"])
+def test_records_that_kafka_does_not_take_for_a_while_are_an_outage(
+    made: Made, clock: Clock, monkeypatch: pytest.MonkeyPatch, library_step: str, code: int
+) -> None:
+    """Nothing arrives for 15 s, be it at the end or with a full queue; Kafka has many words."""
+    producer, library = made()
+
+    def stalls(*_: object, **__: object) -> int:
+        clock.now_s += STALL_S
+        library.failure = KafkaError(code)
+        if library_step == "produce":
+            raise BufferError
+        return 1
+
+    def sends() -> None:
+        producer.send([Send("clog", b"k", b"v", 0)])
+        producer.deliver()
+
+    monkeypatch.setattr(library, library_step, stalls)
+    with pytest.raises(UnavailableError, match=SILENT):
+        sends()
+
+
+def test_a_transaction_that_is_too_large_for_its_time_is_charged(
+    made: Made, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records arrive all the time; there are too many of them."""
+    producer, library = made()
+    left = iter(range(30, 0, -1))
+
+    def flush(_timeout: float) -> int:
+        clock.now_s += 0.5
+        remaining = next(left)
+        if remaining == 1:
+            library.failure = KafkaError(KafkaError._FENCED)
+        return remaining
+
+    monkeypatch.setattr(library, "flush", flush)
+    with pytest.raises(TransactionError, match=TOO_LONG):
+        producer.deliver()
+
+
+def test_a_transaction_that_its_container_is_slow_with_is_charged(made: Made, clock: Clock) -> None:
+    """Kafka answers at once; the time was lost between two calls."""
+    producer, library = made()
+    clock.now_s += STALL_S
+    library.failure = KafkaError(KafkaError._FENCED)
+    with pytest.raises(TransactionError, match=TOO_LONG):
+        producer.commit()
+
+
+def test_the_silence_of_a_transaction_before_does_not_count(
+    made: Made, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That one was within its time, with all its waits."""
+    producer, library = made()
+
+    def commit(_timeout: float) -> None:
+        clock.now_s += 9.0
+        if library.failure is not None:
+            raise KafkaException(library.failure)
+
+    monkeypatch.setattr(library, "commit_transaction", commit)
+    producer.commit()
+    library._is_open = False
+    producer.begin()
+    clock.now_s += 12.0
+    library.failure = KafkaError(KafkaError._FENCED)
+    with pytest.raises(TransactionError, match=r"the transaction took 21\.0 s, longer"):
+        producer.commit()
 
 
 def test_no_transaction_begins_before_enough_replicas_are_in_sync(made: Made) -> None:

@@ -46,6 +46,8 @@ ENVIRONMENT = {
         (73, False, StopCause.CUT_OFF),
         (74, False, StopCause.ORDERED),
         (74, True, StopCause.ORDERED),
+        (75, False, StopCause.DISK_FULL),
+        (75, True, StopCause.DISK_FULL),
     ],
 )
 def test_the_cause_depends_on_the_code_and_on_the_order(

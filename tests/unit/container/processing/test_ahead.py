@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+import threading
+from typing import Any, cast
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from run_loop_case import PARTITION, A, B, LoopCase, Passing
+from run_loop_case import PARTITION, A, B, Ends, LoopCase, Passing
 
+from homeport.container.api import BATCH_SCHEMA
+from homeport.container.host.beside import SideThread
 from homeport.container.host.stop_flag import StopFlag
+from homeport.container.kafka.input_consumer import MicroBatch
+from homeport.container.processing.ahead import Ahead
+from homeport.container.processing.drain import Drain
+from homeport.container.processing.typed_input import TypedInput
 
+LIMIT_S = 30.0
 ROWS = 1000
 """So many rows are worth a batch of their own."""
 BACKLOG = {1 + n / 1_000_000: ROWS for n in range(6)}
@@ -84,6 +93,33 @@ def test_a_stop_does_not_wait_for_the_pipeline(case: LoopCase) -> None:
     assert case.times("transaction-committed") == []
 
 
+class _Decoding:
+    """In the place of a ``TypedInput``: the values of a batch become columns when the test says."""
+
+    def __init__(self) -> None:
+        self.has_begun, self.may_end = threading.Event(), threading.Event()
+
+    def of(self, rows: pa.Table) -> tuple[pa.Table, tuple[()]]:
+        """The rows as they are."""
+        self.has_begun.set()
+        assert self.may_end.wait(LIMIT_S)
+        return rows, ()
+
+
+def test_no_batch_enters_the_pipeline_of_a_loop_that_has_ended() -> None:
+    """Its Spark may serve the next incarnation, once no batch is on its way there."""
+    pipeline, decoding = Passing(), _Decoding()
+    ahead = Ahead(pipeline, SideThread("test"), typed=cast("TypedInput", decoding))
+    rows = pa.Table.from_pylist([{"task": "t", "offset": 7}], BATCH_SCHEMA)
+    ahead.add(MicroBatch(rows, 1, {}, {}))
+    assert decoding.has_begun.wait(LIMIT_S)
+    ahead.close()
+    assert not ahead.is_over(0.0)
+    decoding.may_end.set()
+    assert ahead.is_over(LIMIT_S)
+    assert pipeline.batches == 0
+
+
 def test_windows_are_held_while_the_pipeline_works(case: LoopCase) -> None:
     """They wait for the tasks alone."""
     case.window_ms, case.pipeline_s = 500, lambda: 2.25
@@ -110,6 +146,15 @@ def test_a_commit_that_a_task_asks_for_covers_what_the_tasks_have_seen(case: Loo
     case.run(BACKLOG, 4.5)
     assert _committed(case) == [ROWS - 1, 2 * ROWS - 1]
     assert case.times("commit") == [3000]
+
+
+def test_a_container_is_not_drained_while_a_batch_is_on_its_way(case: LoopCase) -> None:
+    """Its records are no ends of transactions: Kafka is not asked about them meanwhile."""
+    ends = Ends(2 * ROWS, case.clock)
+    case.drain, case.pipeline_s = Drain(ends), lambda: 3.0
+    assert case.run({1: ROWS, 1.5: ROWS}, 20)
+    assert [at for at in ends.looks if at > 1000] == []
+    assert _committed(case) == [ROWS - 1, 2 * ROWS - 1]
 
 
 def test_the_age_of_a_transaction_counts_from_its_first_batch_s_fetch(case: LoopCase) -> None:

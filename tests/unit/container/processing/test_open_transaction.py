@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from homeport.config.errors import UnavailableError
 from homeport.config.settings.tuning import Tuning
 from homeport.config.system_stream import SystemStream
 from homeport.container.host.stop_flag import StopFlag
@@ -28,10 +29,13 @@ LIMIT = 1000
 
 
 class _Producer:
-    """In the place of Kafka's: notes what is looked at, and fails to deliver if it is to."""
+    """In the place of Kafka's: notes what is looked at, and fails where it is to.
 
-    def __init__(self, fails: Exception | None) -> None:
-        self._fails = fails
+    It fails to deliver, or with ``is_unknown`` to say how a commit has ended.
+    """
+
+    def __init__(self, fails: Exception | None, *, is_unknown: bool = False) -> None:
+        self._fails, self._is_unknown = fails, is_unknown
         self.places: set[Place] = set()
         self.is_committed = False
 
@@ -50,22 +54,29 @@ class _Producer:
         pass
 
     def deliver(self) -> None:
-        if self._fails is not None:
+        if self._fails is not None and not self._is_unknown:
             raise self._fails
 
     def commit(self) -> dict[tuple[str, int], int]:
+        if self._fails is not None:
+            raise self._fails
         self.is_committed = True
         return {}
 
 
 class _Storage:
-    """Two stores with a changelog, of which one was changed."""
+    """Two stores with a changelog, of which one was changed, and one without."""
 
     size_bytes = 2
 
+    def __init__(self, producer: _Producer) -> None:
+        self._producer = producer
+        self.applied: list[tuple[str, bool]] = []
+        """Which stores have got their changes, and whether these were committed then."""
+
     def ids(self) -> tuple[list[StoreId], list[StoreId]]:
-        stores = [StoreId("changed", TASK), StoreId("idle", TASK)]
-        return stores, stores
+        logged = [StoreId("changed", TASK), StoreId("idle", TASK)]
+        return [*logged, StoreId("scratch", TASK)], logged
 
     def changes(self) -> list[Changes]:
         return [
@@ -73,8 +84,8 @@ class _Storage:
             Changes("idle", TASK, SystemStream("kafka", "log-of-idle"), 3, {}),
         ]
 
-    def apply(self, _store: StoreId, _positions: object) -> None:
-        pass
+    def apply(self, store: StoreId, _positions: object) -> None:
+        self.applied.append((store.store, self._producer.is_committed))
 
     def drop(self) -> None:
         pass
@@ -84,16 +95,22 @@ class _Case:
     """One transaction with an output of so many bytes."""
 
     def __init__(
-        self, size: int = 1, checkpoint_topic: str | None = "cp", fails: Exception | None = None
+        self,
+        size: int = 1,
+        checkpoint_topic: str | None = "cp",
+        fails: Exception | None = None,
+        *,
+        is_unknown: bool = False,
     ) -> None:
-        self.producer = _Producer(fails)
+        self.producer = _Producer(fails, is_unknown=is_unknown)
+        self.storage = _Storage(self.producer)
         self.outputs = Outputs({"kafka"}, {"kafka"}, "kafka")
         self.outputs.send("out", b"x" * size, partition=5)
         parts: Any = SimpleNamespace(
             tasks={},
             processed={},
             outputs=self.outputs,
-            storage=_Storage(),
+            storage=self.storage,
             producer=self.producer,
             plain=None,
             topics=SimpleNamespace(check=lambda: None),
@@ -139,6 +156,25 @@ def test_a_transaction_that_is_over_holds_nothing(close: Callable[[OpenTransacti
     assert case.outputs.sends == []
     assert math.isinf(case.open.time_left_s())
     assert not case.open.is_due(lambda: True)
+
+
+def test_stores_get_their_changes_once_these_are_committed() -> None:
+    """Those without a changelog too, which have no position in Kafka to wait for."""
+    case = _Case()
+    case.end()
+    assert case.storage.applied == [("changed", True), ("idle", True), ("scratch", True)]
+
+
+@pytest.mark.parametrize("is_unknown", [False, True])
+def test_no_store_gets_changes_of_which_it_is_not_known_that_they_are_committed(
+    *, is_unknown: bool
+) -> None:
+    """A store without a changelog would keep what its input brings once more (safety I7)."""
+    case = _Case(fails=UnavailableError("away"), is_unknown=is_unknown)
+    with pytest.raises(UnavailableError):
+        case.end()
+    case.open.drop()
+    assert case.storage.applied == []
 
 
 FAILURES = [RecordRefusedError("sending: refused"), UndeliveredError("kafka: not in time")]

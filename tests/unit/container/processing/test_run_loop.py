@@ -10,6 +10,7 @@ from run_loop_case import A, B, Foreign, LoopCase, Plain
 
 from homeport.config.errors import ConfigError
 from homeport.container.processing import run_loop
+from homeport.container.processing.concurrent_calls import ThreadCalls
 
 
 @pytest.fixture
@@ -158,6 +159,24 @@ def test_a_stop_at_the_end_of_the_stream_holds_for_the_other_tasks(case: LoopCas
     assert not case.run({1: 1}, 5)
     assert case.notes == [(1000, f"end of {A}")]
     assert case.times("transaction-committed") == []
+
+
+def test_calls_beside_others_are_made_before_their_batch_counts_as_read(case: LoopCase) -> None:
+    """What they send is in the transaction of their records, and none is left for later."""
+    calls = ThreadCalls(2, case.stop.check)
+
+    def hands_over() -> None:
+        value = b"%d" % case.seen
+        for _ in range(2):
+            calls.add(None, lambda: case.outputs.send("out", value))
+
+    case.calls, case.on_batch, case.max_bytes = calls, hands_over, 1
+    sent: list[int] = []
+    case.on_commit = lambda: sent.append(len(case.producer.sent))
+    case.run({1: 1, 2: 1}, 5)
+    calls.close()
+    assert [send.value for send in case.producer.sent] == [b"1", b"1", b"2", b"2"]
+    assert sent == [2, 4]
 
 
 def test_batches_grow_while_they_are_full_and_shrink_where_they_take_too_long(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from run_loop_case import A, B, LoopCase
+from run_loop_case import A, B, Ends, LoopCase
 
 from homeport.config.errors import FencedError
+from homeport.container.processing.drain import Drain
 
 MUCH = 1000
 """So many records are worth a batch while a transaction is on its way."""
@@ -91,6 +92,26 @@ def test_a_container_that_has_finished_has_committed_all(case: LoopCase) -> None
     case.on_batch = lambda: case.requests.votes.update({A, B} if case.seen == 2 else ())
     assert case.run({1: 1, 3: 1}, 9)
     assert case.times("transaction-committed") == [1500, 3500]
+
+
+@pytest.mark.parametrize("is_drained", [False, True])
+def test_a_container_whose_last_transaction_fails_has_not_finished(
+    case: LoopCase, *, is_drained: bool
+) -> None:
+    """YARN would take it for finished, and what its tasks did last would be in no topic."""
+
+    def fenced() -> None:
+        if case.seen == 2:
+            raise FencedError("fenced by a newer incarnation")
+
+    case.on_commit = fenced
+    if is_drained:
+        case.drain = Drain(Ends(2, case.clock))
+    else:
+        case.on_batch = lambda: case.requests.votes.update({A, B} if case.seen == 2 else ())
+    with pytest.raises(FencedError):
+        case.run({1: 1, 3: 1}, 9)
+    assert case.times("transaction-committed") == [1500]
 
 
 def test_few_records_wait_for_the_transaction_on_its_way(case: LoopCase) -> None:

@@ -111,6 +111,21 @@ def test_each_stream_has_its_own_schema_and_some_have_none() -> None:
     assert "the serde 'json of n INT'" in refused[1][1]
 
 
+def test_refused_records_at_one_place_of_their_streams_are_all_refused() -> None:
+    """The order is that of the batch, in which streams take turns."""
+    typings: dict[SystemStream | None, Typing] = {ORDERS: _typing("n INT"), LATE: _typing("n INT")}
+    bad = BadRecords(Outputs({"kafka"}, {"kafka"}, "kafka"), None, drop=True)
+    table = _table(*((stream, b"bad") for stream in ("late", "orders", "orders", "late", "orders")))
+    _, refused = TypedInput(typings, bad).of(table)
+    assert [(row["stream"], row["offset"]) for row, _ in refused] == [
+        ("late", 0),
+        ("orders", 1),
+        ("orders", 2),
+        ("late", 3),
+        ("orders", 4),
+    ]
+
+
 def test_only_what_is_read_becomes_columns() -> None:
     """Of each stream's values what its frame reads; a bad record is one whatever is read."""
     typing = _typing("n INT, text STRING, more DOUBLE")

@@ -127,6 +127,100 @@ def test_the_rest_of_a_half_written_line_follows(
     assert [line["event"] for line in _lines(tmp_path)] == ["started", "decision", "stopped"]
 
 
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A disk that takes no line while the list has a word."""
+    full, real = list[str](), os.write
+
+    def write(file: int, data: bytes) -> int:
+        if full:
+            raise OSError(errno.ENOSPC, "no room")
+        return real(file, data)
+
+    monkeypatch.setattr("homeport.job_coordinator.history.writer.os.write", write)
+    return full
+
+
+def _marks(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.glob("lost-*"))
+
+
+def test_a_process_that_cannot_write_leaves_a_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, disk: list[str]
+) -> None:
+    """It is there as soon as a line waits, and reaches beyond the last one: a kill may follow."""
+    now_ms = [1_000_000]
+    monkeypatch.setattr("homeport.job_coordinator.history.writer.wall_ms", lambda: now_ms[0])
+    writer = HistoryWriter(tmp_path, "container", "nm1", 64)
+    writer.event("started", "0", 1)
+    assert _marks(tmp_path) == []
+    disk.append("full")
+    for _ in range(3):
+        writer.event("transaction-ending", "0", 1)
+        now_ms[0] += 4_000
+    (mark,) = _marks(tmp_path)
+    (file,) = tmp_path.glob("*-transactions-0000000000.jsonl")
+    series = file.name.removesuffix("-0000000000.jsonl")
+    assert mark == f"lost-1013000-{series}"
+
+
+def test_a_mark_that_is_gone_or_cannot_be_made_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, disk: list[str]
+) -> None:
+    """The next line that waits tries it."""
+    now_ms = [1_000_000]
+    monkeypatch.setattr("homeport.job_coordinator.history.writer.wall_ms", lambda: now_ms[0])
+    place = tmp_path / "place"
+    place.write_text("", encoding="utf-8")
+    writer = HistoryWriter(place, "container", "nm1", 64)
+    disk.append("full")
+    writer.event("started", "0", 1)
+    place.unlink()
+    writer.event("started", "0", 1)
+    (mark,) = _marks(place)
+    (place / mark).unlink()
+    now_ms[0] += 6_000
+    writer.event("started", "0", 1)
+    assert [name.split("-")[1] for name in _marks(place)] == ["1011000"]
+
+
+def test_a_mark_goes_when_all_is_written_after_all(tmp_path: Path, disk: list[str]) -> None:
+    """Nothing is lost: the history is judged whole."""
+    writer = HistoryWriter(tmp_path, "container", "nm1", 64)
+    disk.append("full")
+    writer.event("started", "0", 1)
+    assert len(_marks(tmp_path)) == 1
+    disk.clear()
+    writer.event("stopped", "0", 1)
+    assert _marks(tmp_path) == []
+    disk.append("full")
+    writer.event("stopped", "0", 1)
+    assert len(_marks(tmp_path)) == 1
+
+
+def test_a_mark_stays_where_lines_were_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, disk: list[str]
+) -> None:
+    """Those that were kept are written; the others are in no file."""
+    monkeypatch.setattr("homeport.job_coordinator.history.writer._WAITING_LINES", 2)
+    writer = HistoryWriter(tmp_path, "container", "nm1", 64)
+    disk.append("full")
+    for _ in range(3):
+        writer.event("decision")
+    disk.clear()
+    writer.close()
+    assert len(_marks(tmp_path)) == 1
+
+
+def test_a_mark_goes_with_what_is_trimmed(tmp_path: Path) -> None:
+    """Of that time nothing is kept; a later one stays."""
+    (tmp_path / "trimmed-events-500").touch()
+    for name in ("500-p-events", "501-p-events", "1-p-transactions"):
+        (tmp_path / f"lost-{name}").touch()
+    segments.make_room(tmp_path, segments.EVENTS, 64)
+    assert _marks(tmp_path) == ["lost-1-p-transactions", "lost-501-p-events"]
+
+
 def test_only_so_many_lines_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A history that stays away does not fill the memory instead."""
     monkeypatch.setattr("homeport.job_coordinator.history.writer._WAITING_LINES", 2)
@@ -338,7 +432,7 @@ def test_lines_that_were_left_out_are_a_gap_between_two_files(
         patch.setattr(full, _no_room)
         _commits(writer, range(1, 4))
     _commits(writer, range(4, 5))
-    first, second = sorted(place.iterdir())
+    first, second = sorted(place.glob("*.jsonl"))
     assert (len(values_in(first)), len(values_in(second))) == (4, 1)
     assert [path.stem.rpartition("-")[2] for path in (first, second)] == ["0" * 10, "0000000009"]
 

@@ -74,6 +74,11 @@ class _Later:
         """Every call was waited for."""
         assert self.calls == []
 
+    def is_over(self, limit_s: float) -> bool:
+        """No call is left."""
+        assert limit_s >= 0
+        return self.calls == []
+
 
 class _Host:
     """One host with one task's store, whose container runs from ``start`` to ``close``."""
