@@ -82,6 +82,8 @@ def _fields(part: Part) -> dict[str, Any]:
         fields["began-ms"] = part.began_ms
     if part.fault is not None:
         fields["fault"] = part.fault.name
+    if part.begins:
+        fields["begins"] = {str(number): at for number, at in sorted(part.begins.items())}
     return fields
 
 
@@ -93,6 +95,7 @@ def _part(found: Mapping[str, Any]) -> Part:
         left=Left(found["left"]),
         began_ms=None if began_ms is None else _whole(began_ms),
         fault=None if fault is None else VersionFault[fault],
+        begins={int(number): _whole(at) for number, at in found.get("begins", {}).items()},
     )
 
 
