@@ -25,9 +25,11 @@ from homeport.container.processing.ahead import Ahead
 from homeport.container.processing.loop_parts import LoopParts, spans
 from homeport.container.processing.records import BadRecords
 from homeport.container.processing.task_instance import Outputs
+from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.input_position import InputPosition, InputRange
+from homeport.container.progress.input_schedule import StoredInputs
 from homeport.container.storage.adjunct.adjunct_frames import AdjunctFrames
-from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage
+from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, StreamsNow
 from homeport.container.storage.directory_lock import NO_WAIT
 from homeport.container.storage.storage_engines import StorageEngines
 from homeport.container.testing.broker import Broker
@@ -66,13 +68,11 @@ class _Case:
 
     def __init__(self, folder: Path) -> None:
         plan = plan_stores([_PLANES], [TaskModel(_TASK, (_SSP,), 0)], ProcessorId("0"))
-        self.storage = AdjunctStorage(
-            plan, StorageConfig.of(_CONFIG).stores, folder, folder, lambda: 0
-        )
+        configs, now = StorageConfig.of(_CONFIG).stores, ClockReading(0)
+        self.storage = AdjunctStorage(plan, configs, folder, folder, lambda: now)
         self.storage.open(StorageEngines(1, 1), NO_WAIT, None)
-        self.storage.recover(
-            {_PLANES.stream: "id"}, {_SSP: InputRange(0, 0)}, lambda *_: InputPosition(0)
-        )
+        streams = StreamsNow(now, {_PLANES.stream: "id"}, {_SSP: InputRange(0, 0)})
+        self.storage.recover(streams, lambda *_: InputPosition(0))
         self.outputs = Outputs(["kafka"], ["kafka"], "kafka")
         refused = RefusedRecords()
         bare = Serdes(None, None)
@@ -204,9 +204,9 @@ def test_a_shared_partition_is_handed_out_once_with_offsets_for_all() -> None:
 
     other = TaskName("Partition 1")
     starts = {_TASK: {_SSP: 0}, other: {_SSP: 0, _FLIGHTS: 0}}
-    source = InputConsumer(
-        {"kafka": SystemConfig.of(config, "kafka")}, starts, connect, shared={_SSP: _TASK}
-    )
+    systems = {"kafka": SystemConfig.of(config, "kafka")}
+    stored = StoredInputs(frozenset({_SSP}), {_SSP: _TASK})
+    source = InputConsumer(systems, starts, connect, stored=stored)
     batch = source.poll(10, 0)
     assert batch is not None
     places = zip(*(batch.table[name].to_pylist() for name in ("task", "stream")), strict=True)

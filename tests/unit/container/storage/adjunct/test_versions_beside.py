@@ -17,8 +17,9 @@ from homeport.container.adjunct.steps import SWITCH_STEPS, AdjunctAction
 from homeport.container.adjunct.store_plan import plan_stores
 from homeport.container.adjunct.versions import Marker, MarkerKind, Run
 from homeport.container.host.beside import Call
+from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.input_position import InputPosition, InputRange
-from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, write
+from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, StreamsNow, write
 from homeport.container.storage.directory_lock import NO_WAIT
 from homeport.container.storage.storage_engines import StorageEngines
 from homeport.container.storage.task_store import passed
@@ -88,10 +89,12 @@ class _Host:
         self.beside = _Later()
         plan = plan_stores([_PLANES], [TaskModel(_TASK, (_P0,), 0)], ProcessorId("0"))
         configs, root = StorageConfig.of(_CONFIG).stores, self._root
-        self.storage = AdjunctStorage(plan, configs, root, root, lambda: 5_000, self.beside)
+        now = ClockReading(5_000)
+        self.storage = AdjunctStorage(plan, configs, root, root, lambda: now, self.beside)
         self.storage.open(StorageEngines(32 << 20, 1), NO_WAIT, None)
         ranges = {_P0: InputRange(0, 99)}
-        self.storage.recover({_PLANES.stream: "id"}, ranges, lambda *_: InputPosition(0))
+        streams = StreamsNow(now, {_PLANES.stream: "id"}, ranges)
+        self.storage.recover(streams, lambda *_: InputPosition(0))
         self.entries = self.storage.entries("planes", _TASK)
 
     def version(self, first: int, value: bytes) -> list[AdjunctAction]:
