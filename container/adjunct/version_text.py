@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from homeport.config.errors import WireError
 from homeport.config.system_stream import SystemStream
-from homeport.container.adjunct.versions import Catalogue, Left, Part, Parts, VersionFault
+from homeport.container.adjunct.versions import Catalogue, Left, Part, Parts, VersionFault, Versions
 from homeport.container.progress.transaction_plan import RESERVED_PREFIX
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
@@ -57,6 +57,21 @@ def parse_catalogue(text: str) -> Catalogue:
         WireError: it is not the text of a catalogue.
     """
     return _parsed(text, "a catalogue", _catalogue)
+
+
+def awaited(versions: Versions) -> str:
+    """What the newest version lacks, where none is whole."""
+    if not versions.building:
+        return "no version has begun in its stream"
+    number = max(versions.building)
+    parts = versions.building[number]
+    ended = {ssp for ssp, part in parts.items() if part.left is Left.ENDED}
+    open_ = ", ".join(str(ssp.partition) for ssp in versions.partitions if ssp not in ended)
+    return (
+        f"version {number} has no end in partition {open_}"
+        if open_
+        else f"version {number} is not on the disk yet"
+    )
 
 
 def _parsed(text: str, what: str, parse: Callable[[dict[str, Any]], _Parsed]) -> _Parsed:

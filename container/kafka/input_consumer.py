@@ -123,14 +123,16 @@ class InputConsumer:
         Raises:
             PartitionError: a partition cannot be read any more.
             LostInputError: Kafka has deleted records before they were read.
+            StoreError: that, of a stream whose store cannot go on; or a store has no version yet.
             UnavailableError: Kafka is away for longer than the library bears.
         """
         grouped: dict[SystemStreamPartition, list[Message]] = {}
         tiers = self._schedule.readable()
-        if self._stored.holds_back():
+        awaited = self._stored.holds_back()
+        if awaited is not None:
             tiers = (BOOTSTRAP_TIER,)
             if not self._schedule.is_bootstrapping and self._is_to_say():
-                _LOG.info("other inputs wait for the first version of an adjunct store")
+                _LOG.info("other inputs wait for the first version of %s", awaited)
         served = [place for tier in tiers for place in self._clients if place[0] == tier]
         if len(served) > 1:
             self._take(served, max_rows, 0, grouped)

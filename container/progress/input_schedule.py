@@ -24,13 +24,13 @@ class StoredInputs:
     """The inputs that fill adjunct stores.
 
     ``shared`` {partition that its tasks begin at one offset: the task that gets its records, in the
-    name of all}; all have its offsets. ``holds_back``: whether bootstrap streams alone are read,
-    also behind their ends.
+    name of all}; all have its offsets. ``holds_back``: what other inputs wait for, so that the
+    bootstrap streams alone are read, also behind their ends; None: they do not wait.
     """
 
     partitions: frozenset[SystemStreamPartition] = frozenset()
     shared: Mapping[SystemStreamPartition, TaskName] = field(default_factory=dict)
-    holds_back: Callable[[], bool] = lambda: False
+    holds_back: Callable[[], str | None] = lambda: None
 
 
 NONE_STORED = StoredInputs()

@@ -141,7 +141,7 @@ class ContainerStorage:
 
     def holds_back(self) -> bool:
         """Whether other inputs wait for a version of an adjunct store."""
-        return self.adjuncts is not None and self.adjuncts.holds_back()
+        return self.adjuncts is not None and self.adjuncts.holds_back() is not None
 
     def figures(self) -> Iterator[Sample]:
         """What the open stores report of themselves."""

@@ -256,9 +256,15 @@ class AdjunctStorage:
         for item in self._opened:
             item.settle(reached, begins, waits=waits)
 
-    def holds_back(self) -> bool:
-        """Whether other inputs wait for the first version of a store that is marked for that."""
-        return any(i.planned.store.is_bootstrap and not i.is_whole for i in self._opened)
+    def holds_back(self) -> str | None:
+        """What other inputs wait for: the first version of a store that is marked for that.
+
+        Raises:
+            StoreError: nothing has come of it for too long.
+        """
+        marked = [item for item in self._opened if item.planned.store.is_bootstrap]
+        found = (item.awaits(self.now_ms()) for item in marked)
+        return next((what for what in found if what is not None), None)
 
     def flush(self, reached: Reached, begins: Reached) -> int:
         """Every store that has begun is on the disk as it stands; how many had moved."""

@@ -140,10 +140,12 @@ class FilledStore(ABC):
     def settle(self, reached: Reached, begins: Reached, *, waits: bool = False) -> None:
         """Tasks see what has become ready beside the batches; with ``waits``, all of it has."""
 
-    @property
-    @abstractmethod
-    def is_whole(self) -> bool:
-        """Whether tasks may read it as it is."""
+    def awaits(self, now_ms: int) -> str | None:
+        """What tasks cannot read it without; None: they may read it as it is.
+
+        Raises:
+            StoreError: nothing has come of it for too long.
+        """
 
     @abstractmethod
     def facts(self) -> StoreFacts:

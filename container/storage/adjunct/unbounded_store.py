@@ -50,11 +50,6 @@ class UnboundedStore(FilledStore):
         self._intake = Intake({})
         self._newest_ms = 0
 
-    @property
-    def is_whole(self) -> bool:
-        """Always: tasks may read it while it is filled."""
-        return True
-
     def _story_of_files(self) -> str | None:
         return persistent_engine(self._config.factory).fault(self._directory.path)
 

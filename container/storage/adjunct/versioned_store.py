@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.adjunct.extractor import Bytes
@@ -21,6 +22,7 @@ from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.adjunct.version_text import (
     CATALOGUE_FILE,
     PARTS_KEY,
+    awaited,
     catalogue_text,
     parse_catalogue,
     parse_parts,
@@ -91,11 +93,31 @@ class VersionedStore(FilledStore):
         self._handed: list[Handed] = []
         self._late: tuple[int, ...] = ()
         self._strays = 0
+        self._heard_ms: int | None = None
 
     @property
-    def is_whole(self) -> bool:
+    def _is_whole(self) -> bool:
         """Whether there is a version to read."""
         return self._shown is not None or not self.planned.partitions
+
+    def awaits(self, now_ms: int) -> str | None:
+        """As ``FilledStore``: its first version, while something comes of its stream."""
+        if self._is_whole:
+            return None
+        if self._heard_ms is None:
+            self._heard_ms = now_ms
+        silent_ms, store = now_ms - self._heard_ms, self.planned.store
+        what = f"adjunct store {self.name}: {awaited(self._versions)}"
+        if silent_ms <= store.late_ms:
+            return what
+        late, bootstrap = keys.STORE_ADSTORE_LATE_MS, keys.STREAM_BOOTSTRAP
+        stream = store.stream
+        raise StoreError(
+            f"{what}; other inputs have waited for it, and nothing came of {stream} for "
+            f"{silent_ms / 1000:.0f} s, {late.named(store.name)} is {store.late_ms}: write what is "
+            f"missing, or set {bootstrap.named(stream.system, stream.stream)}=false to begin "
+            "without it"
+        )
 
     @property
     def served(self) -> int | None:
@@ -117,7 +139,8 @@ class VersionedStore(FilledStore):
         """As ``FilledStore``, of the version that tasks see, and where all of them stand."""
         served, size_bytes, late = self.served, self._size_bytes(), len(self._late)
         if served is None:
-            return StoreFacts(0, size_bytes, self.positions, late=late)
+            awaits = None if self._is_whole else awaited(self._versions)
+            return StoreFacts(0, size_bytes, self.positions, late=late, awaits=awaits)
         text = self._engine_of(served).get(PARTS_KEY)
         parts = parse_parts((text or b"{}").decode())
         began = [part.began_ms for part in parts.values() if part.began_ms is not None]
@@ -216,9 +239,10 @@ class VersionedStore(FilledStore):
         """The versions have what ``layer`` has; tasks see the newest that is whole."""
         step = AdjunctStep(AdjunctAction.WRITE, self.name)
         begins(step)
-        for run, keys, values in layer:
+        self._heard_ms = None
+        for run, names, values in layer:
             taken = self._versions.take(run)
-            entries = dealt(taken, keys, values)
+            entries = dealt(taken, names, values)
             for number in taken.parts:
                 parts = taken.versions.building[number]
                 self._write_to(number, entries.get(number, {}), parts)

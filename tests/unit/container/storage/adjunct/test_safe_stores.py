@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from homeport.config.errors import StoreError
 from homeport.config.settings.adjunct_section import VersionMarkers
 from homeport.container.adjunct.meta_text import META_FILE
 from homeport.container.adjunct.versions import Marker, MarkerKind, Run
@@ -127,6 +128,38 @@ def test_what_is_served_stays_where_the_next_version_has_a_hole(
     storage.lost(P0, InputPosition(20, 7))
     _take(storage, 20, b"3", b"end", b"4", b"end")
     assert (_seen(storage), caplog.text.count("is not served: records in the")) == (b"4", 2)
+    storage.close()
+
+
+def test_other_inputs_do_not_wait_without_end_for_a_first_version(host: Host) -> None:
+    """The reason names what it lacks; where nothing comes for long, the container ends with it."""
+    host.planes = replace(_VERSIONS, late_ms=60_000)
+    storage = host.start()
+    name = "adjunct store planes/Partition_0"
+    assert storage.holds_back() == f"{name}: no version has begun in its stream"
+    host.now_ms += 60_000
+    _take(storage, 0, b"1")
+    lacks = "version 1 has no end in partition 0"
+    (facts,) = [f for planned, f in storage.facts() if str(planned.directory) in name]
+    assert facts.awaits == lacks
+    for waited_ms in (0, 60_000):
+        host.now_ms += waited_ms
+        assert storage.holds_back() == f"{name}: {lacks}"
+    host.now_ms += 1
+    with pytest.raises(StoreError) as caught:
+        storage.holds_back()
+    assert str(caught.value) == (
+        f"{name}: {lacks}; other inputs have waited for it, and nothing came of kafka.planes for "
+        "60 s, stores.planes.adstore.version.late.ms is 60000: write what is missing, or set "
+        "systems.kafka.streams.planes.samza.bootstrap=false to begin without it"
+    )
+    _take(storage, 1, b"end")
+    # The other task's part has no version yet.
+    assert storage.holds_back() == (
+        "adjunct store planes/Partition_1: no version has begun in its stream"
+    )
+    (facts,) = [f for planned, f in storage.facts() if str(planned.directory) in name]
+    assert facts.awaits is None
     storage.close()
 
 
