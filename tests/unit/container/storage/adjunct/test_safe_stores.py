@@ -69,8 +69,8 @@ def test_a_store_is_one_only_once_it_is_on_the_disk(
         patch.setattr(RocksDbStore, "flush", die)
         with pytest.raises(_DeathError):
             host.start()
-    assert host.directory.is_dir()
-    assert not (host.directory / META_FILE).exists()
+    assert list(host.root.rglob("CURRENT"))
+    assert not list(host.root.rglob(META_FILE))
     host.start().close()
     assert (host.directory / META_FILE).exists()
 
