@@ -252,11 +252,22 @@ def _old(newest_ms: int, validity_ms: int | None, now_ms: int) -> Refusal | None
 def _stale(found: FoundStore, stream: StreamNow) -> Refusal | None:
     """Why deletions may be missing: compaction drops them after a while (safety S2)."""
     meta = found.meta
-    kept = [ms for ms in (stream.kept_ms, meta and meta.kept_ms) if ms is not None]
+    kept_ms = least_kept_ms(stream.kept_ms, meta)
     unread = (stream.ranges[ssp].end - at for ssp, at in found.positions.items())
-    if not kept or max(unread, default=0) <= _MARKER:
+    if kept_ms is None or max(unread, default=0) <= _MARKER:
         return None
     if meta is None or meta.at_head == NEVER:
         story = "it does not say when it last stood at the end of its stream, which is compacted"
         return Refusal(RefusalReason.STALE, story)
-    return missed_deletions("stream", meta.at_head, stream.asked, kept[0], kept[-1])
+    now_kept_ms = kept_ms if stream.kept_ms is None else stream.kept_ms
+    return missed_deletions("stream", meta.at_head, stream.asked, now_kept_ms, kept_ms)
+
+
+def least_kept_ms(now_ms: int | None, meta: AdjunctMeta | None) -> int | None:
+    """For how long deletions are there that a store may have missed; None: for good.
+
+    ``now_ms``: how long its stream keeps them; None: it is not compacted. ``meta``: says how long
+    it kept them when the store stood at its head. The shorter time counts.
+    """
+    known = (now_ms, None if meta is None else meta.kept_ms)
+    return min((ms for ms in known if ms is not None), default=None)

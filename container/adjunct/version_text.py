@@ -60,18 +60,16 @@ def parse_catalogue(text: str) -> Catalogue:
 
 
 def awaited(versions: Versions) -> str:
-    """What the newest version lacks, where none is whole."""
-    if not versions.building:
+    """What the first version lacks that tasks could see: of the newest, where none is whole."""
+    served = versions.catalogue.served
+    if served is None and not versions.building:
         return "no version has begun in its stream"
-    number = max(versions.building)
-    parts = versions.building[number]
-    ended = {ssp for ssp, part in parts.items() if part.left is Left.ENDED}
-    open_ = ", ".join(str(ssp.partition) for ssp in versions.partitions if ssp not in ended)
-    return (
-        f"version {number} has no end in partition {open_}"
-        if open_
-        else f"version {number} is not on the disk yet"
-    )
+    number = max(versions.building) if served is None else served
+    parts = versions.building.get(number, {})
+    open_ = [p for p in versions.partitions if p not in parts or parts[p].left is not Left.ENDED]
+    if served is not None or not open_:
+        return f"version {number} is not on the disk yet"
+    return f"version {number} has no end in partition {', '.join(str(p.partition) for p in open_)}"
 
 
 def _parsed(text: str, what: str, parse: Callable[[dict[str, Any]], _Parsed]) -> _Parsed:

@@ -9,6 +9,7 @@ from pathlib import Path
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import in_one_line
 from homeport.config.settings.adjunct_section import AdjunctStore, extractor_key
+from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.extractor import ByExtractor, Extraction, OwnKeyAndValue, Serdes
 from homeport.container.adjunct.following import FollowedPartition
 from homeport.container.adjunct.frames import EntryColumns
@@ -80,7 +81,7 @@ def streams_now(
     """
     asked, ids = storage.clocks(), topic_ids(readers, job.adjunct_streams)
     ranges = input_ranges(readers, storage.inputs.partitions)
-    kept_ms = {}
+    kept_ms: dict[SystemStream, int] = {}
     for system, reader in readers.items():
         # A version is whole or not, whatever is compacted.
         stores = [s for s in job.adjuncts.values() if s.is_kept and not s.is_bounded]

@@ -23,6 +23,7 @@ from homeport.container.adjunct.recovery import (
     StoreAction,
     StreamNow,
     expected_meta,
+    least_kept_ms,
     recover,
 )
 from homeport.container.adjunct.steps import SWITCH_STEPS, AdjunctAction, AdjunctStep, flush_steps
@@ -263,7 +264,7 @@ class AdjunctStorage:
             StoreError: nothing has come of it for too long.
         """
         marked = [item for item in self._opened if item.planned.store.is_bootstrap]
-        found = (item.awaits(self.now_ms()) for item in marked)
+        found = (item.awaits(self.now_ms) for item in marked)
         return next((what for what in found if what is not None), None)
 
     def flush(self, reached: Reached, begins: Reached) -> int:
@@ -327,9 +328,8 @@ def _meta(planned: PlannedStore, stream: StreamNow, found: AdjunctMeta | None) -
     back that was dropped before.
     """
     at_head = stream.asked if found is None else found.at_head
-    known = [ms for ms in (stream.kept_ms, found and found.kept_ms) if ms is not None]
     meta = expected_meta(planned.store, stream.topic_id)
-    return replace(meta, at_head=at_head, kept_ms=min(known, default=None))
+    return replace(meta, at_head=at_head, kept_ms=least_kept_ms(stream.kept_ms, found))
 
 
 def _say(item: FilledStore, recovery: Recovery) -> None:

@@ -18,6 +18,7 @@ from homeport.container.adjunct.recovery import (
     AdjunctMeta,
     FoundStore,
     Recovery,
+    least_kept_ms,
 )
 from homeport.container.adjunct.steps import AdjunctAction, AdjunctStep, flush_steps
 from homeport.container.adjunct.store_plan import PlannedStore
@@ -140,7 +141,7 @@ class FilledStore(ABC):
     def settle(self, reached: Reached, begins: Reached, *, waits: bool = False) -> None:
         """Tasks see what has become ready beside the batches; with ``waits``, all of it has."""
 
-    def awaits(self, now_ms: int) -> str | None:
+    def awaits(self, _clock_ms: Callable[[], int]) -> str | None:
         """What tasks cannot read it without; None: they may read it as it is.
 
         Raises:
@@ -259,11 +260,11 @@ class FilledStore(ABC):
     def _renew(self, at_head: ClockReading | None) -> None:
         """ADJUNCT-META says when the store was at its head, within a part of what counts."""
         meta = self._meta
-        known = [ms for ms in (self._kept_ms, meta and meta.kept_ms) if ms is not None]
-        if meta is None or at_head is None or not known:
+        kept_ms = least_kept_ms(self._kept_ms, meta)
+        if meta is None or at_head is None or kept_ms is None:
             return
         passed_ms = elapsed_ms(meta.at_head, at_head)
-        if passed_ms is None or passed_ms * _RENEWALS >= max(1, min(known)):
+        if passed_ms is None or passed_ms * _RENEWALS >= max(1, kept_ms):
             self._meta = replace(meta, at_head=at_head, kept_ms=self._kept_ms)
             self._directory.write_text(META_FILE, meta_text(self._meta))
 

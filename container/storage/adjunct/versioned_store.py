@@ -100,13 +100,14 @@ class VersionedStore(FilledStore):
         """Whether there is a version to read."""
         return self._shown is not None or not self.planned.partitions
 
-    def awaits(self, now_ms: int) -> str | None:
+    def awaits(self, clock_ms: Callable[[], int]) -> str | None:
         """As ``FilledStore``: its first version, while something comes of its stream."""
         if self._is_whole:
             return None
+        now_ms, store = clock_ms(), self.planned.store
         if self._heard_ms is None:
             self._heard_ms = now_ms
-        silent_ms, store = now_ms - self._heard_ms, self.planned.store
+        silent_ms = now_ms - self._heard_ms
         what = f"adjunct store {self.name}: {awaited(self._versions)}"
         if silent_ms <= store.late_ms:
             return what

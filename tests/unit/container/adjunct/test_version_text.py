@@ -14,7 +14,14 @@ from homeport.container.adjunct.version_text import (
     parse_parts,
     parts_text,
 )
-from homeport.container.adjunct.versions import Catalogue, Left, Part, VersionFault, Versions
+from homeport.container.adjunct.versions import (
+    Catalogue,
+    Left,
+    Part,
+    Verdict,
+    VersionFault,
+    Versions,
+)
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 _P, _Q = (SystemStreamPartition("kafka", "all.planes", number) for number in (0, 1))
@@ -40,6 +47,8 @@ def test_what_the_first_version_lacks_is_said() -> None:
     versions = replace(versions, building={2: {_P: ended, _Q: Part(9, left=Left.LEFT)}})
     assert awaited(versions) == "version 2 has no end in partition 1"
     versions = replace(versions, building={2: {_P: ended, _Q: ended}})
+    assert awaited(versions) == "version 2 is not on the disk yet"
+    versions = versions.decided(Verdict(2, 9))
     assert awaited(versions) == "version 2 is not on the disk yet"
 
 

@@ -190,15 +190,15 @@ class Life:
         start = max(following, oldest) - again
         own = [r for r in self._log.records[partition] if r[0] >= start][: self._dice.randint(1, 6)]
         markers: dict[int, Marker | None] = {}
-        for index, (_, kind, number, _) in enumerate(own):
+        for index, (_, kind, mark, _) in enumerate(own):
             if kind != "record":
-                own_number = None if len(self._next) == 1 else int(number or b"")
+                own_number = None if len(self._next) == 1 else int(mark or b"")
                 markers[index] = Marker(MarkerKind(kind), own_number)
         offsets = [offset for offset, *_ in own]
         taken = self._versions.take(Run(partition, offsets, offsets, markers, gone_below))
         entries = dealt(taken, [key for _, _, key, _ in own], [value for *_, value in own])
         for number in taken.parts:
-            before = self._written[number][-1][0] if number in self._written else {}
+            before: Content = self._written[number][-1][0] if number in self._written else {}
             image = {**before, **entries.get(number, {})}
             text = parts_text(taken.versions.building[number])
             # Of a new one the first is flushed: some prefix is always there.

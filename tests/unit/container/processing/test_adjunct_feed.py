@@ -288,7 +288,10 @@ class _BehindOldest(MemoryConsumer):
         self.consumed += 1
         return [_Gap("planes", 0, 2)] if self.consumed == 1 else []
 
-    def get_watermark_offsets(self, _place: TopicPartition, **_more: object) -> tuple[int, int]:
+    def get_watermark_offsets(
+        self, place: TopicPartition, *, cached: bool = False, timeout: float = 0.0
+    ) -> tuple[int, int]:
+        del place, cached, timeout
         return 7, 9
 
     def incremental_unassign(self, _places: object) -> None:
