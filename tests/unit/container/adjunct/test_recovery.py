@@ -75,6 +75,7 @@ def test_the_table_of_persistent_stores(
     done = _recovered(store, found)
     assert (done.action, done.starts) == (action, starts)
     assert (done.refusal is None) == (action is not StoreAction.RECREATE)
+    assert done.is_kept is (action is StoreAction.KEEP)
 
 
 @pytest.mark.parametrize("found", [NO_STORE, _OLD, _VALID])
