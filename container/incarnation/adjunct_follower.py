@@ -79,10 +79,8 @@ class AdjunctFollower:
             self._feed.show(brought, passed, passed)
         else:
             self._feed.settle(passed, passed)
-        for partition, fault in (
-            *self._storage.read(self._source.following),
-            *self._ends.looked(),
-        ):
+        self._storage.read(self._source.following)
+        for partition, fault in self._ends.looked():
             raise cannot_follow(self._storage.name_of(partition), partition, fault.story)
         return records
 

@@ -62,9 +62,6 @@ class RefusedRecords:
 class HeadLooks:
     """Whether the stores of an active container are at the heads of their streams.
 
-    A standby ends where one may lack deletions. Here the tasks go on with it, as no start would
-    bring it up faster, and the next start fills it again.
-
     Args:
         storage: the stores; ``recover`` has returned.
         ends: looks at the streams that are compacted.
@@ -82,13 +79,7 @@ class HeadLooks:
         if now_s < self._due_s:
             return
         self._due_s = now_s + self._every_s
-        for partition, stale in self._storage.read(following):
-            name = self._storage.name_of(partition)
-            _LOG.warning(
-                "adjunct store %s may keep keys that were deleted, until a start fills it again: "
-                "partition %d: %s",
-                *(name, partition.partition, stale.story),
-            )
+        self._storage.read(following)
         for partition, fault in self._ends.looked():
             # The input and the watch of topics have what it takes to judge that.
             _LOG.debug("%s: %s", partition, fault.story)

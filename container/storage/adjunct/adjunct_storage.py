@@ -33,7 +33,6 @@ from homeport.container.progress.clock_reading import ClockReading, elapsed_ms
 from homeport.container.progress.follow import Look, look_interval_s
 from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.progress.input_schedule import StoredInputs
-from homeport.container.progress.refusal import Refusal
 from homeport.container.storage.adjunct.filled_store import FilledStore, Reached
 from homeport.container.storage.adjunct.read_only_entries import ReadOnlyEntries
 from homeport.container.storage.adjunct.store_facts import StoreFacts
@@ -158,23 +157,24 @@ class AdjunctStorage:
             followed.looked(ends, position.offset)
             self.followed[ssp] = followed
 
-    def read(
-        self, following: Mapping[SystemStreamPartition, int] | None = None
-    ) -> list[tuple[SystemStreamPartition, Refusal]]:
+    def read(self, following: Mapping[SystemStreamPartition, int] | None = None) -> None:
         """The stores hold all that lies below ``following``; None: what was written to them.
 
-        Returns:
-            Why one may lack deletions of its stream from now on, each once.
+        The log says, once, where one may lack deletions. A container goes on with it: a start would
+        bring it up no faster, and where deletions are kept for a moment each is too late.
         """
-        now, found = self.clocks(), []
+        now, is_exact = self.clocks(), following is not None
         for item in self._opened:
             for partition, at in item.positions.items():
                 behind = at if following is None else max(at, following[partition])
-                followed, is_exact = self.followed[partition], following is not None
+                followed = self.followed[partition]
                 stale = followed.read(behind, now, is_behind_markers=is_exact)
                 if stale is not None:
-                    found.append((partition, stale))
-        return found
+                    _LOG.warning(
+                        "adjunct store %s may keep keys that were deleted, until a start fills it "
+                        "again: partition %d: %s",
+                        *(item.name, partition.partition, stale.story),
+                    )
 
     def look_interval_s(self, most_s: float) -> float:
         """The interval of requests for heads: several in the shortest retention of deletions."""
