@@ -262,7 +262,7 @@ def test_an_active_container_looks_at_the_heads_of_compacted_streams(
     assert (ends.asked, storage.followed[_SSP].at_head) == (2, ClockReading(5_000))
     now[0] = ClockReading(10_000 + 60_000)
     feed.look(60.0, {_SSP: 11})
-    said = "adjunct store planes/Partition_0 may keep keys that were deleted, until a start fills it"
+    said = "adjunct store planes/Partition_0 may keep keys that were deleted, until a start fills"
     assert said in caplog.text
     ends.topic_id = "other"
     for at in (90.0, 120.0):
