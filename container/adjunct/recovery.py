@@ -127,11 +127,15 @@ def recover(
     """
     is_found = store.is_kept and found.exists
     refusal = _fault(store, found, stream) if is_found else None
+    missed = _stale(found, stream) if is_found and refusal is None else None
+    refusal = refusal or missed
     if is_found and refusal is None:
         action, positions = StoreAction.KEEP, found.positions
     else:
         action, positions = StoreAction.RECREATE if is_found else StoreAction.CREATE, {}
-    from_oldest = store.is_bootstrap or (refusal is not None and refusal.reason in _STREAM_CHANGED)
+    from_oldest = store.is_bootstrap or (
+        refusal is not None and (refusal is missed or refusal.reason in _STREAM_CHANGED)
+    )
     starts: dict[SystemStreamPartition, InputPosition] = {}
     for ssp, available in sorted(stream.ranges.items()):
         if ssp in positions:
@@ -164,7 +168,6 @@ def _fault(store: AdjunctStore, found: FoundStore, stream: StreamNow) -> Refusal
         or _lost_partitions(found.positions, stream.ranges)
         or _out_of_range(found.positions, stream.ranges, may_skip=store.is_bounded)
         or _old(found.newest_ms, store.validity_ms, stream.asked.wall_ms)
-        or _stale(found, stream)
     )
 
 

@@ -10,6 +10,7 @@ Source: design, adjunct stores, point 8: a failover needs no bootstrap.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from confluent_kafka import Consumer
@@ -27,6 +28,7 @@ from homeport.container.processing.task_instance import Outputs
 from homeport.container.progress.checkpoint import NOTHING
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.input_position import InputPosition
+from homeport.container.progress.input_schedule import NONE_STORED
 from homeport.container.reporting.adjunct_report import adjunct_state_of
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage
 from homeport.container.storage.adjunct.filled_store import cannot_follow
@@ -79,7 +81,7 @@ class AdjunctFollower:
             self._feed.show(brought, passed, passed)
         else:
             self._feed.settle(passed, passed)
-        self._storage.read(self._source.following)
+        self._storage.read(self._source.following, is_behind_markers=True)
         for partition, fault in self._ends.looked():
             raise cannot_follow(self._storage.name_of(partition), partition, fault.story)
         return records
@@ -157,7 +159,8 @@ def adjunct_follower(
         _connect,
         max_bytes=_BUFFER_BYTES,
         lost=storage.lost,
-        stored=storage.inputs,
+        # Its other streams do not wait for a version: no task reads it yet.
+        stored=replace(storage.inputs, holds_back=NONE_STORED.holds_back),
     )
     ends = stream_ends(job, storage.followed, pause, clocks)
     return AdjunctFollower(storage, feed, source, ends)

@@ -157,18 +157,25 @@ class AdjunctStorage:
             followed.looked(ends, position.offset)
             self.followed[ssp] = followed
 
-    def read(self, following: Mapping[SystemStreamPartition, int] | None = None) -> None:
+    def read(
+        self,
+        following: Mapping[SystemStreamPartition, int] | None = None,
+        *,
+        is_behind_markers: bool = False,
+    ) -> None:
         """The stores hold all that lies below ``following``; None: what was written to them.
+
+        ``is_behind_markers``: as of ``FollowedPartition.read``.
 
         The log says, once, where one may lack deletions. A container goes on with it: a start would
         bring it up no faster, and where deletions are kept for a moment each is too late.
         """
-        now, is_exact = self.clocks(), following is not None
+        now = self.clocks()
         for item in self._opened:
             for partition, at in item.positions.items():
                 behind = at if following is None else max(at, following[partition])
                 followed = self.followed[partition]
-                stale = followed.read(behind, now, is_behind_markers=is_exact)
+                stale = followed.read(behind, now, is_behind_markers=is_behind_markers)
                 if stale is not None:
                     _LOG.warning(
                         "adjunct store %s may keep keys that were deleted, until a start fills it "

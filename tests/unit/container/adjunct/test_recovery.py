@@ -224,6 +224,8 @@ def test_a_store_that_may_lack_deletions_is_not_valid(
     assert (done.refusal is None) is (story is None)
     if done.refusal is not None and story is not None:
         assert story in done.refusal.story
+        # All that is deleted is not there, and all else is: no checkpoint is asked.
+        assert recover(PLANES, found, stream, _not_asked).starts == _OLDEST
 
 
 def test_a_store_that_lacks_no_record_lacks_no_deletion() -> None:

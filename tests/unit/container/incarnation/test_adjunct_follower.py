@@ -286,9 +286,14 @@ def test_a_standby_says_what_its_stores_hold(case: _Case) -> None:
 
 def test_a_standby_builds_the_versions_of_a_data_set(case: _Case) -> None:
     """As its active container does: the one that is whole is what a successor's tasks see."""
-    case.more = {"stores.airlines.adstore.version.marker.header": "version"}
+    case.more = {
+        "stores.airlines.adstore.version.marker.header": "version",
+        "systems.kafka.streams.airlines.samza.bootstrap": "true",
+    }
     follower, storage = case.standby()
     _follow(follower)
+    case.now_ms += 2 * 86_400_000
+    assert follower.step(0) == 0
     assert not case.held(storage, "airlines", "Standby-Partition 0-0")
     case.broker.append("airlines", None, None, partition=0, headers={"version": b"end"})
     case.broker.append("airlines", b"AA", b"American", partition=0)
