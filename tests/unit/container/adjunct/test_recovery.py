@@ -224,7 +224,7 @@ def test_a_store_that_may_lack_deletions_is_not_valid(
     assert (done.refusal is None) is (story is None)
     if done.refusal is not None and story is not None:
         assert story in done.refusal.story
-        # All that is deleted is not there, and all else is: no checkpoint is asked.
+        # All that is deleted is not there, and all else is: no checkpoint counts.
         assert recover(PLANES, found, stream, _not_asked).starts == _OLDEST
 
 
