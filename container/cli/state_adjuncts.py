@@ -96,11 +96,11 @@ def shown(
     try:
         topic_id = topic_ids(own, [store.stream])[store.stream]
         ranges = input_ranges(own, planned.partitions)
-        kept = own[store.stream.system].deletions_kept([store.stream.stream])
+        names = [] if store.is_bounded else [store.stream.stream]
+        kept = own[store.stream.system].deletions_kept(names)
     except PartitionError as error:
         return ShownAdjunct(planned, looked, None, str(error))
-    kept_ms = None if store.is_bounded else kept.get(store.stream.stream)
-    stream = StreamNow(topic_id, ranges, now, kept_ms)
+    stream = StreamNow(topic_id, ranges, now, kept.get(store.stream.stream))
     recovery = recover(store, looked.found, stream, lambda ssp: _oldest(ranges, ssp))
     positions = looked.found.positions
     behind = sum(max(0, ranges[p].end - at) for p, at in positions.items() if p in ranges)
