@@ -72,8 +72,10 @@ def test_what_was_read_before_never_takes_the_position_back() -> None:
 )
 def test_another_topic_or_a_gap_ends_it(look: Look, reason: RefusalReason, story: str) -> None:
     """The store lacks something then, or holds what its stream never had."""
-    fault = _partition().looked(look, 10)
+    partition = _partition()
+    fault = partition.looked(look, 10)
     assert fault is not None
+    assert (partition.lag, partition.at_head) == (0, ClockReading(1_000))
     assert (fault.reason, fault.story) == (reason, story)
 
 
@@ -103,6 +105,7 @@ def test_what_is_read_too_late_may_lack_deletions() -> None:
     """From then on the store is never again at its head, as far as is known; it is said once."""
     partition = _compacted()
     assert partition.read(20, ClockReading(1_000 + _KEPT_MS - 1)) is None
+    assert partition.read(20, ClockReading(1_000 + _KEPT_MS)) is None
     stale = partition.read(21, ClockReading(1_000 + _KEPT_MS))
     assert stale is not None
     assert (stale.reason, stale.story) == (
@@ -142,3 +145,24 @@ def test_what_was_written_may_lack_the_end_of_a_transaction() -> None:
     assert partition.at_head == ClockReading(1_000)
     partition.read(29, ClockReading(2_500), is_behind_markers=False)
     assert partition.at_head == ClockReading(2_000)
+
+
+def test_a_look_that_finds_nothing_more_is_the_head() -> None:
+    """At once; one offset that is not read yet may be a record."""
+    partition = _partition(30)
+    partition.looked(_look(30, 5_000), 30)
+    assert partition.at_head == ClockReading(5_000)
+    partition.looked(_look(31, 6_000), 30)
+    assert (partition.at_head, partition.lag, partition.lag_s) == (ClockReading(5_000), 1, 1.0)
+
+
+def test_a_store_that_lacks_nothing_is_not_late() -> None:
+    """Though an earlier look is the one that it has reached; nor where the clock was set back."""
+    partition = _partition()
+    partition.looked(_look(30, 5_000), 10)
+    partition.looked(_look(30, 7_000), 10)
+    partition.read(30, ClockReading(8_000))
+    assert (partition.at_head, partition.lag_s) == (ClockReading(5_000), 0.0)
+    partition = FollowedPartition("id-1", 10, ClockReading(9_000))
+    partition.looked(_look(30, 5_000), 10)
+    assert (partition.lag, partition.lag_s) == (20, 0.0)

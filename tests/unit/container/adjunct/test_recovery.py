@@ -238,6 +238,17 @@ def test_a_store_that_lacks_no_record_lacks_no_deletion() -> None:
     assert _recovered(PLANES, found, _COMPACTED).action is StoreAction.KEEP
 
 
+def test_deletions_count_only_for_a_store_that_would_be_kept() -> None:
+    """One that is never found begins anew; one with a partition too many is refused for that."""
+    found = _at_head(_KEPT_MS)
+    done = _recovered(replace(PLANES, is_kept=False), found, _COMPACTED)
+    assert done == Recovery(StoreAction.CREATE, _LAST)
+    found = replace(found, positions={_P0: 90, replace(_P0, partition=7): 1})
+    done = _recovered(PLANES, found, _COMPACTED)
+    assert done.refusal is not None
+    assert (done.refusal.reason, done.starts) == (RefusalReason.FOREIGN, _LAST)
+
+
 def test_one_offset_that_is_gone_is_no_loss() -> None:
     """It is where a transaction ended, in a partition that retention emptied."""
     done = _recovered(PLANES, replace(_VALID, positions={_P0: 9, _P1: 40}))
@@ -272,6 +283,7 @@ def test_a_partition_that_is_new_to_a_store_begins_as_without_one(
 def test_an_extractor_is_part_of_what_a_store_is() -> None:
     """With another one its entries would be others."""
     store = replace(PLANES, extractor="a:B")
+    assert expected_meta(PLANES, "id").extractor == ""
     assert expected_meta(store, "id").extractor == "a:B"
     assert expected_meta(replace(store, manager="a:M"), "id").extractor == "a:M"
     done = _recovered(store, _VALID)
