@@ -239,7 +239,7 @@ def test_a_store_that_lacks_no_record_lacks_no_deletion() -> None:
 
 
 def test_deletions_count_only_for_a_store_that_would_be_kept() -> None:
-    """One that is never found begins anew; one with a partition too many is refused for that."""
+    """One that is never found begins again; one with a partition too many is refused for that."""
     found = _at_head(_KEPT_MS)
     done = _recovered(replace(PLANES, is_kept=False), found, _COMPACTED)
     assert done == Recovery(StoreAction.CREATE, _LAST)
