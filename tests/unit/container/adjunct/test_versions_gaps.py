@@ -110,3 +110,38 @@ def test_a_partition_is_read_on_where_it_stands_first() -> None:
     stores = {3: {_P: Part(9, records=1)}, 5: {_P: Part(2, records=1)}}
     versions = Versions.found([_P, _Q], Catalogue(), stores)
     assert versions.cursor(_P) == Cursor(2, 5)
+
+
+def test_where_nothing_is_missing_there_is_no_hole() -> None:
+    """The partition is read on where it stands."""
+    versions = ONE.take(run(_P, 0, ". . .")).versions
+    assert _behind(versions, _P, 3, "end").versions.verdict(0) == Verdict(1, 3)
+
+
+def test_a_fault_is_reported_whatever_else_is_wrong() -> None:
+    """Of any partition, and before the size; the size counts to the record."""
+    versions = TWO.take(run(_P, 0, "begin:1 . end:1")).versions
+    versions = versions.take(run(_Q, 0, "begin:1 . begin:1 . end:1")).versions
+    assert versions.verdict(0) == Verdict(1, 3, VersionFault.BEGAN_AGAIN)
+    assert ONE.take(run(_P, 0, "end")).versions.verdict(100) == Verdict(1, 0)
+    served = Catalogue(records=101)
+    part = Part(9, records=100, left=Left.ENDED)
+    versions = Versions((_P,), served, {1: {_P: part}})
+    assert versions.verdict(100) == Verdict(1, 100, VersionFault.SHRUNKEN)
+    part = Part(9, records=1, left=Left.ENDED, fault=VersionFault.HOLE)
+    versions = Versions((_P,), served, {1: {_P: part}})
+    assert versions.verdict(100) == Verdict(1, 1, VersionFault.HOLE)
+
+
+def test_a_version_is_as_old_as_the_first_record_that_it_has() -> None:
+    """A partition that has only begun it says nothing of its age."""
+    versions = TWO.take(run(_P, 0, "begin:1 .")).versions.take(run(_Q, 0, "begin:1")).versions
+    assert versions.late(2_001, 1_000) == (1,)
+
+
+def test_of_markers_that_are_read_again_the_new_ones_count() -> None:
+    """A run may have both."""
+    versions = ONE.take(run(_P, 0, ". end .")).versions
+    versions = versions.take(run(_P, 0, ". end . end .")).versions
+    assert versions.building[2][_P].left is Left.ENDED
+    assert versions.cursor(_P) == Cursor(5, 3)
