@@ -103,7 +103,10 @@ STORE_ADSTORE_LATE_MS = IntKey(
     minimum=1,
     maximum=LONG_MAX,
     unit="ms",
-    meaning="age from which a version without its end is reported",
+    meaning=(
+        "age from which a version without its end is reported, and time without a record of its "
+        "stream after which a container that waits for the first one ends"
+    ),
     source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )

@@ -10,6 +10,7 @@ from dataclasses import asdict
 
 from homeport.config.errors import WireError
 from homeport.container.adjunct.recovery import AdjunctMeta
+from homeport.container.progress.clock_reading import NEVER, ClockReading
 
 META_FILE = "ADJUNCT-META"
 _SHOWN = 200
@@ -29,9 +30,13 @@ def parse_meta(text: str) -> AdjunctMeta:
     try:
         found = json.loads(text)
         names = [found[name] for name in ("stream", "topic_id", "extractor")]
-        version = found["version"]
-        if not (all(isinstance(name, str) for name in names) and type(version) is int):
+        version, kept_ms = found["version"], found.get("kept_ms")
+        at_head = ClockReading(**found["at_head"]) if "at_head" in found else NEVER
+        texts, numbers = [*names, at_head.boot_id], [version, at_head.wall_ms, at_head.boot_ms]
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError
+        if not all(type(n) is int for n in (*numbers, 0 if kept_ms is None else kept_ms)):
             raise TypeError
     except (ValueError, KeyError, TypeError, RecursionError):
         raise WireError(f"it holds {text[:_SHOWN]!r}, which says no owner of a store") from None
-    return AdjunctMeta(names[0], names[1], names[2], version)
+    return AdjunctMeta(names[0], names[1], names[2], at_head, kept_ms, version)

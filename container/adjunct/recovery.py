@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from homeport.config.settings.adjunct_section import AdjunctStore
+from homeport.container.progress.clock_reading import NEVER, ClockReading
 from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.progress.refusal import Refusal, RefusalReason
+from homeport.container.progress.store_meta import missed_deletions
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 FORMAT = 1
@@ -32,12 +34,15 @@ class AdjunctMeta:
 
     ``stream`` is system and stream in words; ``topic_id`` the broker's id of the topic, which a
     topic recreated does not get again; ``extractor`` the class that made its entries, empty for
-    the default one.
+    the default one. ``at_head``: when the store was last known to hold all that its stream held.
+    ``kept_ms``: how long the stream kept deletions by then; None: it was not compacted.
     """
 
     stream: str
     topic_id: str
     extractor: str
+    at_head: ClockReading = NEVER
+    kept_ms: int | None = None
     version: int = FORMAT
 
 
@@ -62,10 +67,16 @@ NO_STORE = FoundStore(exists=False)
 
 @dataclass(frozen=True, slots=True)
 class StreamNow:
-    """The store's stream, by the broker's answer. ``ranges``: of each partition that fills it."""
+    """The store's stream, by the broker's answer to a request at ``asked``.
+
+    ``ranges``: of each partition that fills it. ``kept_ms``: how long it keeps deletions; None: it
+    is not compacted.
+    """
 
     topic_id: str
     ranges: Mapping[SystemStreamPartition, InputRange]
+    asked: ClockReading
+    kept_ms: int | None = None
 
 
 class StoreAction(Enum):
@@ -88,9 +99,14 @@ class Recovery:
     starts: Mapping[SystemStreamPartition, InputPosition]
     refusal: Refusal | None = None
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether what was found goes on."""
+        return self.action is StoreAction.KEEP
+
 
 def expected_meta(store: AdjunctStore, topic_id: str) -> AdjunctMeta:
-    """What a good directory's ``ADJUNCT-META`` says."""
+    """What a good directory's ``ADJUNCT-META`` says of its owner."""
     return AdjunctMeta(str(store.stream), topic_id, store.made_by or "")
 
 
@@ -98,7 +114,6 @@ def recover(
     store: AdjunctStore,
     found: FoundStore,
     stream: StreamNow,
-    now_ms: int,
     last_position: Callable[[SystemStreamPartition], InputPosition],
 ) -> Recovery:
     """The cell of the tables that holds.
@@ -107,21 +122,26 @@ def recover(
         store: its configuration; one that is not kept is never found.
         found: what its directory holds.
         stream: what Kafka has of its stream.
-        now_ms: this host's clock.
         last_position: "last offset": where the checkpoint, else ``samza.offset.default``, lets a
             partition go on. Called only where the table says so, as it may raise.
     """
     is_found = store.is_kept and found.exists
-    refusal = _fault(store, found, stream, now_ms) if is_found else None
+    refusal = _fault(store, found, stream) if is_found else None
+    missed = _stale(found, stream) if is_found and refusal is None else None
+    refusal = refusal or missed
     if is_found and refusal is None:
         action, positions = StoreAction.KEEP, found.positions
     else:
         action, positions = StoreAction.RECREATE if is_found else StoreAction.CREATE, {}
-    from_oldest = store.is_bootstrap or (refusal is not None and refusal.reason in _STREAM_CHANGED)
+    from_oldest = store.is_bootstrap or (
+        refusal is not None and (refusal is missed or refusal.reason in _STREAM_CHANGED)
+    )
     starts: dict[SystemStreamPartition, InputPosition] = {}
     for ssp, available in sorted(stream.ranges.items()):
         if ssp in positions:
-            starts[ssp] = InputPosition(max(positions[ssp], available.oldest))
+            gap = available.oldest - positions[ssp]
+            lost = gap if gap > _MARKER else 0
+            starts[ssp] = InputPosition(max(positions[ssp], available.oldest), lost)
         elif from_oldest:
             starts[ssp] = InputPosition(available.oldest)
         else:
@@ -140,16 +160,14 @@ def shared_checkpoint(
     return min((known[ssp] for known in checkpoints if ssp in known), default=None)
 
 
-def _fault(
-    store: AdjunctStore, found: FoundStore, stream: StreamNow, now_ms: int
-) -> Refusal | None:
+def _fault(store: AdjunctStore, found: FoundStore, stream: StreamNow) -> Refusal | None:
     """Why the store that was found is not valid; None where it is."""
     return (
         found.fault
         or _foreign(found.meta, expected_meta(store, stream.topic_id))
         or _lost_partitions(found.positions, stream.ranges)
-        or _out_of_range(found.positions, stream.ranges)
-        or _old(found.newest_ms, store.validity_ms, now_ms)
+        or _out_of_range(found.positions, stream.ranges, may_skip=store.is_bounded)
+        or _old(found.newest_ms, store.validity_ms, stream.asked.wall_ms)
     )
 
 
@@ -195,7 +213,10 @@ def _lost_partitions(
 def _out_of_range(
     positions: Mapping[SystemStreamPartition, int],
     ranges: Mapping[SystemStreamPartition, InputRange],
+    *,
+    may_skip: bool,
 ) -> Refusal | None:
+    """``may_skip``: whether the store knows what it lacks behind a gap, as versions do."""
     for ssp, following in sorted(positions.items()):
         place, available = f"{ssp.system_stream} partition {ssp.partition}", ranges[ssp]
         if following > available.end:
@@ -203,7 +224,7 @@ def _out_of_range(
                 RefusalReason.AHEAD,
                 f"it stands at offset {following} of {place}, which ends at {available.end}",
             )
-        if available.oldest - following > _MARKER:
+        if available.oldest - following > _MARKER and not may_skip:
             return Refusal(
                 RefusalReason.BEHIND_OLDEST,
                 f"it stands at offset {following} of {place}, whose oldest is {available.oldest}",
@@ -229,3 +250,27 @@ def _old(newest_ms: int, validity_ms: int | None, now_ms: int) -> Refusal | None
         f"its newest file was written {age_ms / 1000:.0f} s ago, and it is valid for "
         f"{validity_ms / 1000:g} s",
     )
+
+
+def _stale(found: FoundStore, stream: StreamNow) -> Refusal | None:
+    """Why deletions may be missing: compaction drops them after a while (safety S2)."""
+    meta = found.meta
+    kept_ms = least_kept_ms(stream.kept_ms, meta)
+    unread = (stream.ranges[ssp].end - at for ssp, at in found.positions.items())
+    if kept_ms is None or max(unread, default=0) <= _MARKER:
+        return None
+    if meta is None or meta.at_head == NEVER:
+        story = "it does not say when it last stood at the end of its stream, which is compacted"
+        return Refusal(RefusalReason.STALE, story)
+    now_kept_ms = kept_ms if stream.kept_ms is None else stream.kept_ms
+    return missed_deletions("stream", meta.at_head, stream.asked, now_kept_ms, kept_ms)
+
+
+def least_kept_ms(now_ms: int | None, meta: AdjunctMeta | None) -> int | None:
+    """For how long deletions are there that a store may have missed; None: for good.
+
+    ``now_ms``: how long its stream keeps them; None: it is not compacted. ``meta``: says how long
+    it kept them when the store stood at its head. The shorter time counts.
+    """
+    known = (now_ms, None if meta is None else meta.kept_ms)
+    return min((ms for ms in known if ms is not None), default=None)

@@ -14,7 +14,8 @@ class AdjunctAction(StrEnum):
 
     ``WRITE``: entries and position of a micro-batch are in the engine, before tasks see the batch.
     ``FLUSH``: all that was written is on the disk. ``TOUCH``: the time of ``ADJUNCT-META`` is that
-    of the flush, by which a start judges the store's age. The others carry out what is decided of a
+    of the flush, and where its stream is compacted it says when the store was last at the head: by
+    both a start judges the store's age. The others carry out what is decided of a
     version of a bounded data set.
     """
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from homeport.config.errors import WireError
 from homeport.config.system_stream import SystemStream
-from homeport.container.adjunct.versions import Catalogue, Left, Part, Parts, VersionFault
+from homeport.container.adjunct.versions import Catalogue, Left, Part, Parts, VersionFault, Versions
 from homeport.container.progress.transaction_plan import RESERVED_PREFIX
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
@@ -59,6 +59,19 @@ def parse_catalogue(text: str) -> Catalogue:
     return _parsed(text, "a catalogue", _catalogue)
 
 
+def awaited(versions: Versions) -> str:
+    """What the first version lacks that tasks could see: of the newest, where none is whole."""
+    served = versions.catalogue.served
+    if served is None and not versions.building:
+        return "no version has begun in its stream"
+    number = max(versions.building) if served is None else served
+    parts = versions.building.get(number, {})
+    open_ = [p for p in versions.partitions if p not in parts or parts[p].left is not Left.ENDED]
+    if served is not None or not open_:
+        return f"version {number} is not on the disk yet"
+    return f"version {number} has no end in partition {', '.join(str(p.partition) for p in open_)}"
+
+
 def _parsed(text: str, what: str, parse: Callable[[dict[str, Any]], _Parsed]) -> _Parsed:
     try:
         return parse(json.loads(text))
@@ -82,6 +95,8 @@ def _fields(part: Part) -> dict[str, Any]:
         fields["began-ms"] = part.began_ms
     if part.fault is not None:
         fields["fault"] = part.fault.name
+    if part.begins:
+        fields["begins"] = {str(number): at for number, at in sorted(part.begins.items())}
     return fields
 
 
@@ -93,6 +108,7 @@ def _part(found: Mapping[str, Any]) -> Part:
         left=Left(found["left"]),
         began_ms=None if began_ms is None else _whole(began_ms),
         fault=None if fault is None else VersionFault[fault],
+        begins={int(number): _whole(at) for number, at in found.get("begins", {}).items()},
     )
 
 

@@ -66,6 +66,7 @@ class VersionFault(StrEnum):
     """Why a version is not served though every partition has ended it."""
 
     CUT = "its beginning is no longer in the stream"
+    HOLE = "records in the middle of it were deleted before they were read"
     BEGAN_AGAIN = "its producer began again in the middle of it"
     SHRUNKEN = "it is much smaller than the one before"
 
@@ -75,7 +76,9 @@ class Part:
     """What one version has of one partition.
 
     ``next``: the offset behind the last record it has looked at. ``began_ms``: the time of its
-    first record, in ms since 1970. ``fault``: why the version must not be served.
+    first record, in ms since 1970. ``fault``: why the version must not be served. ``begins``
+    {version: the offset of its ``begin``} of this one and of those that the partition was in
+    before: stores reach the disk in any order, and an older one may lack the partition there.
     """
 
     next: int
@@ -83,6 +86,7 @@ class Part:
     left: Left = Left.OPEN
     began_ms: int | None = None
     fault: VersionFault | None = None
+    begins: Mapping[int, int] = field(default_factory=dict)
 
 
 Parts = Mapping[SystemStreamPartition, Part]
@@ -107,13 +111,15 @@ class Catalogue:
 class Run:
     """Records of one partition, in the order of their offsets.
 
-    ``markers`` {index: the marker that is there; None: one that is not understood}.
+    ``markers`` {index: the marker that is there; None: one that is not understood}. ``gone_below``:
+    Kafka has deleted what the partition had not read below this offset; 0: nothing.
     """
 
     partition: SystemStreamPartition
     offsets: Sequence[int]
     timestamps: Sequence[int]
     markers: Mapping[int, Marker | None] = field(default_factory=dict)
+    gone_below: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +179,17 @@ class Versions:
         catalogue: Catalogue,
         stores: Mapping[int, Parts],
     ) -> Versions:
-        """The versions as a start finds them; ``stores`` {number: the parts that its store has}."""
+        """The versions as a start finds them; ``stores`` {number: the parts that its store has}.
+
+        What a crash took of an older one whole, its partition reads again from its ``begin``.
+        """
         building = {n: dict(parts) for n, parts in stores.items() if n > catalogue.settled}
+        for parts in stores.values():
+            for partition, part in parts.items():
+                for number, at in part.begins.items():
+                    if number > catalogue.settled:
+                        known = building.setdefault(number, {})
+                        known.setdefault(partition, Part(at, begins=part.begins))
         return Versions(tuple(sorted(partitions)), catalogue, building)
 
     @property
@@ -183,14 +198,14 @@ class Versions:
         return len(self.partitions) == 1
 
     def cursor(self, partition: SystemStreamPartition) -> Cursor:
-        """Where the partition is read on: in the oldest version that it has not left.
+        """Where the partition is read on: in the first version that it has not left.
 
         A later version may have more of it already, where a crash took the end of the older one.
         """
-        own = {n: parts[partition] for n, parts in self.building.items() if partition in parts}
-        for number in sorted(own):
-            if own[number].left is Left.OPEN:
-                return Cursor(own[number].next, number)
+        own = self.of(partition)
+        still_in = [Cursor(p.next, n) for n, p in sorted(own.items()) if p.left is Left.OPEN]
+        if still_in:
+            return min(still_in, key=lambda cursor: cursor.next)
         floor = self.catalogue.floors.get(partition, 0)
         following = max([floor, *(part.next for part in own.values())])
         if self.is_counted:
@@ -215,7 +230,44 @@ class Versions:
 
     def take(self, run: Run) -> Taken:
         """Where each record of ``run`` goes, and what stands afterwards."""
-        return _Taking(self, run).taken()
+        gone = self._gone(run.partition, run.gone_below) if run.gone_below else {}
+        building = {n: dict(parts) for n, parts in self.building.items()}
+        for number, part in gone.items():
+            building.setdefault(number, {})[run.partition] = part
+        return _Taking(replace(self, building=building), run, gone).taken()
+
+    def _gone(self, partition: SystemStreamPartition, following: int) -> dict[int, Part]:
+        """{version: its part of ``partition``} where Kafka has deleted what was to come of it.
+
+        It can never be whole. What the partition has of a later one, behind the gap, stays.
+        """
+        own = self.of(partition)
+        gone = {
+            n: replace(part, next=following, left=Left.LEFT)
+            for n, part in own.items()
+            if part.left is Left.OPEN and part.next < following
+        }
+        return self._counted(own, gone, following) if self.is_counted else gone
+
+    def _counted(
+        self, own: Mapping[int, Part], gone: Mapping[int, Part], following: int
+    ) -> dict[int, Part]:
+        """As each is counted, those that are gone have ended; the newest goes on to a marker."""
+        newest = max([self.catalogue.settled, *own])
+        found = {}
+        for number, part in gone.items():
+            left = Left.OPEN if number == newest else Left.ENDED
+            fault = part.fault or (VersionFault.HOLE if part.records else VersionFault.CUT)
+            found[number] = replace(part, left=left, fault=fault)
+        last = found.get(newest) or own.get(newest)
+        at = self.cursor(self.partitions[0]).next if last is None else last.next
+        if at < following:
+            found[newest + 1] = Part(following, fault=VersionFault.CUT)
+        return found
+
+    def of(self, partition: SystemStreamPartition) -> dict[int, Part]:
+        """{version: what it has of the partition}."""
+        return {n: parts[partition] for n, parts in self.building.items() if partition in parts}
 
     def verdict(self, minimum_share_percent: int) -> Verdict | None:
         """What becomes of the oldest whole version; None: none is whole.
@@ -265,14 +317,14 @@ class Versions:
 class _Taking:
     """One run on its way into the versions."""
 
-    def __init__(self, versions: Versions, run: Run) -> None:
+    def __init__(self, versions: Versions, run: Run, changed: Iterable[int]) -> None:
         self._versions = versions
         self._run = run
         self._ssp = run.partition
-        self._own = {n: p[self._ssp] for n, p in versions.building.items() if self._ssp in p}
+        self._own = versions.of(run.partition)
         self._cursor = versions.cursor(self._ssp)
         self._writes: list[Write] = []
-        self._changed: set[int] = set()
+        self._changed = set(changed)
         self._strays = 0
 
     def taken(self) -> Taken:
@@ -373,7 +425,9 @@ class _Taking:
         if number <= self._versions.catalogue.settled:
             self._strays += 1
         elif known is None:
-            self._set(number, Part(offset + 1))
+            settled, parts = self._versions.catalogue.settled, self._own.values()
+            before = {n: at for part in parts for n, at in part.begins.items() if n > settled}
+            self._set(number, Part(offset + 1, begins={**before, number: offset}))
             self._cursor = Cursor(offset + 1, number)
         elif offset < known.next:
             is_open = known.left is Left.OPEN

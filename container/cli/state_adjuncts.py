@@ -24,6 +24,7 @@ from homeport.container.cli.state_replay import Ranges, Replay
 from homeport.container.cli.state_verify import Answer
 from homeport.container.kafka.clients import PartitionError
 from homeport.container.kafka.log_reader import LogReader, input_ranges, topic_ids
+from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.progress.restore import ChangelogRange
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
@@ -85,7 +86,7 @@ def shown(
     planned: PlannedStore,
     path: Path,
     readers: Mapping[str, LogReader],
-    now_ms: int,
+    now: ClockReading,
 ) -> ShownAdjunct:
     """The store ``planned``, whose directory is ``path``."""
     store = planned.store
@@ -95,10 +96,12 @@ def shown(
     try:
         topic_id = topic_ids(own, [store.stream])[store.stream]
         ranges = input_ranges(own, planned.partitions)
+        names = [] if store.is_bounded else [store.stream.stream]
+        kept = own[store.stream.system].deletions_kept(names)
     except PartitionError as error:
         return ShownAdjunct(planned, looked, None, str(error))
-    stream = StreamNow(topic_id, ranges)
-    recovery = recover(store, looked.found, stream, now_ms, lambda ssp: _oldest(ranges, ssp))
+    stream = StreamNow(topic_id, ranges, now, kept.get(store.stream.stream))
+    recovery = recover(store, looked.found, stream, lambda ssp: _oldest(ranges, ssp))
     positions = looked.found.positions
     behind = sum(max(0, ranges[p].end - at) for p, at in positions.items() if p in ranges)
     reason = None if recovery.refusal is None else recovery.refusal.story

@@ -177,7 +177,7 @@ def _rows(
         planned = adjuncts.get(found.name)
         adjunct = None
         if planned is not None:
-            adjunct = shown(job, planned, found.path, readers, now.wall_ms)
+            adjunct = shown(job, planned, found.path, readers, now)
         yield Row(found, kind, owner, texts, local, head, reason, now.wall_ms, adjunct)
 
 

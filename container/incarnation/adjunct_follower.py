@@ -10,50 +10,35 @@ Source: design, adjunct stores, point 8: a failover needs no bootstrap.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any
 
 from confluent_kafka import Consumer
 
-from homeport.config.errors import StoreError
 from homeport.config.settings.sections import SystemConfig
-from homeport.container.adjunct.following import FollowedPartition
 from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.container_job import ContainerJob
-from homeport.container.incarnation.adjunct_start import adjunct_feed
+from homeport.container.incarnation.adjunct_start import adjunct_feed, stream_ends, streams_now
 from homeport.container.kafka.clients import follow_properties
-from homeport.container.kafka.head_watch import HeadWatch, Looks
 from homeport.container.kafka.input_consumer import InputConsumer
-from homeport.container.kafka.log_reader import LogReader, input_ranges, topic_ids
+from homeport.container.kafka.log_reader import LogReader
 from homeport.container.processing.adjunct_feed import AdjunctFeed
 from homeport.container.processing.records import BadRecords
 from homeport.container.processing.task_instance import Outputs
 from homeport.container.progress.checkpoint import NOTHING
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.input_position import InputPosition
-from homeport.container.progress.refusal import Refusal
+from homeport.container.progress.input_schedule import NONE_STORED
 from homeport.container.reporting.adjunct_report import adjunct_state_of
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage
+from homeport.container.storage.adjunct.filled_store import cannot_follow
+from homeport.container.storage.adjunct.stream_ends import StreamEnds
 from homeport.container.storage.task_store import passed
 from homeport.job_coordinator.http.container_report import AdjunctState, StoreLag
 from homeport.job_coordinator.kafka.clients import consumer
-from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 _MOST = 1000
 _BUFFER_BYTES = 8 * 1024 * 1024
-_DELETED = "the stream of an adjunct store was deleted while it was followed"
-
-
-class Watch(Protocol):
-    """Where the partitions of one system end."""
-
-    def ask(self) -> bool:
-        """A look is under way; False where the one before it still is."""
-
-    def looks(self) -> Looks:
-        """The outcome of the last look; nothing until it is there."""
-
-    def close(self) -> None:
-        """No look comes any more."""
 
 
 class AdjunctFollower:
@@ -63,8 +48,7 @@ class AdjunctFollower:
         storage: the stores.
         feed: what fills them.
         source: reads their streams.
-        watches: {system: where the partitions end that it reads of it}.
-        followed: {partition: where it stands}.
+        ends: where the streams end.
 
     Raises:
         StoreError: (from ``step``) a store cannot go on from where it stands; a new start fills it
@@ -76,15 +60,12 @@ class AdjunctFollower:
         storage: AdjunctStorage,
         feed: AdjunctFeed,
         source: InputConsumer,
-        watches: Mapping[str, Watch],
-        followed: Mapping[SystemStreamPartition, FollowedPartition],
+        ends: StreamEnds,
     ) -> None:
         self._storage = storage
         self._feed = feed
         self._source = source
-        self._watches = watches
-        self._followed = followed
-        self._asked: dict[SystemStreamPartition, int] = {}
+        self._ends = ends
 
     def step(self, seconds: float) -> int:
         """What came within ``seconds`` is in the stores; how many records that were.
@@ -100,30 +81,21 @@ class AdjunctFollower:
             self._feed.show(brought, passed, passed)
         else:
             self._feed.settle(passed, passed)
-        for partition, followed in self._followed.items():
-            followed.read(self._source.following[partition])
-        for system, watch in self._watches.items():
-            for (topic, number), look in watch.looks().items():
-                partition = SystemStreamPartition(system, topic, number)
-                fault = self._followed[partition].looked(look, self._asked[partition])
-                if fault is not None:
-                    raise self._ended(partition, fault)
+        self._storage.read(self._source.following, is_behind_markers=True)
+        for partition, fault in self._ends.looked():
+            raise cannot_follow(self._storage.name_of(partition), partition, fault.story)
         return records
 
     def look(self) -> None:
         """Requests the ends of the streams; a later ``step`` has them."""
-        for system, watch in self._watches.items():
-            if watch.ask():
-                for partition, followed in self._followed.items():
-                    if partition.system == system:
-                        self._asked[partition] = followed.next
+        self._ends.look()
 
     def lags(self) -> list[StoreLag]:
         """How far each store is behind, at the last look; one of the container by its writer."""
         return [self._lag(planned) for planned in self._storage.plan.stores]
 
     def _lag(self, planned: PlannedStore) -> StoreLag:
-        own = [self._followed[partition] for partition in planned.partitions]
+        own = [self._storage.followed[partition] for partition in planned.partitions]
         seconds = max((followed.lag_s for followed in own), default=0.0)
         records = sum(followed.lag for followed in own)
         return StoreLag(planned.store.name, planned.writer, records, seconds)
@@ -139,12 +111,7 @@ class AdjunctFollower:
     def close(self) -> None:
         """Nothing is read any more, and no thread looks at the ends."""
         self._source.close()
-        for watch in self._watches.values():
-            watch.close()
-
-    def _ended(self, partition: SystemStreamPartition, fault: Refusal) -> StoreError:
-        names = [s.store.name for s in self._storage.plan.stores if partition in s.partitions]
-        return _ended(names[0], partition, fault.story)
+        self._ends.close()
 
 
 def adjunct_follower(
@@ -170,10 +137,9 @@ def adjunct_follower(
     """
     if storage is None:
         return None
-    plan = storage.plan
-    ids = topic_ids(readers, job.adjunct_streams)
-    ranges = input_ranges(readers, (ssp for item in plan.stores for ssp in item.partitions))
-    starts = storage.recover(ids, ranges, lambda _, ssp: InputPosition(ranges[ssp].oldest))
+    streams = streams_now(job, storage, readers)
+    oldest = {ssp: InputPosition(available.oldest) for ssp, available in streams.ranges.items()}
+    starts = storage.recover(streams, lambda _, ssp: oldest[ssp])
     offsets = {
         task: {ssp: position.offset for ssp, position in own.items()}
         for task, own in starts.items()
@@ -187,40 +153,18 @@ def adjunct_follower(
     feed = adjunct_feed(job, storage, bad, processed)
     if feed is None:
         return None
-    now = clocks()
-    followed = {
-        ssp: FollowedPartition(ids[ssp.system_stream], offset, now)
-        for own in offsets.values()
-        for ssp, offset in own.items()
-    }
     source = InputConsumer(
         job.systems,
         offsets,
         _connect,
         max_bytes=_BUFFER_BYTES,
-        lost=_lost,
-        shared=plan.shared,
+        lost=storage.lost,
+        # Its other streams do not wait for a version: no task reads it yet.
+        stored=replace(storage.inputs, holds_back=NONE_STORED.holds_back),
     )
-    watches = {}
-    for name in sorted({ssp.system for ssp in followed}):
-        places = [(ssp.stream, ssp.partition) for ssp in sorted(followed) if ssp.system == name]
-        watches[name] = HeadWatch(job.systems[name], places, pause, clocks, _DELETED)
-    return AdjunctFollower(storage, feed, source, watches, followed)
+    ends = stream_ends(job, storage.followed, pause, clocks)
+    return AdjunctFollower(storage, feed, source, ends)
 
 
 def _connect(system: SystemConfig, _of_an_active_one: Mapping[str, Any]) -> Consumer:
     return consumer(system, follow_properties(system))
-
-
-def _lost(partition: SystemStreamPartition, position: InputPosition) -> None:
-    """An active container may go on behind a gap; a standby's store would lack what was in it."""
-    story = f"{position.lost} records were deleted before they were read"
-    raise _ended("", partition, story)
-
-
-def _ended(store: str, partition: SystemStreamPartition, story: str) -> StoreError:
-    what = f"adjunct store {store}" if store else "an adjunct store"
-    return StoreError(
-        f"{what} cannot follow its stream {partition.system_stream} partition "
-        f"{partition.partition} any more: {story}; the next start fills it again"
-    )

@@ -9,7 +9,9 @@ from pathlib import Path
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import in_one_line
 from homeport.config.settings.adjunct_section import AdjunctStore, extractor_key
+from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.extractor import ByExtractor, Extraction, OwnKeyAndValue, Serdes
+from homeport.container.adjunct.following import FollowedPartition
 from homeport.container.adjunct.frames import EntryColumns
 from homeport.container.adjunct.manager import BaseStorageManager, BuiltInManager, TableManager
 from homeport.container.adjunct.own_manager import (
@@ -23,23 +25,34 @@ from homeport.container.adjunct.store_plan import PlannedStore, plan_stores
 from homeport.container.classes import load_extractor_factory, load_manager_factory
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.beside import Beside
-from homeport.container.kafka.log_reader import LogReader
-from homeport.container.processing.adjunct_feed import AdjunctFeed, RefusedRecords
+from homeport.container.kafka.head_watch import HeadWatch
+from homeport.container.kafka.log_reader import LogReader, input_ranges, topic_ids
+from homeport.container.processing.adjunct_feed import AdjunctFeed, HeadLooks, RefusedRecords
 from homeport.container.processing.records import BadRecords, InputMessages
 from homeport.container.processing.task_factory import stream_serdes
+from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.storage.adjunct.adjunct_frames import AdjunctFrames
-from homeport.container.storage.adjunct.adjunct_storage import NO_STORES, AdjunctStorage, OpenStores
+from homeport.container.storage.adjunct.adjunct_storage import (
+    NO_STORES,
+    AdjunctStorage,
+    OpenStores,
+    StreamsNow,
+)
+from homeport.container.storage.adjunct.stream_ends import StreamEnds
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
 
 _LOG = logging.getLogger(__name__)
+_LOOK_S = 30.0
+"""Between two looks of an active container at where streams end, at most."""
+_DELETED = "the stream of an adjunct store was deleted while it was followed"
 
 
 def adjunct_storage(
     job: ContainerJob,
     owner: ProcessorId,
     roots: tuple[Path, Path],
-    now_ms: Callable[[], int],
+    clocks: Callable[[], ClockReading],
     beside: Beside,
 ) -> AdjunctStorage | None:
     """The adjunct stores of the container ``owner``, none of them open; None: the job has none.
@@ -48,13 +61,61 @@ def adjunct_storage(
         job: the container's view.
         owner: the container; for a standby the active one.
         roots: where stores are that a start may find again, and where others are.
-        now_ms: this host's clock.
+        clocks: as of ``AdjunctStorage``.
         beside: as of ``AdjunctStorage``.
     """
     if not job.adjuncts:
         return None
     plan = plan_stores(job.adjuncts.values(), job.tasks, owner)
-    return AdjunctStorage(plan, job.adjunct_configs, *roots, now_ms, beside)
+    return AdjunctStorage(plan, job.adjunct_configs, *roots, clocks, beside)
+
+
+def streams_now(
+    job: ContainerJob, storage: AdjunctStorage, readers: Mapping[str, LogReader]
+) -> StreamsNow:
+    """What Kafka has of the streams that fill the stores.
+
+    Raises:
+        UnavailableError: Kafka does not answer, or the job may not look at a stream's topic.
+        PartitionError: a stream is not there.
+    """
+    asked, ids = storage.clocks(), topic_ids(readers, job.adjunct_streams)
+    ranges = input_ranges(readers, storage.inputs.partitions)
+    kept_ms: dict[SystemStream, int] = {}
+    for system, reader in readers.items():
+        # A version is whole or not, whatever is compacted.
+        stores = [s for s in job.adjuncts.values() if s.is_kept and not s.is_bounded]
+        streams = {s.stream.stream: s.stream for s in stores if s.stream.system == system}
+        found = reader.deletions_kept(sorted(streams)) if streams else {}
+        kept_ms |= {streams[name]: time_ms for name, time_ms in found.items()}
+    return StreamsNow(asked, ids, ranges, kept_ms)
+
+
+def stream_ends(
+    job: ContainerJob,
+    followed: Mapping[SystemStreamPartition, FollowedPartition],
+    pause: Callable[[float], None],
+    clocks: Callable[[], ClockReading],
+) -> StreamEnds:
+    """Looks at where the partitions end, in a thread for each system."""
+    watches = {}
+    for name in sorted({ssp.system for ssp in followed}):
+        places = [(ssp.stream, ssp.partition) for ssp in sorted(followed) if ssp.system == name]
+        watches[name] = HeadWatch(job.systems[name], places, pause, clocks, _DELETED)
+    return StreamEnds(followed, watches)
+
+
+def head_looks(
+    job: ContainerJob, storage: AdjunctStorage | None, pause: Callable[[float], None]
+) -> HeadLooks | None:
+    """Looks at the streams of an active container that are compacted; None: there are none."""
+    if storage is None:
+        return None
+    followed = {p: item for p, item in storage.followed.items() if item.kept_ms is not None}
+    if not followed:
+        return None
+    ends = stream_ends(job, followed, pause, storage.clocks)
+    return HeadLooks(storage, ends, storage.look_interval_s(_LOOK_S))
 
 
 def adjunct_feed(
@@ -63,12 +124,13 @@ def adjunct_feed(
     bad: BadRecords,
     processed: Mapping[TaskName, Mapping[SystemStreamPartition, int]],
     columns: Mapping[str, EntryColumns] | None = None,
+    watch: HeadLooks | None = None,
 ) -> AdjunctFeed | None:
     """What fills the stores, which are open; None: the job has none.
 
     ``bad``: what becomes of records that cannot be stored. ``processed``: the last offset before
     those that each task is handed. ``columns``: {store that the pipeline takes: how its entries
-    become rows}.
+    become rows}. ``watch``: as of ``AdjunctFeed``.
 
     Raises:
         FrameError: a store cannot be a frame of the pipeline.
@@ -87,7 +149,7 @@ def adjunct_feed(
     if columns:
         limit = keys.ADSTORE_FRAMES_MAX_BYTES.read(job.config)
         frames = AdjunctFrames(storage, columns, limit)
-    return AdjunctFeed(storage, managers, refused, bad, frames)
+    return AdjunctFeed(storage, managers, refused, bad, frames, watch)
 
 
 def replaying_manager(
@@ -120,7 +182,7 @@ def warn_of_compacted(job: ContainerJob, readers: Mapping[str, LogReader]) -> No
             for store in job.adjuncts.values()
             if store.is_bounded and store.stream.system == system
         }
-        for name in reader.compacted(sorted(stores)) if stores else ():
+        for name in reader.deletions_kept(sorted(stores)) if stores else ():
             _LOG.warning(
                 "adjunct store %s: its stream %s is compacted, and a newer version takes entries "
                 "out of an older one: set cleanup.policy=delete for the topic",

@@ -28,6 +28,7 @@ from homeport.container.incarnation.predecessors import open_stores
 from homeport.container.incarnation.restore_report import RestoreReport
 from homeport.container.kafka.changelog_feed import KafkaChangelogFeed
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
+from homeport.container.progress import follow
 from homeport.container.storage.changelog_follower import (
     ChangelogFollower,
     next_offset,
@@ -44,8 +45,6 @@ _LOG = logging.getLogger(__name__)
 _POLL_S = 0.1
 """An order to stop waits no longer for what has not come; fetches go by times of their own."""
 _LOOK_S = 1.0
-_QUICKEST_LOOK_S = 0.1
-_LOOKS_IN_A_RETENTION = 10
 _PROGRESS_S = 5.0
 
 
@@ -173,10 +172,8 @@ class StandbyContainer:
 def look_interval_s(storage: ContainerStorage) -> float:
     """The interval of requests for heads: several in the shortest retention of deletions."""
     retentions = [s.expected.delete_retention_ms for s in storage.logged if s.expected]
-    if not retentions:
-        return _LOOK_S
-    wanted_s = min(retentions) / 1000 / _LOOKS_IN_A_RETENTION
-    return min(_LOOK_S, max(_QUICKEST_LOOK_S, wanted_s))
+    own = follow.look_interval_s(retentions, _LOOK_S)
+    return own if storage.adjuncts is None else storage.adjuncts.look_interval_s(own)
 
 
 class Following:

@@ -22,13 +22,14 @@ from homeport.container.adjunct.recovery import shared_checkpoint
 from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.beside import SideThread
+from homeport.container.host.clocks import read_clocks
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import OvertakenError, StopFlag
-from homeport.container.incarnation.adjunct_start import adjunct_storage
+from homeport.container.incarnation.adjunct_start import adjunct_storage, streams_now
 from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.predecessors import longest_stop_s
 from homeport.container.kafka.checkpoints import Checkpoint, read_whole_checkpoints
-from homeport.container.kafka.log_reader import LogReader, input_ranges, topic_ids
+from homeport.container.kafka.log_reader import LogReader, input_ranges
 from homeport.container.kafka.transactional_producer import TransactionalProducer, fence
 from homeport.container.progress.checkpoint import NOTHING, Change
 from homeport.container.progress.input_position import (
@@ -45,7 +46,6 @@ from homeport.container.restore.restore_workers import RestoreWorkers
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, Starts
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.directory_lock import Holder, LockWait
-from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.client import CoordinatorClient
@@ -209,7 +209,7 @@ def storage_of(
         wait=LockWait(longest_stop_s(job), pause),
         holder=Holder.of(job.job.directory_name, permit.incarnation, environment.host),
         adjuncts=adjunct_storage(
-            job, owner, (logged, scratch), wall_ms, SideThread("adjunct stores")
+            job, owner, (logged, scratch), read_clocks, SideThread("adjunct stores")
         ),
     )
 
@@ -353,7 +353,7 @@ def read_positions(
     found = _Found(job, readers, ranges, first_counts, checkpoints)
     own: Starts = {}
     if adjuncts is not None:
-        own = adjuncts.recover(topic_ids(readers, job.adjunct_streams), ranges, found.shared)
+        own = adjuncts.recover(streams_now(job, adjuncts, readers), found.shared)
     for task in job.tasks:
         name, known = task.task_name, checkpoints.get(task.task_name, {})
         for ssp in task.system_stream_partitions:

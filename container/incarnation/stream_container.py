@@ -18,7 +18,7 @@ from homeport.container.host.lease_memory import LeaseMemory, NoLauncher
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation import start_up
-from homeport.container.incarnation.adjunct_start import adjunct_feed, warn_of_compacted
+from homeport.container.incarnation.adjunct_start import adjunct_feed, head_looks, warn_of_compacted
 from homeport.container.incarnation.coordinators import Coordinator
 from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.hanging_transactions import ending_what_hangs
@@ -225,7 +225,9 @@ class StreamContainer:
         self, outputs: Outputs, processed: start_up.Offsets, pipeline: SparkPipeline | None
     ) -> AdjunctFeed | None:
         bad, stores = bad_records(self._job, outputs), pipeline.stores if pipeline else {}
-        return adjunct_feed(self._job, self._storage.adjuncts, bad, processed, stores)
+        adjuncts = self._storage.adjuncts
+        watch = head_looks(self._job, adjuncts, self._stop.pause)
+        return adjunct_feed(self._job, adjuncts, bad, processed, stores, watch)
 
     def _made(self, task_class: type[BatchTask | StreamTask]) -> _Made:
         """Every task, initialised, and what they work with."""
@@ -360,21 +362,27 @@ class StreamContainer:
             start_up.commit_starts(self._job, producer, positions, self._stop.pause)
 
     def _source(self, positions: start_up.Positions) -> InputConsumer:
+        adjuncts = self._storage.adjuncts
         source = InputConsumer(
             self._job.systems,
             positions.starts,
             ends=positions.ends,
             max_bytes=self._job.task.batch_max_bytes,
-            lost=self._lost,
-            shared=self._storage.shared,
-            holds_back=self._storage.holds_back,
+            lost=self._lost_in_work,
+            stored=self._storage.stored_inputs,
         )
-        states = functools.partial(adjunct_states, self._storage.adjuncts, source)
+        states = functools.partial(adjunct_states, adjuncts, source)
         self._report.report_adjuncts(states)
         self._report.add_figures(functools.partial(task_lags, self._job.tasks, source))
         self._report.add_figures(self._storage.figures)
         self._report.add_figures(lambda: memory(self._spark, self._job.task.memory))
         return source
+
+    def _lost_in_work(self, ssp: SystemStreamPartition, position: InputPosition) -> None:
+        """As ``_lost``; StoreError where the partition fills a store that cannot go on."""
+        if self._storage.adjuncts is not None:
+            self._storage.adjuncts.lost(ssp, position)
+        self._lost(ssp, position)
 
     def _lost(self, ssp: SystemStreamPartition, position: InputPosition) -> None:
         """Log, history and report say what of the input is never read."""
@@ -414,6 +422,8 @@ class StreamContainer:
         if parts.calls is not None:
             parts.calls.close()
         parts.source.close()
+        if parts.adjuncts is not None:
+            parts.adjuncts.close()
         self._storage.close()
         parts.producer.close()
         if parts.plain is not None:

@@ -14,13 +14,16 @@ from typing import Any
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from homeport.config.settings.input_section import LostInput
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.api import BATCH_SCHEMA
 from homeport.container.kafka.clients import input_properties, know_topics, unread
 from homeport.container.progress.input_position import InputPosition, InputRange, next_position
 from homeport.container.progress.input_schedule import (
     BOOTSTRAP_TIER,
+    NONE_STORED,
     InputSchedule,
+    StoredInputs,
     seconds_left,
     tier_of,
 )
@@ -67,9 +70,8 @@ class InputConsumer:
         ends: {partition: where it ends}, up to which bootstrap streams are read before others.
         max_bytes: a batch with so many bytes of values takes no more records.
         lost: is called with each gap that the job goes on behind.
-        shared: {partition that its tasks begin at one offset: the task that gets its records, in
-            the name of all}; all have its offsets.
-        holds_back: whether bootstrap streams alone are read, also behind their ends.
+        stored: the partitions that fill adjunct stores. Behind a gap they are read on at the oldest
+            record, whatever the policy of the stream: a store knows what it lacks.
     """
 
     def __init__(
@@ -81,12 +83,10 @@ class InputConsumer:
         ends: Mapping[SystemStreamPartition, int] | None = None,
         max_bytes: int = MAX_BYTES,
         lost: Callable[[SystemStreamPartition, InputPosition], None] | None = None,
-        shared: Mapping[SystemStreamPartition, TaskName] | None = None,
-        holds_back: Callable[[], bool] = lambda: False,
+        stored: StoredInputs = NONE_STORED,
     ) -> None:
-        self._holds_back = holds_back
+        self._stored = stored
         self._systems = systems
-        self._shared = shared or {}
         self._max_bytes = max_bytes
         self._lost = lost
         self._readers: dict[SystemStreamPartition, list[tuple[TaskName, int]]] = {}
@@ -123,14 +123,16 @@ class InputConsumer:
         Raises:
             PartitionError: a partition cannot be read any more.
             LostInputError: Kafka has deleted records before they were read.
+            StoreError: that, of a stream whose store cannot go on; or a store has no version yet.
             UnavailableError: Kafka is away for longer than the library bears.
         """
         grouped: dict[SystemStreamPartition, list[Message]] = {}
         tiers = self._schedule.readable()
-        if self._holds_back():
+        awaited = self._stored.holds_back()
+        if awaited is not None:
             tiers = (BOOTSTRAP_TIER,)
             if not self._schedule.is_bootstrapping and self._is_to_say():
-                _LOG.info("other inputs wait for the first version of an adjunct store")
+                _LOG.info("other inputs wait for the first version of %s", awaited)
         served = [place for tier in tiers for place in self._clients if place[0] == tier]
         if len(served) > 1:
             self._take(served, max_rows, 0, grouped)
@@ -310,7 +312,8 @@ class InputConsumer:
             what = f"asking the offsets of {ssp.stream} partition {ssp.partition}"
             raise unread(system, what, error_of(error)) from None
         following = max(self._next[ssp], asked or 0)
-        position = next_position(ssp, following, InputRange(oldest, end), self._policies[ssp].lost)
+        lost = LostInput.EARLIEST if ssp in self._stored.partitions else self._policies[ssp].lost
+        position = next_position(ssp, following, InputRange(oldest, end), lost)
         client.incremental_unassign([place])
         client.incremental_assign([TopicPartition(ssp.stream, ssp.partition, position.offset)])
         self._next[ssp] = position.offset
@@ -332,7 +335,7 @@ class InputConsumer:
                 if own:
                     first.setdefault(task_name, {})[ssp] = own[0].offset() or 0
                     processed.setdefault(task_name, {})[ssp] = last
-                    if self._shared.get(ssp, task_name) == task_name:
+                    if self._stored.shared.get(ssp, task_name) == task_name:
                         parts.setdefault(task_name, []).append((ssp, own))
                         size += sum(map(len, own))
         tables = [table_of(t, ssp, own) for t in sorted(parts) for ssp, own in parts[t]]

@@ -39,7 +39,7 @@ from homeport.job_coordinator.kafka.clients import admin, consumer, error_of, un
 from homeport.job_coordinator.kafka.in_sync import shortage
 from homeport.job_coordinator.kafka.offsets import reported_offset
 from homeport.job_coordinator.kafka.open_transactions import how_to_end
-from homeport.job_coordinator.kafka.topics import DELETE_RETENTION, TopicAdmin
+from homeport.job_coordinator.kafka.topics import DELETE_RETENTION, TopicAdmin, policies
 from homeport.job_coordinator.kafka.transient_errors import DISCONNECTED, OVERDUE, is_transient
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
@@ -201,14 +201,21 @@ class LogReader:
             raise PartitionError(f"system {self._system.name!r}: there is no topic {name!r}")
         return ids
 
-    def compacted(self, names: Sequence[str]) -> list[str]:
-        """Those of the topics whose newer records take older ones of the same key away.
+    def deletions_kept(self, names: Sequence[str]) -> dict[str, int]:
+        """{topic: ms for which it keeps deletions} of those that are compacted.
+
+        A newer record of such a topic takes older ones of the same key away.
 
         Raises:
-            UnavailableError: Kafka does not answer.
+            UnavailableError: Kafka does not answer, or the job may not look.
         """
         admin = TopicAdmin(self._system)
-        return [name for name in names if "compact" in admin.topic_config(name)["cleanup.policy"]]
+        found = {name: admin.topic_config(name) for name in names}
+        return {
+            name: int(config[DELETE_RETENTION])
+            for name, config in found.items()
+            if "compact" in policies(config["cleanup.policy"])
+        }
 
     def read(self, topic: str, partition: int, start: int, head: int) -> Iterator[list[Message]]:
         """The committed records of [start, head), in order, in lists that are not empty.

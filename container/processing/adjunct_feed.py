@@ -7,6 +7,8 @@ same however far the pipeline is ahead. A pipeline that takes stores gets their 
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -22,6 +24,7 @@ from homeport.container.spark.faults import Named
 from homeport.container.spark.table_order import rows_by_task
 from homeport.container.storage.adjunct.adjunct_frames import AdjunctFrames
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, Layers, write
+from homeport.container.storage.adjunct.stream_ends import StreamEnds
 from homeport.container.storage.task_store import Reached
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
@@ -36,6 +39,7 @@ class Brought:
 
 
 NOTHING = Brought()
+_LOG = logging.getLogger(__name__)
 _INPUT = Named(keys.TASK_INPUTS.name, "")  # its rows have a task, as none is a pipeline's yet
 
 
@@ -55,6 +59,37 @@ class RefusedRecords:
         return tuple(found)
 
 
+class HeadLooks:
+    """Whether the stores of an active container are at the heads of their streams.
+
+    Args:
+        storage: the stores; ``recover`` has returned.
+        ends: looks at the streams that are compacted.
+        every_s: from one look to the next.
+    """
+
+    def __init__(self, storage: AdjunctStorage, ends: StreamEnds, every_s: float) -> None:
+        self._storage = storage
+        self._ends = ends
+        self._every_s = every_s
+        self._due_s = -math.inf
+
+    def look(self, now_s: float, following: Mapping[SystemStreamPartition, int] | None) -> None:
+        """As ``AdjunctFeed.look``."""
+        if now_s < self._due_s:
+            return
+        self._due_s = now_s + self._every_s
+        self._storage.read(following)
+        for partition, fault in self._ends.looked():
+            # The input and the watch of topics have what it takes to judge that.
+            _LOG.debug("%s: %s", partition, fault.story)
+        self._ends.look()
+
+    def close(self) -> None:
+        """No thread looks any more."""
+        self._ends.close()
+
+
 class AdjunctFeed:
     """One per container, in the loop's thread.
 
@@ -66,6 +101,7 @@ class AdjunctFeed:
         refused: holds what the managers refuse.
         bad: what becomes of that.
         frames: what a pipeline gets of the stores; None: nothing.
+        watch: looks at where the streams end; None: nothing needs to know.
     """
 
     def __init__(
@@ -75,7 +111,9 @@ class AdjunctFeed:
         refused: RefusedRecords,
         bad: BadRecords,
         frames: AdjunctFrames | None = None,
+        watch: HeadLooks | None = None,
     ) -> None:
+        self._watch = watch
         self._storage = storage
         self._managers = managers
         self._refused = refused
@@ -135,6 +173,19 @@ class AdjunctFeed:
     def settle(self, reached: Reached, begins: Reached) -> None:
         """No batch has come: tasks see the versions that have become ready."""
         self._storage.settle(reached, begins)
+
+    def look(self, now_s: float, following: Mapping[SystemStreamPartition, int] | None) -> None:
+        """Where it is time, it is known whether the stores are at the heads of their streams.
+
+        ``following``: what comes next of each partition; None: batches are on their way.
+        """
+        if self._watch is not None:
+            self._watch.look(now_s, following)
+
+    def close(self) -> None:
+        """Nothing looks at the streams any more."""
+        if self._watch is not None:
+            self._watch.close()
 
     def note_reads(self, batch: int, history: Callable[..., None]) -> None:
         """The history says which versions tasks read in ``batch``, where others than before.

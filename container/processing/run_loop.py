@@ -121,6 +121,7 @@ class RunLoop:
         self._open.look()
         self._take_tuning()
         self._take_input()
+        self._look_at_streams()
         self._window_if_due()
         self._timers_if_due()
         if self._parts.requests.has_all_of(self._parts.tasks):
@@ -193,6 +194,11 @@ class RunLoop:
         if self._ahead.is_empty:
             self._fetch_ahead()
         self._process(piped)
+
+    def _look_at_streams(self) -> None:
+        if self._parts.adjuncts is not None:
+            following = self._parts.source.following if self._ahead.is_empty else None
+            self._parts.adjuncts.look(self._clock(), following)
 
     def _fetch(self) -> None:
         """What has arrived is on its way, unless it is to wait for more; waits for what is due."""

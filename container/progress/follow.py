@@ -10,11 +10,24 @@ Source: STANDBY, part 1; safety K1 (heads), safety S2, S3 (stale, recreated).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from homeport.container.progress.clock_reading import ClockReading, elapsed_ms
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.store_meta import Expectation, meta_fault, stale_fault
+
+_QUICKEST_LOOK_S = 0.1
+_LOOKS_IN_A_RETENTION = 10
+_MS_PER_S = 1000
+
+
+def look_interval_s(retentions_ms: Sequence[int], most_s: float) -> float:
+    """The interval of requests for heads: several in the shortest retention of deletions."""
+    if not retentions_ms:
+        return most_s
+    wanted_s = min(retentions_ms) / _MS_PER_S / _LOOKS_IN_A_RETENTION
+    return min(most_s, max(_QUICKEST_LOOK_S, wanted_s))
 
 
 @dataclass(frozen=True, slots=True)

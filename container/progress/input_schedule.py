@@ -8,14 +8,32 @@ tier that has records at hand is read, and the others wait.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from homeport.config.config import INT_MAX
 from homeport.config.settings.input_section import InputPolicy
+from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 BOOTSTRAP_TIER = INT_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class StoredInputs:
+    """The inputs that fill adjunct stores.
+
+    ``shared`` {partition that its tasks begin at one offset: the task that gets its records, in the
+    name of all}; all have its offsets. ``holds_back``: what other inputs wait for, so that the
+    bootstrap streams alone are read, also behind their ends; None: they do not wait.
+    """
+
+    partitions: frozenset[SystemStreamPartition] = frozenset()
+    shared: Mapping[SystemStreamPartition, TaskName] = field(default_factory=dict)
+    holds_back: Callable[[], str | None] = lambda: None
+
+
+NONE_STORED = StoredInputs()
 
 
 def seconds_left(began_s: float, began_left: int, now_s: float, left: int) -> float | None:

@@ -157,42 +157,51 @@ def stale_fault(
     head: int,
     kept_ms: int | None = None,
 ) -> Refusal | None:
-    """Why a store at ``position`` may lack deletions; None where it does not (safety S2).
+    """As ``missed_deletions``, of a store at ``position`` of its changelog.
 
-    Kafka drops a deletion once it is older than the retention, so a store that was away for longer
-    may miss it. Where no record can have been between position and head, none was missed: a marker
-    follows the last record of a transaction.
-
-    ``kept_ms``: how long deletions were kept when the store stood at the head. The shorter time
-    counts: a retention that was raised since brings nothing back that was dropped before.
+    Where no record can have been between position and head, none was missed: a marker follows the
+    last record of a transaction.
     """
     if head - position - 1 <= _MARKER:
         return None
-    now = expected.meta.at_head
+    now, now_kept_ms = expected.meta.at_head, expected.delete_retention_ms
+    return missed_deletions("changelog", at_head, now, now_kept_ms, kept_ms)
+
+
+def missed_deletions(
+    log: str, at_head: ClockReading, now: ClockReading, now_kept_ms: int, kept_ms: int | None = None
+) -> Refusal | None:
+    """Why a store that lacks records of its log may lack deletions; None: it does not (safety S2).
+
+    Kafka drops a deletion once it is older than the retention, so a store that was away for longer
+    may miss it.
+
+    ``log``: what it is in words. ``now_kept_ms``: how long deletions are kept. ``kept_ms``: how
+    long they were when the store stood at the head. The shorter time counts: a retention that was
+    raised since brings nothing back that was dropped before.
+    """
     away_ms = elapsed_ms(at_head, now)
     if away_ms is None:
         ahead_s = (at_head.wall_ms - now.wall_ms) / 1000
         return Refusal(
             RefusalReason.CLOCK_SET_BACK,
-            f"by this host's clock it last stood at the changelog's head {ahead_s:.0f} s from now, "
+            f"by this host's clock it last stood at the {log}'s head {ahead_s:.0f} s from now, "
             "and the host was started since: the clock was set back, and it may be stale",
         )
-    now_kept_ms = expected.delete_retention_ms
     retention_ms = now_kept_ms if kept_ms is None else min(kept_ms, now_kept_ms)
     if away_ms < retention_ms:
         return None
     kept = "were kept, when it was written," if retention_ms < now_kept_ms else "are kept"
     return Refusal(
         RefusalReason.STALE,
-        f"it last stood at the changelog's head {away_ms / 1000:.0f} s ago"
-        f"{_doubt(at_head, expected, retention_ms)}, and deletions {kept} for "
+        f"it last stood at the {log}'s head {away_ms / 1000:.0f} s ago"
+        f"{_doubt(at_head, now, retention_ms)}, and deletions {kept} for "
         f"{retention_ms / 1000:g} s: stale",
     )
 
 
-def _doubt(at_head: ClockReading, expected: Expectation, retention_ms: int) -> str:
+def _doubt(at_head: ClockReading, now: ClockReading, retention_ms: int) -> str:
     """The other clock's word, where it alone would have let the store be used."""
-    now = expected.meta.at_head
     running_ms = now.boot_ms - at_head.boot_ms
     is_same_start = at_head.boot_id and at_head.boot_id == now.boot_id
     if not is_same_start or running_ms >= retention_ms:

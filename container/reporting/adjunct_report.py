@@ -46,4 +46,5 @@ def adjunct_state_of(
         age_seconds=facts.age_s(now_ms),
         version=facts.version,
         late=facts.late,
+        awaits=facts.awaits,
     )

@@ -11,6 +11,7 @@ from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.host.clocks import read_clocks
 from homeport.container.progress.clock_reading import NEVER, ClockReading
 from homeport.container.progress.host_directories import task_directory
+from homeport.container.progress.input_schedule import NONE_STORED, StoredInputs
 from homeport.container.progress.transaction_plan import Changes, StoreId
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage
 from homeport.container.storage.changelog_reader import ChangelogReader, RestoreListener
@@ -29,7 +30,7 @@ from homeport.container.storage.task_store import (
 )
 from homeport.job_coordinator.http.figures import Sample
 from homeport.job_coordinator.model.ids import TaskName
-from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
+from homeport.job_coordinator.model.job_model import TaskModel
 from homeport.job_coordinator.model.outcomes import Restored
 
 
@@ -134,13 +135,13 @@ class ContainerStorage:
         return [item.id for item in self._opened], logged
 
     @property
-    def shared(self) -> Mapping[SystemStreamPartition, TaskName]:
-        """{input partition that fills a store of the container: the task in whose name it does}."""
-        return self.adjuncts.plan.shared if self.adjuncts is not None else {}
+    def stored_inputs(self) -> StoredInputs:
+        """The inputs that fill adjunct stores."""
+        return NONE_STORED if self.adjuncts is None else self.adjuncts.inputs
 
     def holds_back(self) -> bool:
         """Whether other inputs wait for a version of an adjunct store."""
-        return self.adjuncts is not None and self.adjuncts.holds_back()
+        return self.adjuncts is not None and self.adjuncts.holds_back() is not None
 
     def figures(self) -> Iterator[Sample]:
         """What the open stores report of themselves."""

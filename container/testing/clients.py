@@ -176,6 +176,10 @@ class MemoryLog(LogReader):
         """The id of each topic."""
         return {name: f"id of {name}" for name in names}
 
+    def deletions_kept(self, names: Sequence[str]) -> dict[str, int]:
+        """Of each topic, as nothing in memory is ever compacted."""
+        return dict.fromkeys(names, _DELETE_RETENTION_MS)
+
     def read(self, topic: str, partition: int, start: int, head: int) -> Iterator[list[Message]]:
         """The committed records of [start, head), in one list where there are any."""
         records = self._broker.partitions(topic)[partition].read(start, head)

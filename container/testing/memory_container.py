@@ -165,7 +165,7 @@ class MemoryContainer:
                 job,
                 ONLY,
                 (around.state, around.scratch),
-                lambda: around.clock.now_ms,
+                around.clock.reading,
                 Inline(),
             ),
         )
@@ -197,8 +197,7 @@ class MemoryContainer:
                 self._consumer,
                 ends=positions.ends,
                 max_bytes=job.task.batch_max_bytes,
-                shared=storage.shared,
-                holds_back=storage.holds_back,
+                stored=storage.stored_inputs,
             ),
             pipeline,
             tasks,

@@ -168,7 +168,8 @@ class AdjunctState:
     that other inputs still wait for, and ``seconds_left`` how long, at the rate so far; None: none
     waits. ``age_seconds``: since the newest record that came since the container began; of a
     version, since its first record. ``version``: the one that tasks see. ``late``: how many
-    versions have had no end for too long. None: not known.
+    versions have had no end for too long. ``awaits``: what its first version lacks. None: not
+    known, or nothing.
     """
 
     store: str
@@ -184,6 +185,7 @@ class AdjunctState:
     age_seconds: float | None = None
     version: int | None = None
     late: int | None = None
+    awaits: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """An item of ``adjuncts``."""
@@ -201,6 +203,7 @@ class AdjunctState:
             "age_seconds": self.age_seconds,
             "version": self.version,
             "late": self.late,
+            "awaits": self.awaits,
         }
 
     @staticmethod
@@ -221,6 +224,8 @@ class AdjunctState:
             _number(body, "age_seconds"),
             optional_number(body, "version"),
             optional_number(body, "late"),
+            # A container of before does not say it.
+            required_field(body, "awaits", str) if body.get("awaits") is not None else None,
         )
 
 

@@ -7,12 +7,15 @@ an eleventh plane comes. What tasks find of the first ten says where the stream 
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from compacted_topics import delete_before, quick_cleaner, until_compacted
 from stream_containers import Job, Running, make_job
 from suites import long
 
@@ -83,6 +86,72 @@ def _grow_old(job: Job) -> None:
     assert any(path.name == META_FILE for path in changed)
     for path in changed:
         os.utime(path, (then, then))
+
+
+def _keys_of(job: Job, container: Running) -> list[str]:
+    """Of those that tasks look for, which they find now."""
+    found = {n: _found(job, container, n) for n in range(_PLANES)}
+    return [f"N{n}" for n, model in found.items() if model != "nothing"]
+
+
+def test_a_deletion_that_was_compacted_away_does_not_come_back(kafka: str, tmp_path: Path) -> None:
+    """The store is a moment old, and its stream keeps deletions for a second (safety S2).
+
+    Nothing in the stream mentions the key any more, and the store has it.
+    """
+    bootstrap = {"systems.kafka.streams.<job>-planes.samza.bootstrap": "true"}
+    keys = {**_KEYS, **bootstrap, "stores.planes.factory": "rocksdb"}
+    with quick_cleaner(kafka):
+        job = make_job(kafka, tmp_path, _LOOK, keys, {"planes": 2})
+        try:
+            for number in range(_PLANES):
+                _plane(job, number)
+            first = job.start(1)
+            job.until(lambda: len(_keys_of(job, first)) == _PLANES, first)
+            assert first.stop() == 143
+            job.produce([(0, b"N2", None)], "planes")
+            until_compacted(job, {b"N2"}, "planes", b"filler")
+            second = job.start(2, fence=[1])
+            assert _keys_of(job, second) == [f"N{n}" for n in range(_PLANES) if n != 2]
+            text = second.log.read_text(encoding="utf-8")
+            assert "adjunct store planes/Partition_0 is filled again: it last stood at" in text
+            assert second.stop() == 143
+        finally:
+            job.close()
+
+
+def test_a_gap_in_its_stream_ends_a_container_and_the_next_start_fills_the_store(
+    kafka: str, tmp_path: Path
+) -> None:
+    """The container stood still while retention took what it had not read."""
+    keys = {
+        **_KEYS,
+        "stores.planes.factory": "rocksdb",
+        "systems.kafka.streams.<job>-planes.samza.bootstrap": "true",
+        "systems.kafka.input.lost": "earliest",
+    }
+    job = make_job(kafka, tmp_path, _LOOK, keys, {"planes": 2}, policy="delete")
+    try:
+        for number in range(4):
+            _plane(job, number)
+        first = job.start(1)
+        _until_found(job, first, 2)
+        os.kill(first.process.pid, signal.SIGSTOP)
+        # The answer to what it has asked for is on its way: the rest comes after that.
+        job.produce([(0, b"N0", b"model 0")], "planes")
+        job.produce([(0, b"N%d" % number, b"gone") for number in (2, 4, 6)], "planes")
+        job.produce([(0, b"N8", b"model 8")], "planes")
+        delete_before(job, "planes", 6)
+        os.kill(first.process.pid, signal.SIGCONT)
+        said = r"cannot follow its stream .* partition 0 any more: \d records were deleted before"
+        assert re.search(said, first.last_line())
+        second = job.start(2, fence=[1])
+        _until_found(job, second, 8)
+        assert [_found(job, second, number) for number in (0, 2)] == ["nothing", "nothing"]
+        assert "whose oldest is 6" in second.log.read_text(encoding="utf-8")
+        assert second.stop() == 143
+    finally:
+        job.close()
 
 
 MARKED, NOT_MARKED = (True, "rocksdb"), (False, "rocksdb")

@@ -6,6 +6,7 @@ numbers. Each entry of a version has the version's name as its value.
 
 from __future__ import annotations
 
+import os
 import signal
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from check_history.judge import main as judge
+from compacted_topics import delete_before
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -106,6 +108,16 @@ def job(kafka: str, tmp_path: Path) -> Iterator[Job]:
     """Two tasks, which share both stores; its containers heed the file ``plan``."""
     also = {"airlines": 1, "codes": 2}
     made = make_job(kafka, tmp_path, _JOIN, _KEYS, also, policy="delete")
+    made.environment[PLAN_VARIABLE] = str(tmp_path / "plan")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def slow(kafka: str, tmp_path: Path) -> Iterator[Job]:
+    """The same, of which no commit comes: the disk has what a version begins with."""
+    keys = {**_KEYS, "task.commit.ms": "600000"}
+    made = make_job(kafka, tmp_path, _JOIN, keys, {"airlines": 1, "codes": 2}, policy="delete")
     made.environment[PLAN_VARIABLE] = str(tmp_path / "plan")
     yield made
     made.close()
@@ -223,9 +235,8 @@ def _says_once(container: Running, line: str) -> bool:
 
 def _folders(job: Job, store: str) -> dict[str, dict[str, str]]:
     """{version: its entries} on the disk; nothing has them open."""
-    root = job.folder / "stores" / f"{job.config['job.name']}-1" / store / "container-0"
     found = {}
-    for path in sorted(root.glob("v*")):
+    for path in sorted(_store(job, store).glob("v*")):
         view = RocksDbView(path)
         pairs = [(k, v) for k, v in view.scan() if not k.startswith(RESERVED_PREFIX)]
         found[path.name] = {k.decode(): v.decode() for k, v in pairs}
@@ -327,6 +338,62 @@ def test_a_container_that_dies_in_a_switch_goes_on(job: Job, after: AdjunctActio
     _is_exact(job)
     assert _folders(job, "airlines") == {"v2": _whole("2")}
     assert _folders(job, "codes") == {"v17": _whole("17")}
+
+
+def _store(job: Job, store: str) -> Path:
+    return job.folder / "stores" / f"{job.config['job.name']}-1" / store / "container-0"
+
+
+def test_a_version_that_a_partition_has_left_survives_a_death_before_the_flush(slow: Job) -> None:
+    """It is whole in the stream; what the partition had of it was in memory alone."""
+    job = slow
+    _version(job, "1")
+    half = [(p, b"%d" % n, b"17") for p in (1, 0) for n in range(p, _SIZE, 2)]
+    job.produce([(1, b"version", b"begin 17"), *half[: _SIZE // 2]], "codes")
+    first = _start(job, 1)
+    folder = _store(job, "codes")
+    job.until(lambda: any(folder.glob("v17/*.sst")), first)
+    begins, ends = (0, b"version", b"begin 17"), (0, b"version", b"end 17")
+    job.produce([begins, *half[_SIZE // 2 :], ends, (0, b"version", b"begin 18")], "codes")
+    job.until(lambda: any(folder.glob("v18/*.sst")), first)
+    first.stop(signal.SIGKILL)
+
+    second = _start(job, 2)
+    job.produce([(1, b"version", b"end 17")], "codes")
+    _fly(job)
+    _until_seen(job, second, "1", "17")
+    assert second.stop() == 143
+    assert "is filled again" not in _log(second)
+    assert _folders(job, "codes")["v17"] == _whole("17")
+
+
+def test_a_version_with_a_hole_is_not_served(job: Job) -> None:
+    """Deleted while the container stands still, or was away; what was served stays."""
+    _version(job, "1")
+    _codes(job, 17)
+    container = _start(job, 1)
+    _until_seen(job, container, "1", "17")
+    os.kill(container.process.pid, signal.SIGSTOP)
+    _version(job, "2")
+    # Behind the first version are a marker, and half of the second one.
+    end = _SIZE + 2
+    delete_before(job, "airlines", end + 1 + _SIZE // 2)
+    os.kill(container.process.pid, signal.SIGCONT)
+    said = "adjunct store airlines/container-0: version 2 of 25 records is not served: "
+    job.until(lambda: said in _log(container), container)
+    assert _newest(job, container) == {("1", "17")}
+    assert container.stop() == 143
+
+    _version(job, "3")
+    delete_before(job, "airlines", 2 * end + 1 + _SIZE // 2)
+    _version(job, "4")
+    container = _start(job, 2)
+    _until_seen(job, container, "4", "17")
+    text = _log(container)
+    assert "version 3 of 25 records is not served" in text
+    assert "is filled again" not in text
+    assert container.stop() == 143
+    _is_exact(job)
 
 
 def test_a_version_that_is_wrong_is_reported_and_not_served(job: Job) -> None:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
-from confluent_kafka.admin import ResourceType as Kind
-from stream_containers import DEADLINE_S, Job, make_job
+from compacted_topics import quick_cleaner, until_compacted
+from stream_containers import Job, make_job
 
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.model.outcomes import RestoreKind
@@ -37,29 +33,13 @@ class Counter(BatchTask):
             else:
                 self.store.put(key.decode(), int(value))
 """
-BROKER = "1"
-RETENTION_MS = 1000
-COMPACTED_S = 90.0
-
-
-def alter(servers: str, kind: Kind, name: str, properties: dict[str, str | None]) -> None:
-    """Properties of a topic or a broker are so; None: as by default."""
-    set_, delete = AlterConfigOpType.SET, AlterConfigOpType.DELETE
-    entries = [
-        ConfigEntry(key, value, incremental_operation=delete if value is None else set_)
-        for key, value in properties.items()
-    ]
-    resource = ConfigResource(kind, name, incremental_configs=entries)
-    admin = AdminClient({"bootstrap.servers": servers})
-    admin.incremental_alter_configs([resource])[resource].result(DEADLINE_S)
 
 
 @pytest.fixture
 def cleaning(kafka: str) -> Iterator[str]:
     """A broker that looks for what to compact all the time."""
-    alter(kafka, Kind.BROKER, BROKER, {"log.cleaner.backoff.ms": "100"})
-    yield kafka
-    alter(kafka, Kind.BROKER, BROKER, {"log.cleaner.backoff.ms": None})
+    with quick_cleaner(kafka):
+        yield kafka
 
 
 @pytest.fixture
@@ -90,28 +70,6 @@ class Incarnations:
         assert container.stop() == 143
         keys: list[str] = json.loads(job.table("out")[name.decode()] or b"")
         return report, keys
-
-
-def until_compacted(job: Job, gone: set[bytes]) -> None:
-    """Of these keys the changelog has neither a value nor a deletion any more.
-
-    A partition's last segment is never compacted, and a new one begins with a record only.
-    """
-    topic = job.topic("changelog")
-    fast = {
-        "segment.ms": "50",
-        "min.cleanable.dirty.ratio": "0",
-        "delete.retention.ms": str(RETENTION_MS),
-    }
-    alter(job.servers, Kind.TOPIC, topic, dict(fast))
-    producer = Producer({"bootstrap.servers": job.servers})
-    deadline = time.monotonic() + COMPACTED_S
-    pause = threading.Event()
-    while gone & {key for key, _ in job.read(topic)}:
-        assert time.monotonic() < deadline, "not compacted away"
-        producer.produce(topic, (0).to_bytes(8, "big"), b"filler", partition=0)
-        assert producer.flush(DEADLINE_S) == 0
-        pause.wait(0.2)
 
 
 def test_deletions_that_were_compacted_away_do_not_come_back(job: Job) -> None:

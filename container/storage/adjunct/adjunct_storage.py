@@ -6,8 +6,9 @@ Source: ADJUNCT, "ContainerStorageManager": directories, validity at the start, 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,17 +16,23 @@ from typing import Any
 from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.config.system_stream import SystemStream
+from homeport.container.adjunct.following import FollowedPartition
 from homeport.container.adjunct.recovery import (
+    AdjunctMeta,
     Recovery,
     StoreAction,
     StreamNow,
     expected_meta,
+    least_kept_ms,
     recover,
 )
 from homeport.container.adjunct.steps import SWITCH_STEPS, AdjunctAction, AdjunctStep, flush_steps
 from homeport.container.adjunct.store_plan import PlannedStore, StorePlan
 from homeport.container.host.beside import Beside, Inline
+from homeport.container.progress.clock_reading import ClockReading, elapsed_ms
+from homeport.container.progress.follow import Look, look_interval_s
 from homeport.container.progress.input_position import InputPosition, InputRange
+from homeport.container.progress.input_schedule import StoredInputs
 from homeport.container.storage.adjunct.filled_store import FilledStore, Reached
 from homeport.container.storage.adjunct.read_only_entries import ReadOnlyEntries
 from homeport.container.storage.adjunct.store_facts import StoreFacts
@@ -47,22 +54,43 @@ Starts = dict[TaskName, dict[SystemStreamPartition, InputPosition]]
 LastPosition = Callable[[PlannedStore, SystemStreamPartition], InputPosition]
 
 
+@dataclass(frozen=True, slots=True)
+class StreamsNow:
+    """What Kafka says of the streams that fill the stores, requested at ``asked`` or later.
+
+    ``ids`` {stream: the broker's id of its topic}. ``ranges``: of each partition. ``kept_ms``
+    {stream that is compacted, and fills a store that a start may find: how long it keeps
+    deletions}.
+    """
+
+    asked: ClockReading
+    ids: Mapping[SystemStream, str]
+    ranges: Mapping[SystemStreamPartition, InputRange]
+    kept_ms: Mapping[SystemStream, int] = field(default_factory=dict)
+
+
 @dataclass
 class AdjunctStorage:
     """``open``, then ``recover``.
 
     ``configs``: {store: its configuration}. ``logged_root``: holds those that a start may find
-    again, ``scratch_root`` the others. ``now_ms``: this host's clock. ``beside``: flushes and
-    removes versions while batches go on; it is closed with the stores.
+    again, ``scratch_root`` the others. ``clocks``: those of this machine. ``beside``: flushes and
+    removes versions while batches go on; it is closed with the stores. ``followed``: where each
+    partition stands, from ``recover`` on.
     """
 
     plan: StorePlan
     configs: Mapping[str, StoreConfig]
     logged_root: Path
     scratch_root: Path
-    now_ms: Callable[[], int]
+    clocks: Callable[[], ClockReading]
     beside: Beside = field(default_factory=Inline)
+    followed: dict[SystemStreamPartition, FollowedPartition] = field(default_factory=dict)
     _opened: list[FilledStore] = field(default_factory=list)
+
+    def now_ms(self) -> int:
+        """This host's clock."""
+        return self.clocks().wall_ms
 
     @property
     def count(self) -> int:
@@ -79,17 +107,11 @@ class AdjunctStorage:
             kept_bytes = _KEPT_BYTES // self.count
             self._opened.append(kind(planned, config, directory, engines, kept_bytes, self.beside))
 
-    def recover(
-        self,
-        topic_ids: Mapping[SystemStream, str],
-        ranges: Mapping[SystemStreamPartition, InputRange],
-        last_position: LastPosition,
-    ) -> Starts:
+    def recover(self, streams: StreamsNow, last_position: LastPosition) -> Starts:
         """Every store is open, with what a start may keep of it; where its stream is read on.
 
         Args:
-            topic_ids: {stream: the broker's id of its topic}.
-            ranges: what Kafka has of each partition.
+            streams: what Kafka has of their streams.
             last_position: where a partition goes on by the checkpoint, else by
                 ``samza.offset.default``.
 
@@ -104,15 +126,95 @@ class AdjunctStorage:
         starts: Starts = {}
         for item in self._opened:
             planned = item.planned
-            topic_id, now_ms = topic_ids[planned.store.stream], self.now_ms()
-            stream = StreamNow(topic_id, {ssp: ranges[ssp] for ssp in planned.partitions})
-            last = partial(last_position, planned)
-            recovery = recover(planned.store, item.find(), stream, now_ms, last)
-            item.begin(recovery, expected_meta(planned.store, topic_id), now_ms)
+            own = planned.store.stream
+            ranges = {ssp: streams.ranges[ssp] for ssp in planned.partitions}
+            kept_ms = streams.kept_ms.get(own)
+            stream = StreamNow(streams.ids[own], ranges, streams.asked, kept_ms)
+            found = item.find()
+            recovery = recover(planned.store, found, stream, partial(last_position, planned))
+            meta = _meta(planned, stream, found.meta if recovery.is_kept else None)
+            item.begin(recovery, meta, kept_ms, self.now_ms())
+            self._follow(item, recovery, stream, meta)
             _say(item, recovery)
             for task in planned.readers:
                 starts.setdefault(task, {}).update(recovery.starts)
         return starts
+
+    def _follow(
+        self, item: FilledStore, recovery: Recovery, stream: StreamNow, meta: AdjunctMeta
+    ) -> None:
+        """Where its partitions stand is known, and that they are at the head once they get there.
+
+        One that is new to a store that was kept is judged as the rest of it.
+        """
+        for ssp, position in recovery.starts.items():
+            bounded = item.planned.store.is_bounded
+            followed = FollowedPartition(
+                stream.topic_id, position.offset, meta.at_head, meta.kept_ms, bounded
+            )
+            available = stream.ranges[ssp]
+            ends = Look(stream.asked, available.oldest, available.end, stream.topic_id)
+            followed.looked(ends, position.offset)
+            self.followed[ssp] = followed
+
+    def read(
+        self,
+        following: Mapping[SystemStreamPartition, int] | None = None,
+        *,
+        is_behind_markers: bool = False,
+    ) -> None:
+        """The stores hold all that lies below ``following``; None: what was written to them.
+
+        ``is_behind_markers``: as of ``FollowedPartition.read``.
+
+        The log says, once, where one may lack deletions. A container goes on with it: a start would
+        bring it up no faster, and where deletions are kept for a moment each is too late.
+        """
+        now = self.clocks()
+        for item in self._opened:
+            for partition, at in item.positions.items():
+                behind = at if following is None else max(at, following[partition])
+                followed = self.followed[partition]
+                stale = followed.read(behind, now, is_behind_markers=is_behind_markers)
+                if stale is not None:
+                    _LOG.warning(
+                        "adjunct store %s may keep keys that were deleted, until a start fills it "
+                        "again: partition %d: %s",
+                        *(item.name, partition.partition, stale.story),
+                    )
+
+    def look_interval_s(self, most_s: float) -> float:
+        """The interval of requests for heads: several in the shortest retention of deletions."""
+        kept = [item.kept_ms for item in self.followed.values()]
+        return look_interval_s([ms for ms in kept if ms is not None], most_s)
+
+    def name_of(self, partition: SystemStreamPartition) -> str:
+        """The store that the partition fills."""
+        own = (planned for planned in self.plan.stores if partition in planned.partitions)
+        return next(own).store.name
+
+    def _at_head(self, item: FilledStore) -> ClockReading | None:
+        """When all partitions of the store were last at their heads."""
+        now = self.clocks()
+        found = [self.followed[ssp].at_head for ssp in item.partitions if ssp in self.followed]
+
+        def age_ms(at: ClockReading) -> float:
+            passed_ms = elapsed_ms(at, now)
+            return math.inf if passed_ms is None else passed_ms
+
+        return max(found, key=age_ms, default=None)
+
+    def lost(self, partition: SystemStreamPartition, position: InputPosition) -> None:
+        """As ``FilledStore.lost`` of the store that the partition fills; of others nothing."""
+        for item in self._opened:
+            if partition in item.partitions:
+                item.lost(partition, position)
+
+    @property
+    def inputs(self) -> StoredInputs:
+        """The partitions that fill any of the stores."""
+        own = frozenset(ssp for planned in self.plan.stores for ssp in planned.partitions)
+        return StoredInputs(own, self.plan.shared, self.holds_back)
 
     def entries(self, store: str, task: TaskName) -> ReadOnlyEntries:
         """What the task sees of the store, once ``recover`` has returned; StoreError without it."""
@@ -162,14 +264,22 @@ class AdjunctStorage:
         for item in self._opened:
             item.settle(reached, begins, waits=waits)
 
-    def holds_back(self) -> bool:
-        """Whether other inputs wait for the first version of a store that is marked for that."""
-        return any(i.planned.store.is_bootstrap and not i.is_whole for i in self._opened)
+    def holds_back(self) -> str | None:
+        """What other inputs wait for: the first version of a store that is marked for that.
+
+        Raises:
+            StoreError: nothing has come of it for too long.
+        """
+        marked = [item for item in self._opened if item.planned.store.is_bootstrap]
+        found = (item.awaits(self.now_ms) for item in marked)
+        return next((what for what in found if what is not None), None)
 
     def flush(self, reached: Reached, begins: Reached) -> int:
         """Every store that has begun is on the disk as it stands; how many had moved."""
         now_ms = self.now_ms()
-        return sum([item.flush(now_ms, reached, begins) for item in self._opened])
+        return sum(
+            [item.flush(now_ms, self._at_head(item), reached, begins) for item in self._opened]
+        )
 
     def steps(self) -> tuple[tuple[AdjunctStep, ...], tuple[AdjunctStep, ...]]:
         """The steps of a micro-batch that every store has something of, and of the flush after."""
@@ -216,6 +326,17 @@ def write(layers: Layers, reached: Reached, begins: Reached) -> None:
     """Tasks see what ``layers`` have."""
     for store, layer in layers:
         store.write(layer, reached, begins)
+
+
+def _meta(planned: PlannedStore, stream: StreamNow, found: AdjunctMeta | None) -> AdjunctMeta:
+    """What the directory says from now on; ``found``: of a store that is kept what it said.
+
+    Of how long deletions are kept the shorter time counts: one that was raised since brings nothing
+    back that was dropped before.
+    """
+    at_head = stream.asked if found is None else found.at_head
+    meta = expected_meta(planned.store, stream.topic_id)
+    return replace(meta, at_head=at_head, kept_ms=least_kept_ms(stream.kept_ms, found))
 
 
 def _say(item: FilledStore, recovery: Recovery) -> None:

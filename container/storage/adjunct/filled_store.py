@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from homeport.config.errors import StoreError, WireError
@@ -17,7 +18,7 @@ from homeport.container.adjunct.recovery import (
     AdjunctMeta,
     FoundStore,
     Recovery,
-    StoreAction,
+    least_kept_ms,
 )
 from homeport.container.adjunct.steps import AdjunctAction, AdjunctStep, flush_steps
 from homeport.container.adjunct.store_plan import PlannedStore
@@ -26,6 +27,8 @@ from homeport.container.engine.in_memory_store import InMemoryStore
 from homeport.container.engine.storage_engine import DamagedStoreError
 from homeport.container.host.beside import Beside
 from homeport.container.host.disk_space import DiskError
+from homeport.container.progress.clock_reading import ClockReading, elapsed_ms
+from homeport.container.progress.input_position import InputPosition
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.storage.adjunct.read_only_entries import ReadOnlyEntries
 from homeport.container.storage.adjunct.store_facts import StoreFacts
@@ -37,6 +40,8 @@ from homeport.job_coordinator.model.job_model import SystemStreamPartition
 Reached = Callable[[AdjunctStep], None]
 Handed = tuple[Run, Bytes, Bytes]
 """What one call of ``take`` hands over."""
+_RENEWALS = 10
+"""Within the time for which the stream keeps deletions, ``ADJUNCT-META`` is written so often."""
 
 
 class RefusedStoreError(StoreError):
@@ -74,7 +79,8 @@ class FilledStore(ABC):
         self._beside = beside
         self._has_moved = self._has_begun = False
         self.was_reset = False
-        self.topic_id = ""
+        self._meta: AdjunctMeta | None = None
+        self._kept_ms: int | None = None
         store = planned.store
         self.entries = ReadOnlyEntries(InMemoryStore(), store.name, str(store.stream), kept_bytes)
         """What tasks see, from ``begin`` on."""
@@ -99,8 +105,21 @@ class FilledStore(ABC):
         """Nothing of what was found is known."""
 
     @abstractmethod
-    def _start(self, starts: Mapping[SystemStreamPartition, int]) -> None:
+    def _start(self, starts: Mapping[SystemStreamPartition, InputPosition]) -> None:
         """The store is open; partitions that it does not know begin at ``starts``."""
+
+    @property
+    @abstractmethod
+    def positions(self) -> Mapping[SystemStreamPartition, int]:
+        """{partition: the offset that the store has all records below}."""
+
+    @abstractmethod
+    def lost(self, partition: SystemStreamPartition, position: InputPosition) -> None:
+        """The partition is read on at ``position``: what lay before it was deleted unread.
+
+        Raises:
+            StoreError: the store would lack it; a new start fills it again.
+        """
 
     @abstractmethod
     def take(self, run: Run, keys: Bytes, values: Bytes) -> None:
@@ -122,10 +141,12 @@ class FilledStore(ABC):
     def settle(self, reached: Reached, begins: Reached, *, waits: bool = False) -> None:
         """Tasks see what has become ready beside the batches; with ``waits``, all of it has."""
 
-    @property
-    @abstractmethod
-    def is_whole(self) -> bool:
-        """Whether tasks may read it as it is."""
+    def awaits(self, _clock_ms: Callable[[], int]) -> str | None:
+        """What tasks cannot read it without; None: they may read it as it is.
+
+        Raises:
+            StoreError: nothing has come of it for too long.
+        """
 
     @abstractmethod
     def facts(self) -> StoreFacts:
@@ -176,22 +197,32 @@ class FilledStore(ABC):
             story = error.story if isinstance(error, DamagedStoreError) else str(error)
             return {}, Refusal(RefusalReason.DAMAGED_STORE, story)
 
-    def begin(self, recovery: Recovery, meta: AdjunctMeta, now_ms: int) -> None:
+    @property
+    def topic_id(self) -> str:
+        """The broker's id of the topic that fills it, from ``begin`` on."""
+        return "" if self._meta is None else self._meta.topic_id
+
+    def begin(
+        self, recovery: Recovery, meta: AdjunctMeta, kept_ms: int | None, now_ms: int
+    ) -> None:
         """The store is open and stands where ``recovery`` says; its directory says whose it is.
+
+        ``meta``: what its directory says then. ``kept_ms``: how long its stream keeps deletions;
+        None: it is not compacted.
 
         Raises:
             DiskError: there is no room, or no right.
             StoreError: the directory cannot be used.
         """
-        self.topic_id = meta.topic_id
-        self.was_reset = recovery.action is not StoreAction.KEEP
+        self._meta, self._kept_ms = meta, kept_ms
+        self.was_reset = not recovery.is_kept
         if self.was_reset:
             # What is thrown away may be damaged.
             with contextlib.suppress(DamagedStoreError):
                 self._close_engines()
             self._forget()
             self._directory.empty()
-        self._start({ssp: position.offset for ssp, position in recovery.starts.items()})
+        self._start(recovery.starts)
         if self.was_reset and self.planned.store.is_kept:
             # A directory without the file is filled again: only now it is a store.
             self._flush_engines()
@@ -202,8 +233,12 @@ class FilledStore(ABC):
 
     # -- its work
 
-    def flush(self, now_ms: int, reached: Reached, begins: Reached) -> bool:
+    def flush(
+        self, now_ms: int, at_head: ClockReading | None, reached: Reached, begins: Reached
+    ) -> bool:
         """All that was written is on the disk, and the directory has this time; whether it moved.
+
+        ``at_head``: when it last held all that its stream held; None: that need not be known.
 
         Raises:
             StoreError: it is not.
@@ -217,9 +252,21 @@ class FilledStore(ABC):
                 self._flush_engines()
                 self._has_moved = False
             else:
+                self._renew(at_head)
                 self._directory.set_written(META_FILE, now_ms)
             reached(step)
         return has_moved
+
+    def _renew(self, at_head: ClockReading | None) -> None:
+        """ADJUNCT-META says when the store was at its head, within a part of what counts."""
+        meta = self._meta
+        kept_ms = least_kept_ms(self._kept_ms, meta)
+        if meta is None or at_head is None or kept_ms is None:
+            return
+        passed_ms = elapsed_ms(meta.at_head, at_head)
+        if passed_ms is None or passed_ms * _RENEWALS >= max(1, kept_ms):
+            self._meta = replace(meta, at_head=at_head, kept_ms=self._kept_ms)
+            self._directory.write_text(META_FILE, meta_text(self._meta))
 
     def _size_bytes(self) -> int | None:
         is_on_disk = self._config.is_persistent
@@ -236,3 +283,11 @@ class FilledStore(ABC):
             self._close_engines()
         finally:
             self._directory.release()
+
+
+def cannot_follow(store: str, partition: SystemStreamPartition, story: str) -> StoreError:
+    """What ends a container whose store cannot go on from where it stands."""
+    return StoreError(
+        f"adjunct store {store} cannot follow its stream {partition.system_stream} partition "
+        f"{partition.partition} any more: {story}; the next start fills it again"
+    )

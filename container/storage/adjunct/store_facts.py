@@ -18,7 +18,8 @@ class StoreFacts:
     ``since_ms``: the time of the newest record that came since its container began; of a version,
     of its first record; in ms since 1970; None: not known. ``version``: the one that tasks see;
     None: there is none. ``late``: how many versions under way have had no end for too long; None:
-    the store has no versions, or it is not known.
+    the store has no versions, or it is not known. ``awaits``: what its first version lacks; None:
+    nothing, or it has no versions.
     """
 
     records: int
@@ -27,6 +28,7 @@ class StoreFacts:
     since_ms: int | None = None
     version: int | None = None
     late: int | None = None
+    awaits: str | None = None
 
     @staticmethod
     def of_parts(

@@ -17,11 +17,13 @@ from homeport.container.adjunct.version_text import PARTS_KEY, parse_parts, part
 from homeport.container.adjunct.versions import Part, Parts, Run
 from homeport.container.engine.storage_engine import StorageEngine
 from homeport.container.host.beside import Beside
+from homeport.container.progress.input_position import InputPosition
 from homeport.container.progress.refusal import RefusalReason
 from homeport.container.storage.adjunct.filled_store import (
     FilledStore,
     Reached,
     RefusedStoreError,
+    cannot_follow,
 )
 from homeport.container.storage.adjunct.store_facts import StoreFacts
 from homeport.container.storage.directory import StoreDirectory
@@ -48,11 +50,6 @@ class UnboundedStore(FilledStore):
         self._intake = Intake({})
         self._newest_ms = 0
 
-    @property
-    def is_whole(self) -> bool:
-        """Always: tasks may read it while it is filled."""
-        return True
-
     def _story_of_files(self) -> str | None:
         return persistent_engine(self._config.factory).fault(self._directory.path)
 
@@ -63,15 +60,25 @@ class UnboundedStore(FilledStore):
             reason = RefusalReason.MISSING_POSITION
             raise RefusedStoreError(reason, "it does not say where it is")
         self._parts = parse_parts(text.decode("utf-8", "replace"))
-        return {ssp: part.next for ssp, part in self._parts.items()}
+        return self.positions
 
     def _forget(self) -> None:
         self._parts = {}
 
-    def _start(self, starts: Mapping[SystemStreamPartition, int]) -> None:
+    @property
+    def positions(self) -> Mapping[SystemStreamPartition, int]:
+        """As ``FilledStore``."""
+        return {ssp: part.next for ssp, part in self._parts.items()}
+
+    def lost(self, partition: SystemStreamPartition, position: InputPosition) -> None:
+        """Raises StoreError: nothing would bring what it lacks."""
+        story = f"{position.lost} records were deleted before they were read"
+        raise cannot_follow(self.planned.store.name, partition, story)
+
+    def _start(self, starts: Mapping[SystemStreamPartition, InputPosition]) -> None:
         if self._engine is None:
             self._engine = self._engines.open(self._config, self._directory.path)
-        parts = {**{ssp: Part(offset) for ssp, offset in starts.items()}, **self._parts}
+        parts = {**{ssp: Part(at.offset) for ssp, at in starts.items()}, **self._parts}
         self._intake = Intake(parts)
         if parts != self._parts or self.was_reset:
             self._write({}, parts)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.adjunct.extractor import Bytes
@@ -21,6 +22,7 @@ from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.adjunct.version_text import (
     CATALOGUE_FILE,
     PARTS_KEY,
+    awaited,
     catalogue_text,
     parse_catalogue,
     parse_parts,
@@ -41,6 +43,8 @@ from homeport.container.engine.in_memory_store import InMemoryStore
 from homeport.container.engine.storage_engine import StorageEngine
 from homeport.container.host.beside import Beside, Call
 from homeport.container.host.disk_space import room_on_disk_of
+from homeport.container.progress.clock_reading import ClockReading
+from homeport.container.progress.input_position import InputPosition
 from homeport.container.progress.refusal import RefusalReason
 from homeport.container.progress.transaction_plan import RESERVED_PREFIX
 from homeport.container.storage.adjunct.filled_store import (
@@ -89,11 +93,32 @@ class VersionedStore(FilledStore):
         self._handed: list[Handed] = []
         self._late: tuple[int, ...] = ()
         self._strays = 0
+        self._heard_ms: int | None = None
 
     @property
-    def is_whole(self) -> bool:
+    def _is_whole(self) -> bool:
         """Whether there is a version to read."""
         return self._shown is not None or not self.planned.partitions
+
+    def awaits(self, clock_ms: Callable[[], int]) -> str | None:
+        """As ``FilledStore``: its first version, while something comes of its stream."""
+        if self._is_whole:
+            return None
+        now_ms, store = clock_ms(), self.planned.store
+        if self._heard_ms is None:
+            self._heard_ms = now_ms
+        silent_ms = now_ms - self._heard_ms
+        what = f"adjunct store {self.name}: {awaited(self._versions)}"
+        if silent_ms <= store.late_ms:
+            return what
+        late, bootstrap = keys.STORE_ADSTORE_LATE_MS, keys.STREAM_BOOTSTRAP
+        stream = store.stream
+        raise StoreError(
+            f"{what}; other inputs have waited for it, and nothing came of {stream} for "
+            f"{silent_ms / 1000:.0f} s, {late.named(store.name)} is {store.late_ms}: write what is "
+            f"missing, or set {bootstrap.named(stream.system, stream.stream)}=false to begin "
+            "without it"
+        )
 
     @property
     def served(self) -> int | None:
@@ -114,15 +139,15 @@ class VersionedStore(FilledStore):
     def facts(self) -> StoreFacts:
         """As ``FilledStore``, of the version that tasks see, and where all of them stand."""
         served, size_bytes, late = self.served, self._size_bytes(), len(self._late)
-        positions = {p: self._versions.cursor(p).next for p in self.planned.partitions}
         if served is None:
-            return StoreFacts(0, size_bytes, positions, late=late)
+            awaits = None if self._is_whole else awaited(self._versions)
+            return StoreFacts(0, size_bytes, self.positions, late=late, awaits=awaits)
         text = self._engine_of(served).get(PARTS_KEY)
         parts = parse_parts((text or b"{}").decode())
         began = [part.began_ms for part in parts.values() if part.began_ms is not None]
         records = sum(part.records for part in parts.values())
         since_ms = min(began, default=None)
-        return StoreFacts(records, size_bytes, positions, since_ms, served, late)
+        return StoreFacts(records, size_bytes, self.positions, since_ms, served, late)
 
     # -- the start
 
@@ -166,9 +191,27 @@ class VersionedStore(FilledStore):
             raise StoreError(f"version {catalogue.served}, which was served, is missing")
         return stores
 
-    def _start(self, starts: Mapping[SystemStreamPartition, int]) -> None:
-        for partition, offset in sorted(starts.items()):
-            self._versions = self._versions.begun(partition, offset)
+    @property
+    def positions(self) -> Mapping[SystemStreamPartition, int]:
+        """As ``FilledStore``."""
+        return {p: self._versions.cursor(p).next for p in self.planned.partitions}
+
+    def lost(self, partition: SystemStreamPartition, position: InputPosition) -> None:
+        """The versions that the partition had not ended there are never served."""
+        _LOG.warning(
+            "adjunct store %s: %d records of partition %d were deleted before they were read: no "
+            "version that had them is served",
+            self.name,
+            position.lost,
+            partition.partition,
+        )
+        self._handed.append(_behind_gap(partition, position))
+
+    def _start(self, starts: Mapping[SystemStreamPartition, InputPosition]) -> None:
+        for partition, position in sorted(starts.items()):
+            self._versions = self._versions.begun(partition, position.offset)
+            if position.lost:
+                self.lost(partition, position)
         for number, parts in self._versions.building.items():
             self._write_to(number, {}, parts)
         self._write_catalogue(self._versions.catalogue)
@@ -197,9 +240,10 @@ class VersionedStore(FilledStore):
         """The versions have what ``layer`` has; tasks see the newest that is whole."""
         step = AdjunctStep(AdjunctAction.WRITE, self.name)
         begins(step)
-        for run, keys, values in layer:
+        self._heard_ms = None
+        for run, names, values in layer:
             taken = self._versions.take(run)
-            entries = dealt(taken, keys, values)
+            entries = dealt(taken, names, values)
             for number in taken.parts:
                 parts = taken.versions.building[number]
                 self._write_to(number, entries.get(number, {}), parts)
@@ -283,7 +327,9 @@ class VersionedStore(FilledStore):
             served = "none" if self.served is None else f"version {self.served}"
             _LOG.warning("%s is not served: %s; %s is served", of, verdict.fault.value, served)
 
-    def flush(self, now_ms: int, reached: Reached, begins: Reached) -> bool:
+    def flush(
+        self, now_ms: int, at_head: ClockReading | None, reached: Reached, begins: Reached
+    ) -> bool:
         """As ``FilledStore``; the log says which version has no end for too long, each once.
 
         And how many records and markers came that belong to no version.
@@ -300,7 +346,7 @@ class VersionedStore(FilledStore):
                 self._strays,
             )
             self._strays = 0
-        return super().flush(now_ms, reached, begins)
+        return super().flush(now_ms, at_head, reached, begins)
 
     def _flush_engines(self) -> None:
         if self._under_way is not None:
@@ -376,6 +422,10 @@ def _removed(engine: StorageEngine | None, path: Path) -> None:
         engine.close()
     with room_on_disk_of(path.parent):
         shutil.rmtree(path, ignore_errors=True)
+
+
+def _behind_gap(partition: SystemStreamPartition, position: InputPosition) -> Handed:
+    return Run(partition, (), (), gone_below=position.offset), (), ()
 
 
 def dealt(taken: Taken, keys: Bytes, values: Bytes) -> dict[int, dict[bytes, bytes | None]]:

@@ -17,11 +17,16 @@ from homeport.config.config import Config
 from homeport.config.system_stream import SystemStream
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.beside import SideThread
+from homeport.container.host.clocks import read_clocks
 from homeport.container.host.stop_flag import StopFlag
-from homeport.container.incarnation.adjunct_start import adjunct_feed, adjunct_storage
+from homeport.container.incarnation.adjunct_start import (
+    adjunct_feed,
+    adjunct_storage,
+    streams_now,
+)
 from homeport.container.incarnation.stream_container import loop_settings, spare_collections
 from homeport.container.kafka.input_consumer import InputConsumer
-from homeport.container.kafka.log_reader import LogReader, input_ranges, topic_ids
+from homeport.container.kafka.log_reader import LogReader
 from homeport.container.processing.records import BadRecords
 from homeport.container.processing.task_instance import Outputs
 from homeport.container.progress.input_position import InputPosition
@@ -29,7 +34,6 @@ from homeport.container.restore.restore_workers import MALLOC_SETTINGS
 from homeport.container.storage.directory_lock import NO_WAIT
 from homeport.container.storage.storage_engines import StorageEngines
 from homeport.container.storage.task_store import passed
-from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -75,14 +79,14 @@ def _bootstrap(servers: str, folder: Path, records: int) -> float:
     began = time.perf_counter()
     roots = folder / "logged", folder / "scratch"
     beside = SideThread("adjunct stores")
-    storage = adjunct_storage(job, ProcessorId("0"), roots, wall_ms, beside)
+    storage = adjunct_storage(job, ProcessorId("0"), roots, read_clocks, beside)
     if storage is None:
         raise BenchmarkError("the job has no adjunct store")
     storage.open(StorageEngines(_MEMORY_BYTES, 1), NO_WAIT, None)
     readers = {"kafka": LogReader(job.systems["kafka"], StopFlag().pause)}
-    ranges = input_ranges(readers, storage.plan.stores[0].partitions)
-    ids = topic_ids(readers, job.adjunct_streams)
-    starts = storage.recover(ids, ranges, lambda _, ssp: InputPosition(ranges[ssp].oldest))
+    streams = streams_now(job, storage, readers)
+    ranges = streams.ranges
+    starts = storage.recover(streams, lambda _, ssp: InputPosition(ranges[ssp].oldest))
     bad = BadRecords(Outputs((), (), None), None, drop=False)
     feed = adjunct_feed(job, storage, bad, {})
     offsets = {task: {p: at.offset for p, at in own.items()} for task, own in starts.items()}

@@ -17,13 +17,13 @@ from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.adjunct.store_plan import plan_stores
 from homeport.container.adjunct.versions import Marker, MarkerKind, Run
 from homeport.container.host.beside import SideThread
+from homeport.container.host.clocks import read_clocks
 from homeport.container.progress.input_position import InputPosition, InputRange
-from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, write
+from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, StreamsNow, write
 from homeport.container.storage.adjunct.filled_store import FilledStore
 from homeport.container.storage.directory_lock import NO_WAIT
 from homeport.container.storage.storage_engines import StorageEngines
 from homeport.container.storage.task_store import passed
-from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
 
@@ -107,11 +107,11 @@ def built_store() -> Iterator[Built]:
     plan = plan_stores(stores.values(), [TaskModel(TaskName("T"), (_SSP,), 0)], ProcessorId("0"))
     configs = StorageConfig.of(_CONFIG).stores
     roots = folder / "logged", folder / "scratch"
-    storage = AdjunctStorage(plan, configs, *roots, wall_ms, SideThread("adjunct stores"))
+    storage = AdjunctStorage(plan, configs, *roots, read_clocks, SideThread("adjunct stores"))
     try:
         storage.open(StorageEngines(_MEMORY_BYTES, 1), NO_WAIT, None)
-        ids = {_SSP.system_stream: "id"}
-        storage.recover(ids, {_SSP: InputRange(0, 0)}, lambda *_: InputPosition(0))
+        ids, ranges = {_SSP.system_stream: "id"}, {_SSP: InputRange(0, 0)}
+        storage.recover(StreamsNow(read_clocks(), ids, ranges), lambda *_: InputPosition(0))
         sink = storage.of_task(TaskName("T")).adjunct("planes")
         assert sink is not None  # noqa: S101 - the plan has it
         yield Built(storage, sink)

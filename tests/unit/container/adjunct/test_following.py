@@ -24,7 +24,7 @@ def test_a_lag_is_that_of_the_last_look() -> None:
     assert (partition.lag, partition.lag_s) == (0, 0.0)
     assert partition.looked(_look(30, 5_000), 10) is None
     assert (partition.lag, partition.lag_s) == (20, 4.0)
-    partition.read(20)
+    partition.read(20, ClockReading(5_000))
     assert partition.lag == 10
     assert partition.looked(_look(40, 6_000), 20) is None
     assert (partition.lag, partition.lag_s) == (20, 5.0)
@@ -35,18 +35,18 @@ def test_a_stream_that_always_grows_is_reached_where_a_look_saw_its_end() -> Non
     partition = _partition()
     partition.looked(_look(30, 5_000), 10)
     partition.looked(_look(50, 6_000), 20)
-    partition.read(30)
+    partition.read(30, ClockReading(5_000))
     assert partition.at_head == ClockReading(5_000)
     assert (partition.lag, partition.lag_s) == (20, 1.0)
     partition.looked(_look(50, 7_000), 30)
-    partition.read(50)
+    partition.read(50, ClockReading(5_000))
     assert (partition.at_head, partition.lag, partition.lag_s) == (ClockReading(7_000), 0, 0.0)
 
 
 def test_what_was_read_before_never_takes_the_position_back() -> None:
     """The end of a poll that brought nothing may be an older one."""
     partition = _partition(10)
-    partition.read(7)
+    partition.read(7, ClockReading(5_000))
     assert partition.next == 10
 
 
@@ -72,11 +72,97 @@ def test_what_was_read_before_never_takes_the_position_back() -> None:
 )
 def test_another_topic_or_a_gap_ends_it(look: Look, reason: RefusalReason, story: str) -> None:
     """The store lacks something then, or holds what its stream never had."""
-    fault = _partition().looked(look, 10)
+    partition = _partition()
+    fault = partition.looked(look, 10)
     assert fault is not None
+    assert (partition.lag, partition.at_head) == (0, ClockReading(1_000))
     assert (fault.reason, fault.story) == (reason, story)
 
 
 def test_one_offset_is_the_end_of_a_transaction() -> None:
     """No record is missing where the oldest one follows a marker."""
     assert _partition().looked(_look(30, 5_000, oldest=11), 10) is None
+
+
+def test_a_store_with_versions_goes_on_behind_a_gap() -> None:
+    """It knows which of them lack something."""
+    partition = FollowedPartition("id-1", 10, ClockReading(1_000), may_skip=True)
+    assert partition.looked(_look(30, 5_000, oldest=12), 10) is None
+    assert partition.lag == 20
+
+
+_KEPT_MS = 60_000
+
+
+def _compacted(kept_ms: int | None = _KEPT_MS) -> FollowedPartition:
+    """At 10 of 30, and so at the head a second after the start of time."""
+    partition = FollowedPartition("id-1", 10, ClockReading(1_000), kept_ms)
+    assert partition.looked(_look(30, 2_000), 10) is None
+    return partition
+
+
+def test_what_is_read_too_late_may_lack_deletions() -> None:
+    """From then on the store is never again at its head, as far as is known; it is said once."""
+    partition = _compacted()
+    assert partition.read(20, ClockReading(1_000 + _KEPT_MS - 1)) is None
+    assert partition.read(20, ClockReading(1_000 + _KEPT_MS)) is None
+    stale = partition.read(21, ClockReading(1_000 + _KEPT_MS))
+    assert stale is not None
+    assert (stale.reason, stale.story) == (
+        RefusalReason.STALE,
+        "it last stood at the stream's head 60 s ago, and deletions are kept for 60 s: stale",
+    )
+    assert partition.read(30, ClockReading(99_000)) is None
+    assert partition.looked(_look(30, 99_500), 30) is None
+    assert partition.read(30, ClockReading(99_600)) is None
+    assert (partition.at_head, partition.lag) == (ClockReading(1_000), 0)
+
+
+def test_a_stream_that_is_not_compacted_keeps_its_deletions() -> None:
+    """However late they are read."""
+    partition = _compacted(None)
+    assert partition.read(30, ClockReading(1_000 + 9 * _KEPT_MS)) is None
+    assert partition.at_head == ClockReading(2_000)
+
+
+def test_where_nothing_came_nothing_was_missed() -> None:
+    """A quiet stream is at its head at each look; one offset alone is never compacted away."""
+    partition = _compacted()
+    assert partition.read(30, ClockReading(2_000)) is None
+    assert partition.looked(_look(31, 3 * _KEPT_MS), 30) is None
+    assert partition.read(31, ClockReading(3 * _KEPT_MS)) is None
+    assert partition.at_head == ClockReading(3 * _KEPT_MS)
+    partition.looked(_look(33, 3 * _KEPT_MS + 1), 31)
+    assert partition.read(33, ClockReading(5 * _KEPT_MS)) is not None
+
+
+def test_what_was_written_may_lack_the_end_of_a_transaction() -> None:
+    """It is no record; a store that lacks more is not at its head."""
+    partition = _compacted()
+    partition.read(28, ClockReading(2_500), is_behind_markers=False)
+    assert partition.at_head == ClockReading(1_000)
+    partition.read(29, ClockReading(2_500))
+    assert partition.at_head == ClockReading(1_000)
+    partition.read(29, ClockReading(2_500), is_behind_markers=False)
+    assert partition.at_head == ClockReading(2_000)
+
+
+def test_a_look_that_finds_nothing_more_is_the_head() -> None:
+    """At once; one offset that is not read yet may be a record."""
+    partition = _partition(30)
+    partition.looked(_look(30, 5_000), 30)
+    assert partition.at_head == ClockReading(5_000)
+    partition.looked(_look(31, 6_000), 30)
+    assert (partition.at_head, partition.lag, partition.lag_s) == (ClockReading(5_000), 1, 1.0)
+
+
+def test_a_store_that_lacks_nothing_is_not_late() -> None:
+    """Though an earlier look is the one that it has reached; nor where the clock was set back."""
+    partition = _partition()
+    partition.looked(_look(30, 5_000), 10)
+    partition.looked(_look(30, 7_000), 10)
+    partition.read(30, ClockReading(8_000))
+    assert (partition.at_head, partition.lag_s) == (ClockReading(5_000), 0.0)
+    partition = FollowedPartition("id-1", 10, ClockReading(9_000))
+    partition.looked(_look(30, 5_000), 10)
+    assert (partition.lag, partition.lag_s) == (20, 0.0)

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from homeport.config.errors import WireError
 from homeport.container.adjunct.meta_text import meta_text, parse_meta
 from homeport.container.adjunct.recovery import AdjunctMeta
+from homeport.container.progress.clock_reading import NEVER, ClockReading
 
-_META = AdjunctMeta("kafka.planes", "idé", "my_job:Models")
+_META = AdjunctMeta(
+    "kafka.planes", "idé", "my_job:Models", ClockReading(7, "boot", 3), kept_ms=86_400_000
+)
 
 
 def test_what_is_written_is_read() -> None:
     """As it was, whatever the names are."""
     text = meta_text(_META)
     assert text == (
-        '{"stream":"kafka.planes","topic_id":"idé","extractor":"my_job:Models","version":1}'
+        '{"stream":"kafka.planes","topic_id":"idé","extractor":"my_job:Models",'
+        '"at_head":{"wall_ms":7,"boot_id":"boot","boot_ms":3},"kept_ms":86400000,"version":1}'
     )
     assert parse_meta(text) == _META
+    meta = replace(_META, kept_ms=None)
+    assert parse_meta(meta_text(meta)) == meta
+
+
+def test_a_directory_of_before_does_not_say_when_it_was_at_the_head() -> None:
+    """It is judged where its stream is compacted."""
+    text = '{"stream":"kafka.planes","topic_id":"id","extractor":"","version":1}'
+    assert parse_meta(text) == AdjunctMeta("kafka.planes", "id", "", NEVER, None)
 
 
 @pytest.mark.parametrize(
@@ -29,6 +43,13 @@ def test_what_is_written_is_read() -> None:
         meta_text(_META).replace("1}", '"1"}'),
         meta_text(_META).replace("1}", "true}"),
         meta_text(_META).replace('"my_job:Models"', "7"),
+        meta_text(_META).replace('"boot"', "7"),
+        meta_text(_META).replace("wall_ms", "wall"),
+        meta_text(_META).replace(":3}", ":3.5}"),
+        meta_text(_META).replace(":3}", ':"3"}'),
+        meta_text(_META).replace("86400000", '"86400000"'),
+        meta_text(_META).replace("86400000", "true"),
+        meta_text(replace(_META, at_head=NEVER)).replace('"wall_ms":0', '"wall_ms":null'),
         "[" * 100_000,
     ],
 )

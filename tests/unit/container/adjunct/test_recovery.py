@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.config.settings.adjunct_section import AdjunctStore
+from homeport.config.settings.adjunct_section import AdjunctStore, VersionMarkers
 from homeport.container.adjunct.recovery import (
     NO_STORE,
     FoundStore,
@@ -18,6 +18,7 @@ from homeport.container.adjunct.recovery import (
     recover,
     shared_checkpoint,
 )
+from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
@@ -25,11 +26,13 @@ from tests.unit.container.adjunct.adjuncts import DAY_MS, PLANES
 
 _NOW_MS = 1_000_000_000_000
 _P0, _P1 = (SystemStreamPartition("kafka", "planes", number) for number in (0, 1))
-_STREAM = StreamNow("id-1", {_P0: InputRange(10, 100), _P1: InputRange(0, 50)})
+_NOW = ClockReading(_NOW_MS)
+_STREAM = StreamNow("id-1", {_P0: InputRange(10, 100), _P1: InputRange(0, 50)}, _NOW)
 _OLDEST = {_P0: InputPosition(10), _P1: InputPosition(0)}
 _LAST = {_P0: InputPosition(71), _P1: InputPosition(31, lost=3)}
 _OWN = {_P0: InputPosition(90), _P1: InputPosition(40)}
 _MARKED = replace(PLANES, is_bootstrap=True)
+_VERSIONS = replace(PLANES, markers=VersionMarkers(header="version"))
 _VALID = FoundStore(
     exists=True,
     meta=expected_meta(PLANES, "id-1"),
@@ -40,7 +43,7 @@ _OLD = replace(_VALID, newest_ms=_NOW_MS - DAY_MS - 1)
 
 
 def _recovered(store: AdjunctStore, found: FoundStore, stream: StreamNow = _STREAM) -> Recovery:
-    return recover(store, found, stream, _NOW_MS, _LAST.__getitem__)
+    return recover(store, found, stream, _LAST.__getitem__)
 
 
 def _not_asked(_ssp: SystemStreamPartition) -> InputPosition:
@@ -72,6 +75,7 @@ def test_the_table_of_persistent_stores(
     done = _recovered(store, found)
     assert (done.action, done.starts) == (action, starts)
     assert (done.refusal is None) == (action is not StoreAction.RECREATE)
+    assert done.is_kept is (action is StoreAction.KEEP)
 
 
 @pytest.mark.parametrize("found", [NO_STORE, _OLD, _VALID])
@@ -93,7 +97,7 @@ def test_the_last_offset_is_asked_only_where_it_counts(
     store: AdjunctStore, found: FoundStore
 ) -> None:
     """A checkpoint whose records are gone would fail the job, though nothing needs them."""
-    recover(store, found, _STREAM, _NOW_MS, _not_asked)
+    recover(store, found, _STREAM, _not_asked)
 
 
 _META = expected_meta(PLANES, "id-1")
@@ -175,6 +179,76 @@ def test_a_store_at_the_edge_is_valid(found: FoundStore) -> None:
     assert _recovered(PLANES, found).action is StoreAction.KEEP
 
 
+def test_a_store_with_versions_goes_on_behind_a_gap() -> None:
+    """What it serves is whole; it is handed how much it lacks of what it was building."""
+    done = _recovered(_VERSIONS, replace(_VALID, positions={_P0: 4, _P1: 40}))
+    assert done.action is StoreAction.KEEP
+    assert done.starts == {_P0: InputPosition(10, lost=6), _P1: InputPosition(40)}
+    gone = _recovered(_VERSIONS, replace(_VALID, positions={_P0: 101}))
+    assert gone.action is StoreAction.RECREATE
+
+
+_KEPT_MS = DAY_MS // 2
+_COMPACTED = replace(_STREAM, kept_ms=_KEPT_MS)
+
+
+def _at_head(ago_ms: int, kept_ms: int | None = _KEPT_MS) -> FoundStore:
+    """It was flushed right now, and stood at its head so long ago."""
+    meta = replace(_META, at_head=ClockReading(_NOW_MS - ago_ms), kept_ms=kept_ms)
+    return replace(_VALID, meta=meta, newest_ms=_NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("found", "stream", "story"),
+    [
+        (_at_head(_KEPT_MS - 1), _COMPACTED, None),
+        (_at_head(_KEPT_MS), _COMPACTED, "it last stood at the stream's head 43200 s ago"),
+        (_at_head(_KEPT_MS, None), _COMPACTED, "deletions are kept for 43200 s: stale"),
+        (_at_head(_KEPT_MS), _STREAM, "deletions are kept for 43200 s: stale"),
+        (_at_head(_KEPT_MS, None), _STREAM, None),
+        (_at_head(9), replace(_STREAM, kept_ms=9), "deletions are kept for 0.009 s: stale"),
+        (
+            _at_head(9, 9),
+            _COMPACTED,
+            "deletions were kept, when it was written, for 0.009 s: stale",
+        ),
+        (replace(_VALID, newest_ms=_NOW_MS), _COMPACTED, "it does not say when it last stood"),
+        (_at_head(-1), _COMPACTED, "the clock was set back, and it may be stale"),
+    ],
+)
+def test_a_store_that_may_lack_deletions_is_not_valid(
+    found: FoundStore, stream: StreamNow, story: str | None
+) -> None:
+    """However lately it was flushed: by when it stood at the head of a compacted stream (S2)."""
+    done = _recovered(PLANES, found, stream)
+    assert (done.refusal is None) is (story is None)
+    if done.refusal is not None and story is not None:
+        assert story in done.refusal.story
+        # All that is deleted is not there, and all else is: no checkpoint counts.
+        assert recover(PLANES, found, stream, _not_asked).starts == _OLDEST
+
+
+def test_a_store_that_lacks_no_record_lacks_no_deletion() -> None:
+    """The last record of a partition is never compacted away, and may be no record."""
+    found = replace(_at_head(9 * DAY_MS), positions={_P0: 99, _P1: 50})
+    assert _recovered(PLANES, found, _COMPACTED).action is StoreAction.KEEP
+    found = replace(found, positions={_P0: 98, _P1: 50})
+    assert _recovered(PLANES, found, _COMPACTED).action is StoreAction.RECREATE
+    found = replace(found, positions={})
+    assert _recovered(PLANES, found, _COMPACTED).action is StoreAction.KEEP
+
+
+def test_deletions_count_only_for_a_store_that_would_be_kept() -> None:
+    """One that is never found begins again; one with a partition too many is refused for that."""
+    found = _at_head(_KEPT_MS)
+    done = _recovered(replace(PLANES, is_kept=False), found, _COMPACTED)
+    assert done == Recovery(StoreAction.CREATE, _LAST)
+    found = replace(found, positions={_P0: 90, replace(_P0, partition=7): 1})
+    done = _recovered(PLANES, found, _COMPACTED)
+    assert done.refusal is not None
+    assert (done.refusal.reason, done.starts) == (RefusalReason.FOREIGN, _LAST)
+
+
 def test_one_offset_that_is_gone_is_no_loss() -> None:
     """It is where a transaction ended, in a partition that retention emptied."""
     done = _recovered(PLANES, replace(_VALID, positions={_P0: 9, _P1: 40}))
@@ -185,7 +259,7 @@ def test_one_offset_that_is_gone_is_no_loss() -> None:
 @pytest.mark.parametrize("found", [_INVALID[4][0], _INVALID[7][0], _INVALID[8][0]])
 def test_where_the_stream_is_another_all_of_it_is_read(found: FoundStore) -> None:
     """Recreated, truncated, deleted past the store: no checkpoint means anything there."""
-    done = recover(PLANES, found, _STREAM, _NOW_MS, _not_asked)
+    done = recover(PLANES, found, _STREAM, _not_asked)
     assert done.starts == _OLDEST
 
 
@@ -209,6 +283,7 @@ def test_a_partition_that_is_new_to_a_store_begins_as_without_one(
 def test_an_extractor_is_part_of_what_a_store_is() -> None:
     """With another one its entries would be others."""
     store = replace(PLANES, extractor="a:B")
+    assert expected_meta(PLANES, "id").extractor == ""
     assert expected_meta(store, "id").extractor == "a:B"
     assert expected_meta(replace(store, manager="a:M"), "id").extractor == "a:M"
     done = _recovered(store, _VALID)

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from homeport.config.errors import WireError
 from homeport.container.adjunct.version_text import (
+    awaited,
     catalogue_text,
     parse_catalogue,
     parse_parts,
     parts_text,
 )
-from homeport.container.adjunct.versions import Catalogue, Left, Part, VersionFault
+from homeport.container.adjunct.versions import (
+    Catalogue,
+    Left,
+    Part,
+    Verdict,
+    VersionFault,
+    Versions,
+)
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 _P, _Q = (SystemStreamPartition("kafka", "all.planes", number) for number in (0, 1))
-_PARTS = {_P: Part(3, 2, Left.ENDED, 17, VersionFault.CUT), _Q: Part(0)}
+_PARTS = {_P: Part(3, 2, Left.ENDED, 17, VersionFault.CUT), _Q: Part(0, begins={7: 5, 17: 9})}
 
 
 def test_parts_come_back_as_they_were() -> None:
@@ -24,6 +34,22 @@ def test_parts_come_back_as_they_were() -> None:
     assert parts_text({_Q: Part(0)}) == (
         '{"kafka.all.planes.1":{"next":0,"records":0,"left":"open"}}'
     )
+    assert '"begins":{"7":5,"17":9}' in parts_text(_PARTS)
+
+
+def test_what_the_first_version_lacks_is_said() -> None:
+    """Of the newest, by its partitions."""
+    versions = Versions((_P, _Q))
+    assert awaited(versions) == "no version has begun in its stream"
+    ended = Part(9, left=Left.ENDED)
+    versions = replace(versions, building={1: {_P: ended, _Q: ended}, 2: {_Q: Part(9)}})
+    assert awaited(versions) == "version 2 has no end in partition 0, 1"
+    versions = replace(versions, building={2: {_P: ended, _Q: Part(9, left=Left.LEFT)}})
+    assert awaited(versions) == "version 2 has no end in partition 1"
+    versions = replace(versions, building={2: {_P: ended, _Q: ended}})
+    assert awaited(versions) == "version 2 is not on the disk yet"
+    versions = versions.decided(Verdict(2, 9))
+    assert awaited(versions) == "version 2 is not on the disk yet"
 
 
 @pytest.mark.parametrize("catalogue", [Catalogue(), Catalogue(7, 6, 100, {_P: 5, _Q: 0})])

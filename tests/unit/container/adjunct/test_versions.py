@@ -67,6 +67,7 @@ TWO = Versions((_P, _Q))
         (b"end", Marker(MarkerKind.END)),
         (b" end 17\n", Marker(MarkerKind.END, 17)),
         (b"begin 0", Marker(MarkerKind.BEGIN, 0)),
+        (b"end 123456789012345678", Marker(MarkerKind.END, 123456789012345678)),
         (None, None),
         (b"", None),
         (b"END", None),

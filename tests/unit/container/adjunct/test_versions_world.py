@@ -4,7 +4,10 @@ The world: a log of one or two partitions, the stores of versions as they are in
 are on the disk, and the catalogue. Any store may reach the disk at any time before its flush, as an
 engine's memory tables do. A container may die between any two steps, also before its first. After
 each step what is shown is one whole version of the log, never an older one than before; whatever
-happened, the newest good version is shown in the end.
+happened, each version that is whole in the log is shown where the log ends behind it.
+
+Lives at random go through longer logs, of up to three partitions, with retention that deletes what
+was not read, and more crashes.
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ from homeport.container.adjunct.versions import (
     verdict_plan,
 )
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
+from tests.unit.container.adjunct.version_lives import Life
 
 _SHARE = 60
 
@@ -250,6 +254,21 @@ def test_one_partition_survives_every_two_crashes() -> None:
     assert Search(log, good, crashes=2).run() > 500
 
 
+_FIRST = "begin:1 a end:1 begin:2 b end:2"
+
+
+def _up_to(log: Log, number: int) -> Log:
+    """The log as it stood when no partition had more than begun what follows that version."""
+    ends = {ssp: words.index(f"end:{number}") for ssp, words in log.items()}
+    return {ssp: words[: ends[ssp] + 3] for ssp, words in log.items()}
+
+
+def test_a_version_that_a_partition_has_left_is_served_after_a_crash() -> None:
+    """What it has of the older one may be gone, where what it has of the newer one is not."""
+    log = _up_to(_log(_FIRST, "begin:1 x end:1 begin:2 y"), 1)
+    assert Search(log, {1: _keys("a x")}, crashes=1).run() > 500
+
+
 @pytest.mark.search
 @pytest.mark.parametrize(
     ("second", "good"),
@@ -260,8 +279,20 @@ def test_one_partition_survives_every_two_crashes() -> None:
 )
 def test_two_partitions_survive_every_crash(second: str, good: dict[int, frozenset[str]]) -> None:
     """Either may be ahead; in the second case one of them never ends version 1."""
-    log = _log("begin:1 a end:1 begin:2 b end:2", second)
-    assert Search(log, good, crashes=1).run() > 1000
+    log = _log(_FIRST, second)
+    for number in good:
+        older = {n: keys for n, keys in good.items() if n <= number}
+        assert Search(_up_to(log, number), older, crashes=1).run() > 500
+
+
+@pytest.mark.parametrize("first", range(0, 1000, 250))
+def test_lives_at_random_show_each_version_that_is_whole(first: int) -> None:
+    """Whatever is deleted, and wherever they die."""
+    for seed in range(first, first + 250):
+        try:
+            Life(seed).run()
+        except AssertionError as error:
+            raise AssertionError(f"life {seed}: {error}") from error
 
 
 @pytest.mark.parametrize("action", [AdjunctAction.FLUSH_VERSION, AdjunctAction.WRITE_CATALOGUE])

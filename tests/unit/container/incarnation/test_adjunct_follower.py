@@ -15,14 +15,16 @@ from homeport.config.errors import StoreError
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.beside import Inline
 from homeport.container.incarnation import adjunct_follower as module
+from homeport.container.incarnation import adjunct_start
 from homeport.container.incarnation.adjunct_follower import AdjunctFollower, adjunct_follower
 from homeport.container.incarnation.adjunct_start import adjunct_storage
 from homeport.container.kafka.head_watch import Looks
+from homeport.container.kafka.log_reader import LogReader
 from homeport.container.processing.records import UndecodableError
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.follow import Look
 from homeport.container.progress.input_position import InputPosition, InputRange
-from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage
+from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, StreamsNow
 from homeport.container.storage.directory_lock import NO_WAIT
 from homeport.container.storage.storage_engines import StorageEngines
 from homeport.container.storage.task_store import passed
@@ -90,7 +92,7 @@ class _Watch:
         self._found = {
             (ssp.stream, ssp.partition): Look(
                 ClockReading(self._case.now_ms),
-                0,
+                self._case.oldest if ssp == _A0 else 0,
                 self._case.head(ssp),
                 self._case.topic_id,
             )
@@ -112,15 +114,17 @@ class _Case:
         self.broker = Broker(lambda topic: 1 if topic == "airlines" else 2, lambda: 0)
         self.now_ms = 1_000
         self.topic_id = "id"
+        self.oldest = 0
+        self.kept_ms: int | None = None
         self.more: dict[str, str] = {}
         self._open: list[AdjunctStorage] = []
-        monkeypatch.setattr(module, "topic_ids", self._topic_ids)
+        monkeypatch.setattr(adjunct_start, "topic_ids", self._topic_ids)
         monkeypatch.setattr(
-            module,
+            adjunct_start,
             "input_ranges",
-            lambda _, partitions: {p: InputRange(0, self.head(p)) for p in partitions},
+            lambda _, partitions: {p: InputRange(self.oldest, self.head(p)) for p in partitions},
         )
-        monkeypatch.setattr(module, "HeadWatch", lambda *_: _Watch(self))
+        monkeypatch.setattr(adjunct_start, "HeadWatch", lambda *_: _Watch(self))
         monkeypatch.setattr(
             module,
             "consumer",
@@ -129,6 +133,21 @@ class _Case:
 
     def _topic_ids(self, _readers: object, streams: object) -> dict[object, str]:
         return dict.fromkeys(cast("list[object]", streams), self.topic_id)
+
+    def streams(self) -> StreamsNow:
+        """As a start finds them."""
+        ids = dict.fromkeys((_P0.system_stream, _A0.system_stream), self.topic_id)
+        ranges = {p: InputRange(self.oldest, self.head(p)) for p in self.partitions()}
+        kept = {} if self.kept_ms is None else dict.fromkeys(ids, self.kept_ms)
+        return StreamsNow(self.clocks(), ids, ranges, kept)
+
+    def clocks(self) -> ClockReading:
+        """Those of the host."""
+        return ClockReading(self.now_ms)
+
+    def deletions_kept(self, names: list[str]) -> dict[str, int]:
+        """As of ``LogReader``."""
+        return {} if self.kept_ms is None else dict.fromkeys(names, self.kept_ms)
 
     def partitions(self) -> list[SystemStreamPartition]:
         """Those of the adjunct streams."""
@@ -143,9 +162,7 @@ class _Case:
         job = ContainerJob.of(_model(self.more), processor)
         root = self.folder / "logged"
         owner = job.active_processor or processor
-        found = adjunct_storage(
-            job, owner, (root, self.folder / "scratch"), lambda: self.now_ms, Inline()
-        )
+        found = adjunct_storage(job, owner, (root, self.folder / "scratch"), self.clocks, Inline())
         assert found is not None
         found.open(StorageEngines(32 << 20, found.count), NO_WAIT, None)
         self._open.append(found)
@@ -155,7 +172,8 @@ class _Case:
         """A standby that begins."""
         storage = self.storage(_STANDBY)
         job = ContainerJob.of(_model(self.more), _STANDBY)
-        follower = adjunct_follower(job, storage, {}, _never, lambda: ClockReading(self.now_ms))
+        readers = cast("dict[str, LogReader]", {"kafka": self})
+        follower = adjunct_follower(job, storage, readers, _never, self.clocks)
         assert follower is not None
         return follower, storage
 
@@ -213,11 +231,7 @@ def test_the_active_container_reads_the_tail_alone(case: _Case) -> None:
     case.broker.append("planes", b"N0", b"A320", partition=0)
     storage.close()
     active = case.storage(_ACTIVE)
-    starts = active.recover(
-        dict.fromkeys((_P0.system_stream, _A0.system_stream), "id"),
-        {p: InputRange(0, case.head(p)) for p in case.partitions()},
-        lambda *_: InputPosition(0),
-    )
+    starts = active.recover(case.streams(), lambda *_: InputPosition(0))
     offsets = {ssp: at.offset for own in starts.values() for ssp, at in own.items()}
     assert offsets == dict.fromkeys(case.partitions(), 1)
     assert case.held(active, "planes", "Partition 0") == {b"N0": b"737"}
@@ -272,9 +286,14 @@ def test_a_standby_says_what_its_stores_hold(case: _Case) -> None:
 
 def test_a_standby_builds_the_versions_of_a_data_set(case: _Case) -> None:
     """As its active container does: the one that is whole is what a successor's tasks see."""
-    case.more = {"stores.airlines.adstore.version.marker.header": "version"}
+    case.more = {
+        "stores.airlines.adstore.version.marker.header": "version",
+        "systems.kafka.streams.airlines.samza.bootstrap": "true",
+    }
     follower, storage = case.standby()
     _follow(follower)
+    case.now_ms += 2 * 86_400_000
+    assert follower.step(0) == 0
     assert not case.held(storage, "airlines", "Standby-Partition 0-0")
     case.broker.append("airlines", None, None, partition=0, headers={"version": b"end"})
     case.broker.append("airlines", b"AA", b"American", partition=0)
@@ -301,10 +320,80 @@ def test_a_stream_that_was_recreated_ends_the_standby(case: _Case) -> None:
     assert _follow(follower) == 3
 
 
-def test_a_gap_ends_the_standby() -> None:
+def test_a_standby_that_may_lack_deletions_is_filled_again(
+    case: _Case, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By the start in its place: what it has flushed does not count as more than it is."""
+    case.kept_ms = 60_000
+    follower, storage = case.standby()
+    _follow(follower)
+    follower.look()
+    follower.step(0)
+    storage.flush(passed, passed)
+    case.now_ms += 30_000
+    follower.look()
+    follower.step(0)
+    storage.flush(passed, passed)
+    case.now_ms += 59_999
+    for value in (b"A319", b"A320"):
+        case.broker.append("planes", b"N0", value, partition=0)
+    assert _follow(follower) == 2
+    storage.flush(passed, passed)
+    follower.look()
+    follower.step(0)
+    case.now_ms += 60_000
+    for value in (b"A321", b"A322"):
+        case.broker.append("planes", b"N0", value, partition=0)
+    assert _follow(follower) == 2
+    follower.look()
+    assert follower.step(0) == 0
+    said = "planes/Partition_0 may keep keys that were deleted, until a start fills it again: part"
+    assert caplog.text.count(said) == 1
+    storage.flush(passed, passed)
+    storage.close()
+    case.now_ms += 1
+    case.broker.append("planes", b"N0", b"A318", partition=0)
+    case.broker.append("planes", b"N0", b"A317", partition=0)
+    active = case.storage(_ACTIVE)
+    starts = active.recover(case.streams(), lambda *_: InputPosition(0))
+    own = {ssp: at.offset for o in starts.values() for ssp, at in o.items()}
+    assert (own[_P0], own[_A0]) == (0, 1)
+
+
+def test_versions_of_a_standby_go_on_behind_a_gap(case: _Case) -> None:
+    """The one that it cuts is not served, and what was served stays; a look finds no fault."""
+    case.more = {"stores.airlines.adstore.version.marker.header": "version"}
+    follower, storage = case.standby()
+    end = {"version": b"end"}
+    case.broker.append("airlines", None, None, partition=0, headers=end)
+    case.broker.append("airlines", b"AA", b"American", partition=0)
+    _follow(follower)
+    case.oldest = 6
+    source = follower._source
+    assert source._lost is not None
+    source._lost(_A0, InputPosition(6, 3))
+    for value in (b"Lost", b"Lost", b"Lost", b"Alaska"):
+        case.broker.append("airlines", value[:1], value, partition=0)
+    follower.look()
+    follower.step(0)
+    case.broker.append("airlines", None, None, partition=0, headers=end)
+    _follow(follower)
+    assert case.held(storage, "airlines", "Standby-Partition 0-0") == {b"UA": b"United"}
+    case.broker.append("airlines", b"DL", b"Delta", partition=0)
+    case.broker.append("airlines", None, None, partition=0, headers=end)
+    _follow(follower)
+    assert case.held(storage, "airlines", "Standby-Partition 0-0") == {b"DL": b"Delta"}
+
+
+def test_a_gap_ends_the_standby(case: _Case) -> None:
     """Whatever the job does behind a gap of its input, the store would lack what was in it."""
+    follower, _ = case.standby()
+    _follow(follower)
+    source = follower._source
+    assert source._lost is not None
     with pytest.raises(StoreError, match="partition 0 any more: 7 records were deleted before"):
-        module._lost(_P0, InputPosition(9, 7))
+        source._lost(_P0, InputPosition(9, 7))
+    assert set(case.partitions()) == source._stored.partitions
 
 
 @pytest.mark.parametrize("drops", [False, True])

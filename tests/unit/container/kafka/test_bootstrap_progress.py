@@ -13,6 +13,7 @@ from confluent_kafka import Consumer
 from homeport.config.config import Config
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.input_consumer import InputConsumer
+from homeport.container.progress.input_schedule import StoredInputs
 from homeport.container.testing.broker import Broker
 from homeport.container.testing.clients import MemoryConsumer
 from homeport.job_coordinator.model.ids import TaskName
@@ -47,7 +48,9 @@ def test_the_log_says_how_long_other_inputs_still_wait(
         {TaskName("Partition 0"): {_TABLE: 0, _IN: 0}},
         connect,
         ends={_TABLE: 4, _IN: 1},
-        holds_back=lambda: holds_back[0],
+        stored=StoredInputs(
+            frozenset({_TABLE}), {}, lambda: "planes: no end" if holds_back[0] else None
+        ),
     )
     assert source.bootstrap_left([_IN]) is None
     assert source.bootstrap_left([_TABLE, _IN]) == (4, None)
@@ -68,7 +71,7 @@ def test_the_log_says_how_long_other_inputs_still_wait(
     for _ in range(2):
         now[0] += 6
         assert source.poll(1, 0) is None
-    said = "other inputs wait for the first version of an adjunct store"
+    said = "other inputs wait for the first version of planes: no end"
     assert caplog.text.count(said) == 2
     holds_back[0] = False
     batch = source.poll(1, 0)

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from homeport.config.config import Config
 from homeport.config.settings.sections import SystemConfig
@@ -20,18 +20,27 @@ from homeport.container.adjunct.manager import BuiltInManager
 from homeport.container.adjunct.store_plan import plan_stores
 from homeport.container.host.beside import Inline
 from homeport.container.kafka.input_consumer import InputConsumer, MicroBatch
-from homeport.container.processing.adjunct_feed import NOTHING, AdjunctFeed, RefusedRecords
+from homeport.container.processing.adjunct_feed import (
+    NOTHING,
+    AdjunctFeed,
+    HeadLooks,
+    RefusedRecords,
+)
 from homeport.container.processing.ahead import Ahead
 from homeport.container.processing.loop_parts import LoopParts, spans
 from homeport.container.processing.records import BadRecords
 from homeport.container.processing.task_instance import Outputs
-from homeport.container.progress.input_position import InputPosition, InputRange
+from homeport.container.progress.clock_reading import ClockReading
+from homeport.container.progress.follow import Look
+from homeport.container.progress.input_position import InputPosition, InputRange, LostInputError
+from homeport.container.progress.input_schedule import StoredInputs
 from homeport.container.storage.adjunct.adjunct_frames import AdjunctFrames
-from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage
+from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, StreamsNow
+from homeport.container.storage.adjunct.stream_ends import StreamEnds
 from homeport.container.storage.directory_lock import NO_WAIT
 from homeport.container.storage.storage_engines import StorageEngines
-from homeport.container.testing.broker import Broker
-from homeport.container.testing.clients import MemoryConsumer
+from homeport.container.testing.broker import Broker, Stored
+from homeport.container.testing.clients import MemoryConsumer, MemoryMessage
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
 from tests.unit.container.adjunct.adjuncts import adjunct
@@ -66,13 +75,11 @@ class _Case:
 
     def __init__(self, folder: Path) -> None:
         plan = plan_stores([_PLANES], [TaskModel(_TASK, (_SSP,), 0)], ProcessorId("0"))
-        self.storage = AdjunctStorage(
-            plan, StorageConfig.of(_CONFIG).stores, folder, folder, lambda: 0
-        )
+        configs, now = StorageConfig.of(_CONFIG).stores, ClockReading(0)
+        self.storage = AdjunctStorage(plan, configs, folder, folder, lambda: now)
         self.storage.open(StorageEngines(1, 1), NO_WAIT, None)
-        self.storage.recover(
-            {_PLANES.stream: "id"}, {_SSP: InputRange(0, 0)}, lambda *_: InputPosition(0)
-        )
+        streams = StreamsNow(now, {_PLANES.stream: "id"}, {_SSP: InputRange(0, 0)})
+        self.storage.recover(streams, lambda *_: InputPosition(0))
         self.outputs = Outputs(["kafka"], ["kafka"], "kafka")
         refused = RefusedRecords()
         bare = Serdes(None, None)
@@ -204,15 +211,126 @@ def test_a_shared_partition_is_handed_out_once_with_offsets_for_all() -> None:
 
     other = TaskName("Partition 1")
     starts = {_TASK: {_SSP: 0}, other: {_SSP: 0, _FLIGHTS: 0}}
-    source = InputConsumer(
-        {"kafka": SystemConfig.of(config, "kafka")}, starts, connect, shared={_SSP: _TASK}
-    )
+    systems = {"kafka": SystemConfig.of(config, "kafka")}
+    stored = StoredInputs(frozenset({_SSP}), {_SSP: _TASK})
+    source = InputConsumer(systems, starts, connect, stored=stored)
     batch = source.poll(10, 0)
     assert batch is not None
     places = zip(*(batch.table[name].to_pylist() for name in ("task", "stream")), strict=True)
     assert list(places) == [(_TASK, "planes"), (_TASK, "planes"), (other, "flights")]
     assert batch.processed == {_TASK: {_SSP: 1}, other: {_SSP: 1, _FLIGHTS: 0}}
     source.close()
+
+
+class _Ends:
+    """A watch of the one partition, which ends at ``head``, of the topic ``topic_id``."""
+
+    def __init__(self, head: int, topic_id: str = "id") -> None:
+        self.head, self.topic_id, self.asked, self.is_closed = head, topic_id, 0, False
+
+    def ask(self) -> bool:
+        self.asked += 1
+        return True
+
+    def looks(self) -> dict[tuple[str, int], Look]:
+        look = Look(ClockReading(5_000 * self.asked), 0, self.head, self.topic_id)
+        return {(_SSP.stream, 0): look} if self.asked else {}
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def test_an_active_container_looks_at_the_heads_of_compacted_streams(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At its rhythm; its tasks go on with a store that may lack deletions, and the log says it."""
+    plan = plan_stores([_PLANES], [TaskModel(_TASK, (_SSP,), 0)], ProcessorId("0"))
+    now = [ClockReading(1_000)]
+    configs = StorageConfig.of(_CONFIG).stores
+    storage = AdjunctStorage(plan, configs, tmp_path, tmp_path, lambda: now[0])
+    storage.open(StorageEngines(1, 1), NO_WAIT, None)
+    stream = _PLANES.stream
+    streams = StreamsNow(now[0], {stream: "id"}, {_SSP: InputRange(0, 9)}, {stream: 60_000})
+    storage.recover(streams, lambda *_: InputPosition(0))
+    ends = _Ends(9)
+    watch = HeadLooks(storage, StreamEnds(storage.followed, {"kafka": ends}), 30.0)
+    feed = AdjunctFeed(storage, {}, RefusedRecords(), cast("BadRecords", None), watch=watch)
+    feed.look(0.0, {_SSP: 9})
+    feed.look(29.9, {_SSP: 9})
+    assert (ends.asked, storage.followed[_SSP].at_head) == (1, ClockReading(1_000))
+    feed.look(30.0, {_SSP: 9})
+    assert (ends.asked, storage.followed[_SSP].at_head) == (2, ClockReading(5_000))
+    now[0] = ClockReading(10_000 + 60_000)
+    feed.look(60.0, {_SSP: 11})
+    said = "adjunct store planes/Partition_0 may keep keys that were deleted, until a start fills"
+    assert said in caplog.text
+    ends.topic_id = "other"
+    for at in (90.0, 120.0):
+        feed.look(at, None)
+    assert caplog.text.count(said) == 1
+    assert storage.look_interval_s(30.0) == 6.0
+    feed.close()
+    assert ends.is_closed
+    storage.close()
+    bare = AdjunctFeed(storage, {}, RefusedRecords(), cast("BadRecords", None))
+    bare.look(0.0, None)
+    bare.close()
+
+
+class _BehindOldest(MemoryConsumer):
+    """Its first answer is that the offset is not there; the partition begins at 7."""
+
+    def __init__(self, broker: Broker) -> None:
+        super().__init__(broker)
+        self.placed: list[int] = []
+
+    def consume(self, _count: int, _timeout: float) -> list[MemoryMessage]:
+        self.consumed += 1
+        return [_Gap("planes", 0, 2)] if self.consumed == 1 else []
+
+    def get_watermark_offsets(
+        self, place: TopicPartition, *, cached: bool = False, timeout: float = 0.0
+    ) -> tuple[int, int]:
+        del place, cached, timeout
+        return 7, 9
+
+    def incremental_unassign(self, _places: object) -> None:
+        """It is read elsewhere."""
+
+    def incremental_assign(self, places: Sequence[TopicPartition]) -> None:
+        self.placed += [place.offset for place in places]
+
+
+class _Gap(MemoryMessage):
+    """What says that an offset is not there, as librdkafka does."""
+
+    def __init__(self, topic: str, partition: int, offset: int) -> None:
+        super().__init__(topic, partition, offset, Stored(None, None, -1, None, -1, None))
+
+    def error(self) -> KafkaError:  # type: ignore[override]  # no record
+        """It is no record."""
+        return KafkaError(KafkaError._AUTO_OFFSET_RESET)
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_the_stream_of_a_store_is_read_on_at_its_oldest_record(*, is_stored: bool) -> None:
+    """The store knows what it lacks, and decides; of other inputs the policy does."""
+    client = _BehindOldest(Broker(lambda _topic: 1, lambda: 0))
+    config = Config({"systems.kafka.consumer.bootstrap.servers": "none:9092"})
+    lost: list[tuple[SystemStreamPartition, InputPosition]] = []
+    source = InputConsumer(
+        {"kafka": SystemConfig.of(config, "kafka")},
+        {_TASK: {_SSP: 2}},
+        lambda *_: cast("Consumer", client),
+        lost=lambda *gap: lost.append(gap),
+        stored=StoredInputs(frozenset({_SSP} if is_stored else ())),
+    )
+    if is_stored:
+        assert source.poll(10, 0) is None
+        assert (lost, client.placed) == ([(_SSP, InputPosition(7, lost=5))], [7])
+    else:
+        with pytest.raises(LostInputError, match="it has deleted 5 offsets"):
+            source.poll(10, 0)
 
 
 def test_the_history_has_no_offsets_of_adjunct_streams(case: _Case) -> None:

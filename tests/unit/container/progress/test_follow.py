@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from homeport.container.progress.clock_reading import ClockReading
-from homeport.container.progress.follow import FollowedChangelog, Look
+from homeport.container.progress.follow import FollowedChangelog, Look, look_interval_s
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.store_meta import Expectation, StoreMeta
 
@@ -121,3 +123,14 @@ def test_a_lone_marker_after_the_head_was_reached_again_is_not_too_late() -> Non
     assert followed.read(30, ClockReading(6_100)) is None
     late = ClockReading(6_000 + _RETENTION_MS)
     assert followed.read(31, late) is None
+
+
+@pytest.mark.parametrize(
+    ("retentions_ms", "seconds"),
+    [((), 30.0), ((86_400_000,), 30.0), ((86_400_000, 60_000), 6.0), ((500,), 0.1), ((0,), 0.1)],
+)
+def test_heads_are_looked_at_several_times_in_the_shortest_retention(
+    retentions_ms: tuple[int, ...], seconds: float
+) -> None:
+    """Neither more rarely than is wanted anyhow, nor all the time."""
+    assert look_interval_s(retentions_ms, 30.0) == seconds

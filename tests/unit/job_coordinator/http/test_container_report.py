@@ -26,7 +26,9 @@ STAGES = (StageTime("tasks", 7, 3, (1, 2)),)
 FIGURES = (Sample("store_entries", ("s",), 12), Sample("rocksdb_cache_bytes", (), 0.5))
 ADJUNCTS = (
     AdjunctState("a", TASK, "kafka.a", "partitioned", 3, positions={"0": 4, "7": 1}),
-    AdjunctState("b", TASK, "kafka.b", "broadcast", 3, 4096, {"0": 4}, 5, 6, 7.5, 8.5, 9, 1),
+    AdjunctState(
+        "b", TASK, "kafka.b", "broadcast", 3, 4096, {"0": 4}, 5, 6, 7.5, 8.5, 9, 1, "an end"
+    ),
 )
 REPORT = ContainerReport(
     (PROGRESS,),
@@ -56,6 +58,13 @@ REPORT = ContainerReport(
 def test_every_report_survives_the_wire(report: ContainerReport) -> None:
     """Written as JSON and read again, each is the same."""
     assert ContainerReport.from_json(json.loads(json.dumps(report.to_json()))) == report
+
+
+def test_a_container_of_before_does_not_say_what_a_store_awaits() -> None:
+    """Its report is taken as it is."""
+    body = ADJUNCTS[0].to_json()
+    del body["awaits"]
+    assert AdjunctState.from_json(body) == ADJUNCTS[0]
 
 
 def test_a_standby_is_as_late_as_its_latest_store() -> None:
@@ -108,6 +117,7 @@ def test_a_standby_is_as_late_as_its_latest_store() -> None:
         (["adjuncts", 0, "age_seconds"], "1"),
         (["adjuncts", 0, "version"], True),
         (["adjuncts", 0, "late"], "1"),
+        (["adjuncts", 0, "awaits"], 1),
         (["stages"], {}),
         (["stages", 0], 1),
         (["stages", 0, "stage"], None),

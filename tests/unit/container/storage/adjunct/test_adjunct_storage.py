@@ -2,178 +2,82 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from homeport.config.config import Config
 from homeport.config.errors import StoreError
-from homeport.config.settings.adjunct_section import AdjunctStore, VersionMarkers
+from homeport.config.settings.adjunct_section import VersionMarkers
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.adjunct.meta_text import META_FILE
-from homeport.container.adjunct.steps import AdjunctStep
-from homeport.container.adjunct.store_plan import plan_stores
 from homeport.container.adjunct.version_text import PARTS_KEY
 from homeport.container.adjunct.versions import Marker, MarkerKind, Run
 from homeport.container.api import ReadOnlyStoreError
 from homeport.container.engine.in_memory_store import InMemoryStore
 from homeport.container.engine.storage_engine import StorageEngine
-from homeport.container.host.beside import Beside, Inline
-from homeport.container.progress.input_position import InputPosition, InputRange
+from homeport.container.progress.input_position import InputPosition
 from homeport.container.progress.offset_file import encode
 from homeport.container.storage import directory
-from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, write
+from homeport.container.storage.adjunct.adjunct_storage import write
 from homeport.container.storage.adjunct.read_only_entries import ReadOnlyEntries
 from homeport.container.storage.directory import StoreDirectory
-from homeport.container.storage.directory_lock import NO_WAIT
 from homeport.container.storage.storage_engines import StorageEngines
-from homeport.job_coordinator.model.ids import ProcessorId, TaskName
-from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
-from tests.unit.container.adjunct.adjuncts import adjunct
-
-_NAMES = TaskName("Partition 0"), TaskName("Partition 1")
-_PLANES, _AIRLINES = adjunct("planes", is_broadcast=False), adjunct("airlines", is_broadcast=True)
-_P0, _A0 = (SystemStreamPartition("kafka", name, 0) for name in ("planes", "airlines"))
-_DIRECTORY = Path("planes", "Partition_0")
-_CONFIG = Config(
-    {
-        f"stores.{store}.{key}": value
-        for store in ("planes", "airlines")
-        for key, value in {
-            "factory": "rocksdb",
-            "key.serde": "string",
-            "msg.serde": "string",
-            "adstore.input": f"kafka.{store}",
-        }.items()
-    }
+from homeport.container.storage.task_store import passed
+from tests.unit.container.storage.adjunct.adjunct_hosts import (
+    A0,
+    CONFIG,
+    DIRECTORY,
+    NAMES,
+    P0,
+    PLANES,
+    Host,
+    fill,
+    held,
 )
 
 
-def _tasks(partitions: int) -> list[TaskModel]:
-    ssps = [
-        (_A0, *(SystemStreamPartition("kafka", "planes", p) for p in range(n, partitions, 2)))
-        for n in (0, 1)
-    ]
-    return [TaskModel(name, own, n) for n, (name, own) in enumerate(zip(_NAMES, ssps, strict=True))]
-
-
-def _passed(_step: AdjunctStep) -> None:
-    pass
-
-
-@dataclass
-class _Host:
-    """One host and its Kafka. ``asked``: the partitions whose checkpoint was looked at."""
-
-    root: Path
-    planes: AdjunctStore = _PLANES
-    partitions: int = 2
-    end: int = 100
-    oldest: int = 0
-    topic_id: str = "id"
-    now_ms: int = 1_000_000
-    beside: Beside = field(default_factory=Inline)
-    asked: list[int] = field(default_factory=list)
-    starts: Mapping[SystemStreamPartition, InputPosition] = field(default_factory=dict)
-
-    def start(self) -> AdjunctStorage:
-        """The stores of both tasks and their container, recovered."""
-        plan = plan_stores([self.planes, _AIRLINES], _tasks(self.partitions), ProcessorId("0"))
-        configs = StorageConfig.of(_CONFIG).stores
-        storage = AdjunctStorage(
-            plan,
-            configs,
-            self.root / "logged",
-            self.root / "scratch",
-            lambda: self.now_ms,
-            self.beside,
-        )
-        storage.open(StorageEngines(32 << 20, storage.count), NO_WAIT, None)
-        ranges = {p: InputRange(self.oldest, self.end) for s in plan.stores for p in s.partitions}
-        ids = {self.planes.stream: self.topic_id, _AIRLINES.stream: "id of airlines"}
-        try:
-            starts = storage.recover(ids, ranges, self._last)
-        except BaseException:  # whatever it was, no lock stays behind
-            storage.close()
-            raise
-        self.starts = {ssp: at for own in starts.values() for ssp, at in own.items()}
-        assert starts[_NAMES[0]][_A0] == starts[_NAMES[1]][_A0]
-        return storage
-
-    def _last(self, _of: object, ssp: SystemStreamPartition) -> InputPosition:
-        self.asked.append(ssp.partition)
-        return InputPosition(7)
-
-    @property
-    def directory(self) -> Path:
-        """That of the first task's part of ``planes``."""
-        return self.root / "logged" / _DIRECTORY
-
-    def crash(self, storage: AdjunctStorage) -> None:
-        """As SIGKILL: what is only in memory is gone."""
-        kept = self.root / "kept"
-        shutil.copytree(self.root / "logged", kept)
-        storage.close()
-        shutil.rmtree(self.root / "logged")
-        kept.rename(self.root / "logged")
-
-
-def _fill(storage: AdjunctStorage, *offsets: int, value: bytes = b"1") -> None:
-    """Key ``k<offset>`` of each offset of partition 0."""
-    sink = storage.of_task(_NAMES[0]).adjunct("planes")
-    assert sink is not None
-    keys = [b"k%d" % offset for offset in offsets]
-    sink.take(Run(_P0, offsets, [0] * len(offsets)), keys, [value] * len(keys))
-    write(storage.sealed(), _passed, _passed)
-
-
-def _held(storage: AdjunctStorage) -> list[bytes]:
-    return [key for key, _ in storage.entries("planes", _NAMES[0]).scan()]
-
-
 @pytest.fixture
-def host(tmp_path: Path) -> _Host:
+def host(tmp_path: Path) -> Host:
     """An empty one."""
-    return _Host(tmp_path)
+    return Host(tmp_path)
 
 
-def test_a_store_that_is_found_goes_on_where_it_stands(host: _Host) -> None:
+def test_a_store_that_is_found_goes_on_where_it_stands(host: Host) -> None:
     """After a flush; the checkpoint counts for the others only."""
     storage = host.start()
-    assert host.starts[_P0] == InputPosition(7)
-    _fill(storage, 7, 8)
-    storage.flush(_passed, _passed)
-    _fill(storage, 9)
+    assert host.starts[P0] == InputPosition(7)
+    fill(storage, 7, 8)
+    storage.flush(passed, passed)
+    fill(storage, 9)
     host.crash(storage)
     host.asked.clear()
     storage = host.start()
-    assert host.starts[_P0] in (InputPosition(9), InputPosition(10))
-    assert _held(storage)[:2] == [b"k7", b"k8"]
+    assert host.starts[P0] in (InputPosition(9), InputPosition(10))
+    assert held(storage)[:2] == [b"k7", b"k8"]
     assert host.asked == []
     storage.close()
 
 
-def test_what_was_not_flushed_is_read_again(host: _Host) -> None:
+def test_what_was_not_flushed_is_read_again(host: Host) -> None:
     """The store and its position agree, wherever it died."""
     storage = host.start()
-    _fill(storage, 7, 8)
+    fill(storage, 7, 8)
     host.crash(storage)
     storage = host.start()
-    assert (host.starts[_P0].offset == 7) is (_held(storage) == [])
+    assert (host.starts[P0].offset == 7) is (held(storage) == [])
     storage.close()
 
 
 @pytest.mark.parametrize("left", [None, "META", "RocksDB"])
 def test_a_directory_that_never_began_or_was_emptied_in_part_is_filled_again(
-    host: _Host, left: str | None, caplog: pytest.LogCaptureFixture
+    host: Host, left: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Without ADJUNCT-META it never began; without RocksDB's files nothing speaks for them."""
     storage = host.start()
-    _fill(storage, 7)
-    storage.flush(_passed, _passed)
+    fill(storage, 7)
+    storage.flush(passed, passed)
     storage.close()
     if left == "META":
         for path in host.directory.iterdir():
@@ -186,12 +90,12 @@ def test_a_directory_that_never_began_or_was_emptied_in_part_is_filled_again(
         held.empty()
         held.release()
     host.start().close()
-    assert host.starts[_P0] == InputPosition(7)
+    assert host.starts[P0] == InputPosition(7)
     assert ("planes/Partition_0 is filled again" in caplog.text) is (left is not None)
 
 
 def test_a_removal_that_is_cut_short_leaves_nothing_that_speaks_for_the_store(
-    host: _Host, monkeypatch: pytest.MonkeyPatch
+    host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ADJUNCT-META goes before the first file of the engine."""
     host.start().close()
@@ -203,48 +107,48 @@ def test_a_removal_that_is_cut_short_leaves_nothing_that_speaks_for_the_store(
     assert removed.index(META_FILE) < removed.index("CURRENT")
 
 
-def _damage_meta(host: _Host) -> None:
+def _damage_meta(host: Host) -> None:
     (host.directory / META_FILE).write_bytes(b"damaged")
 
 
-def _other_text(host: _Host) -> None:
+def _other_text(host: Host) -> None:
     (host.directory / META_FILE).write_bytes(encode("{}"))
 
 
-def _damage_store(host: _Host) -> None:
+def _damage_store(host: Host) -> None:
     for path in host.directory.glob("MANIFEST*"):
         path.write_bytes(b"damaged")
 
 
-def _recreate(host: _Host) -> None:
+def _recreate(host: Host) -> None:
     host.topic_id = "another"
 
 
-def _truncate(host: _Host) -> None:
+def _truncate(host: Host) -> None:
     host.end = 5
 
 
-def _compact_past(host: _Host) -> None:
+def _compact_past(host: Host) -> None:
     host.oldest = 50
 
 
-def _other_extractor(host: _Host) -> None:
-    host.planes = replace(_PLANES, extractor="my:Factory")
+def _other_extractor(host: Host) -> None:
+    host.planes = replace(PLANES, extractor="my:Factory")
 
 
-def _later(host: _Host) -> None:
+def _later(host: Host) -> None:
     host.now_ms += 2 * 86_400_000
 
 
-def _earlier(host: _Host) -> None:
+def _earlier(host: Host) -> None:
     host.now_ms -= 600_000
 
 
-def _fewer(host: _Host) -> None:
+def _fewer(host: Host) -> None:
     host.partitions = 1
 
 
-def _condemn(host: _Host) -> None:
+def _condemn(host: Host) -> None:
     (host.directory / "DAMAGED").write_text("it was found so")
 
 
@@ -264,23 +168,23 @@ def _condemn(host: _Host) -> None:
     ],
 )
 def test_a_store_that_is_not_valid_is_filled_again(
-    host: _Host,
-    spoil: Callable[[_Host], None],
+    host: Host,
+    spoil: Callable[[Host], None],
     start: int,
     reason: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Nothing that it held is left, and the reason is in the log."""
     storage = host.start()
-    _fill(storage, 7, 8)
-    storage.flush(_passed, _passed)
+    fill(storage, 7, 8)
+    storage.flush(passed, passed)
     storage.close()
     spoil(host)
     storage = host.start()
-    assert host.starts[_P0] == InputPosition(start)
-    assert _held(storage) == []
+    assert host.starts[P0] == InputPosition(start)
+    assert held(storage) == []
     assert reason in caplog.text
-    assert _P0 in storage.of_task(_NAMES[0]).reset_partitions()
+    assert P0 in storage.of_task(NAMES[0]).reset_partitions()
     storage.close()
     caplog.clear()
     host.start().close()
@@ -288,48 +192,48 @@ def test_a_store_that_is_not_valid_is_filled_again(
 
 
 def test_a_store_without_its_position_is_filled_again(
-    host: _Host, caplog: pytest.LogCaptureFixture
+    host: Host, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its entries may be of any time."""
     storage = host.start()
-    _fill(storage, 7)
-    engine = storage.entries("planes", _NAMES[0]).engine
+    fill(storage, 7)
+    engine = storage.entries("planes", NAMES[0]).engine
     engine.write({PARTS_KEY: None}, None)
-    storage.flush(_passed, _passed)
+    storage.flush(passed, passed)
     storage.close()
     storage = host.start()
     assert "it does not say where it is" in caplog.text
-    assert _held(storage) == []
-    engine = storage.entries("planes", _NAMES[0]).engine
+    assert held(storage) == []
+    engine = storage.entries("planes", NAMES[0]).engine
     engine.write({PARTS_KEY: b"\xff"}, None)
     storage.close()
     host.start().close()
     assert "which is not the text of parts" in caplog.text
 
 
-def test_a_task_with_a_new_partition_keeps_what_it_has(host: _Host) -> None:
+def test_a_task_with_a_new_partition_keeps_what_it_has(host: Host) -> None:
     """The new one begins as if there were no store; one that is lost takes the store with it."""
     storage = host.start()
-    _fill(storage, 7)
-    storage.flush(_passed, _passed)
+    fill(storage, 7)
+    storage.flush(passed, passed)
     storage.close()
     host.partitions = 4
     host.asked.clear()
     storage = host.start()
     assert host.asked == [2, 3]
-    assert _held(storage) == [b"k7"]
+    assert held(storage) == [b"k7"]
     storage.close()
     host.partitions = 2
     storage = host.start()
-    assert _held(storage) == []
+    assert held(storage) == []
     storage.close()
 
 
 def test_versions_that_were_counted_do_not_go_on_with_numbers(
-    host: _Host, caplog: pytest.LogCaptureFixture
+    host: Host, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A data set that gets a second partition begins again; one with the same ones does not."""
-    host.planes = replace(_PLANES, markers=VersionMarkers(header="version"))
+    host.planes = replace(PLANES, markers=VersionMarkers(header="version"))
     host.start().close()
     host.start().close()
     assert "filled again" not in caplog.text
@@ -338,25 +242,25 @@ def test_versions_that_were_counted_do_not_go_on_with_numbers(
     assert caplog.text.count("is filled again: it was of one partition") == 2
 
 
-def test_a_store_that_is_cleaned_on_start_is_never_found(host: _Host) -> None:
+def test_a_store_that_is_cleaned_on_start_is_never_found(host: Host) -> None:
     """It lives where stores live no longer than their container."""
-    host.planes = replace(_PLANES, is_kept=False, is_bootstrap=True)
+    host.planes = replace(PLANES, is_kept=False, is_bootstrap=True)
     storage = host.start()
     assert not host.directory.exists()
-    _fill(storage, 0, 1)
-    storage.flush(_passed, _passed)
+    fill(storage, 0, 1)
+    storage.flush(passed, passed)
     storage.close()
     storage = host.start()
-    assert host.starts[_P0] == InputPosition(0)
-    assert _held(storage) == []
+    assert host.starts[P0] == InputPosition(0)
+    assert held(storage) == []
     storage.close()
 
 
-def test_each_flush_says_that_the_store_is_alive(host: _Host) -> None:
+def test_each_flush_says_that_the_store_is_alive(host: Host) -> None:
     """An idle stream makes no store old, as long as its container runs."""
     storage = host.start()
     host.now_ms += 80_000_000
-    storage.flush(_passed, _passed)
+    storage.flush(passed, passed)
     host.now_ms += 80_000_000
     host.crash(storage)
     host.asked.clear()
@@ -365,81 +269,81 @@ def test_each_flush_says_that_the_store_is_alive(host: _Host) -> None:
     storage.close()
 
 
-def test_a_start_that_changes_nothing_writes_nothing(host: _Host) -> None:
+def test_a_start_that_changes_nothing_writes_nothing(host: Host) -> None:
     """Only the time of what is found is a later one, at the next flush."""
     storage = host.start()
-    _fill(storage, 7)
-    assert storage.flush(_passed, _passed) == 1
+    fill(storage, 7)
+    assert storage.flush(passed, passed) == 1
     storage.close()
     storage = host.start()
-    assert storage.flush(_passed, _passed) == 0
+    assert storage.flush(passed, passed) == 0
     storage.close()
 
 
-def test_tasks_share_what_is_the_containers(host: _Host) -> None:
+def test_tasks_share_what_is_the_containers(host: Host) -> None:
     """One directory, one writer, all readers; a name that no store has is refused."""
     storage = host.start()
     assert (host.root / "logged" / "airlines" / "container-0").is_dir()
     sink = storage.of_container().adjunct("airlines")
     assert sink is not None
-    sink.take(Run(_A0, [0], [0]), [b"UA"], [b"United"])
-    assert all(storage.entries("airlines", name).get(b"UA") is None for name in _NAMES)
-    sink.take(Run(_A0, [9], [0]), [b"UA"], [b"United"])
-    write(storage.sealed(), _passed, _passed)
-    assert all(storage.entries("airlines", name).get(b"UA") == b"United" for name in _NAMES)
+    sink.take(Run(A0, [0], [0]), [b"UA"], [b"United"])
+    assert all(storage.entries("airlines", name).get(b"UA") is None for name in NAMES)
+    sink.take(Run(A0, [9], [0]), [b"UA"], [b"United"])
+    write(storage.sealed(), passed, passed)
+    assert all(storage.entries("airlines", name).get(b"UA") == b"United" for name in NAMES)
     with pytest.raises(StoreError, match="no adjunct store trains of task Partition 0"):
-        storage.entries("trains", _NAMES[0])
+        storage.entries("trains", NAMES[0])
     storage.close()
 
 
-def test_what_is_told_of_a_store(host: _Host) -> None:
+def test_what_is_told_of_a_store(host: Host) -> None:
     """Records and positions outlive the container; the time of the newest record does not."""
-    host.planes = replace(_PLANES, is_bootstrap=True)
+    host.planes = replace(PLANES, is_bootstrap=True)
     storage = host.start()
-    _fill(storage, 3, 4)
-    sink = storage.of_task(_NAMES[0]).adjunct("planes")
+    fill(storage, 3, 4)
+    sink = storage.of_task(NAMES[0]).adjunct("planes")
     assert sink is not None
-    sink.take(Run(_P0, [7], [5_000]), [b"k7"], [b"1"])
-    write(storage.sealed(), _passed, _passed)
-    storage.flush(_passed, _passed)
+    sink.take(Run(P0, [7], [5_000]), [b"k7"], [b"1"])
+    write(storage.sealed(), passed, passed)
+    storage.flush(passed, passed)
     facts = {str(planned.directory): found for planned, found in storage.facts()}
     found = facts["planes/Partition_0"]
-    assert (found.records, found.positions, found.version) == (3, {_P0: 8}, None)
+    assert (found.records, found.positions, found.version) == (3, {P0: 8}, None)
     assert found.size_bytes
     assert (found.age_s(7_500), found.age_s(4_000)) == (2.5, 0)
     empty = facts["airlines/container-0"]
     assert (empty.records, empty.age_s(7_500)) == (0, None)
     storage.close()
     storage = host.start()
-    found = {str(planned.directory): found for planned, found in storage.facts()}[str(_DIRECTORY)]
-    assert (found.records, found.positions, found.age_s(0)) == (3, {_P0: 8}, None)
+    found = {str(planned.directory): found for planned, found in storage.facts()}[str(DIRECTORY)]
+    assert (found.records, found.positions, found.age_s(0)) == (3, {P0: 8}, None)
     storage.close()
 
 
-def test_what_is_told_of_a_store_is_of_the_version_that_tasks_see(host: _Host) -> None:
+def test_what_is_told_of_a_store_is_of_the_version_that_tasks_see(host: Host) -> None:
     """Nothing before there is one; its age is that of its first record."""
-    host.planes = replace(_PLANES, is_bootstrap=True, markers=VersionMarkers(header="version"))
+    host.planes = replace(PLANES, is_bootstrap=True, markers=VersionMarkers(header="version"))
     storage = host.start()
-    sink = storage.of_task(_NAMES[0]).adjunct("planes")
+    sink = storage.of_task(NAMES[0]).adjunct("planes")
     assert sink is not None
     keys, values = [b"a", b"b", b""], [b"1", b"1", b""]
-    sink.take(Run(_P0, [0, 1], [2_000, 3_000]), keys, values)
-    write(storage.sealed(), _passed, _passed)
+    sink.take(Run(P0, [0, 1], [2_000, 3_000]), keys, values)
+    write(storage.sealed(), passed, passed)
     (_, before), _ = ((p, f) for p, f in storage.facts() if p.store.name == "planes")
     assert (before.records, before.version, before.age_s(4_000)) == (0, None, None)
-    assert before.positions[_P0] == 2
-    sink.take(Run(_P0, [2], [4_000], {0: Marker(MarkerKind.END)}), [None], [None])
-    write(storage.sealed(), _passed, _passed)
-    storage.settle(_passed, _passed)
+    assert before.positions[P0] == 2
+    sink.take(Run(P0, [2], [4_000], {0: Marker(MarkerKind.END)}), [None], [None])
+    write(storage.sealed(), passed, passed)
+    storage.settle(passed, passed)
     (_, served), _ = ((p, f) for p, f in storage.facts() if p.store.name == "planes")
     assert (served.records, served.version, served.age_s(4_500)) == (2, 1, 2.5)
-    assert served.positions == {_P0: 3}
+    assert served.positions == {P0: 3}
     storage.close()
 
 
 def _rocksdb(path: Path) -> StorageEngine:
     engines = StorageEngines(32 << 20, 1)
-    return engines.open(StorageConfig.of(_CONFIG).stores["planes"], path)
+    return engines.open(StorageConfig.of(CONFIG).stores["planes"], path)
 
 
 @pytest.mark.parametrize("make", [lambda _path: InMemoryStore(), _rocksdb])

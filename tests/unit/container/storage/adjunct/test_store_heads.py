@@ -16,8 +16,9 @@ from homeport.config.settings.adjunct_section import VersionMarkers
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.adjunct.store_plan import plan_stores
 from homeport.container.adjunct.versions import Marker, MarkerKind, Run
+from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.input_position import InputPosition, InputRange
-from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, write
+from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, StreamsNow, write
 from homeport.container.storage.adjunct.filled_store import FilledStore
 from homeport.container.storage.adjunct.store_heads import Replacement, Update, head_of
 from homeport.container.storage.directory_lock import NO_WAIT
@@ -48,13 +49,11 @@ def _storage(folder: Path, *, is_bounded: bool, partitions: int) -> AdjunctStora
     )
     task = TaskModel(_TASK, _SSPS[:partitions], 0)
     plan = plan_stores([store], [task], ProcessorId("0"))
-    found = AdjunctStorage(plan, StorageConfig.of(_CONFIG).stores, folder, folder, lambda: 0)
+    configs, now = StorageConfig.of(_CONFIG).stores, ClockReading(0)
+    found = AdjunctStorage(plan, configs, folder, folder, lambda: now)
     found.open(StorageEngines(1, 1), NO_WAIT, None)
-    found.recover(
-        {store.stream: "id"},
-        dict.fromkeys(_SSPS[:partitions], InputRange(0, 0)),
-        lambda *_: InputPosition(0),
-    )
+    ranges = dict.fromkeys(_SSPS[:partitions], InputRange(0, 0))
+    found.recover(StreamsNow(now, {store.stream: "id"}, ranges), lambda *_: InputPosition(0))
     return found
 
 

@@ -16,9 +16,10 @@ from homeport.container.adjunct.recovery import NO_STORE, expected_meta
 from homeport.container.adjunct.store_plan import PlannedStore, StorePlan, plan_stores
 from homeport.container.adjunct.version_text import CATALOGUE_FILE
 from homeport.container.adjunct.versions import Marker, MarkerKind, Run
+from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.progress.refusal import RefusalReason
-from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, write
+from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, StreamsNow, write
 from homeport.container.storage.adjunct.store_look import VisibleView, is_adjunct, look
 from homeport.container.storage.directory_lock import NO_WAIT
 from homeport.container.storage.storage_engines import StorageEngines
@@ -49,12 +50,12 @@ class _Case:
         self.planned: PlannedStore = plan.stores[0]
         self.path = root / self.planned.directory
         self.storage = AdjunctStorage(
-            plan, StorageConfig.of(_CONFIG).stores, root, root, lambda: 5_000
+            plan, StorageConfig.of(_CONFIG).stores, root, root, lambda: ClockReading(5_000)
         )
         self.storage.open(StorageEngines(32 << 20, 1), NO_WAIT, None)
-        self.storage.recover(
-            {store.stream: "id"}, {_P0: InputRange(0, 9)}, lambda *_: InputPosition(0)
-        )
+        ids, ranges = {store.stream: "id"}, {_P0: InputRange(0, 9)}
+        streams = StreamsNow(ClockReading(5_000), ids, ranges)
+        self.storage.recover(streams, lambda *_: InputPosition(0))
 
     def take(self, *values: bytes, first: int = 0, ends: bool = False) -> None:
         """Keys k<offset>; ``ends``: the last one is the marker of an end. All is flushed."""
@@ -90,7 +91,7 @@ def test_a_store_is_seen_as_it_was_flushed(tmp_path: Path) -> None:
     assert found.facts is not None
     assert (found.facts.records, found.facts.positions, found.found.fault) == (2, {_P0: 2}, None)
     assert (found.found.meta, found.found.newest_ms) == (
-        expected_meta(case.planned.store, "id"),
+        replace(expected_meta(case.planned.store, "id"), at_head=ClockReading(5_000)),
         5_000,
     )
     case.storage.close()

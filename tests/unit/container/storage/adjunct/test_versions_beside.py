@@ -17,8 +17,9 @@ from homeport.container.adjunct.steps import SWITCH_STEPS, AdjunctAction
 from homeport.container.adjunct.store_plan import plan_stores
 from homeport.container.adjunct.versions import Marker, MarkerKind, Run
 from homeport.container.host.beside import Call
+from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.input_position import InputPosition, InputRange
-from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, write
+from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, StreamsNow, write
 from homeport.container.storage.directory_lock import NO_WAIT
 from homeport.container.storage.storage_engines import StorageEngines
 from homeport.container.storage.task_store import passed
@@ -93,10 +94,12 @@ class _Host:
         self.beside = _Later()
         plan = plan_stores([_PLANES], [TaskModel(_TASK, (_P0,), 0)], ProcessorId("0"))
         configs, root = StorageConfig.of(_CONFIG).stores, self._root
-        self.storage = AdjunctStorage(plan, configs, root, root, lambda: 5_000, self.beside)
+        now = ClockReading(5_000)
+        self.storage = AdjunctStorage(plan, configs, root, root, lambda: now, self.beside)
         self.storage.open(StorageEngines(32 << 20, 1), NO_WAIT, None)
         ranges = {_P0: InputRange(0, 99)}
-        self.storage.recover({_PLANES.stream: "id"}, ranges, lambda *_: InputPosition(0))
+        streams = StreamsNow(now, {_PLANES.stream: "id"}, ranges)
+        self.storage.recover(streams, lambda *_: InputPosition(0))
         self.entries = self.storage.entries("planes", _TASK)
 
     def version(self, first: int, value: bytes) -> list[AdjunctAction]:
@@ -138,12 +141,13 @@ def test_a_version_is_shown_once_it_and_the_catalogue_are_on_the_disk(host: _Hos
     assert host.version(0, b"1") == host.settle() == []
     host.beside.make()
     assert host.settle() == [_FLUSH]
-    assert (host.seen, host.storage.holds_back()) == (None, True)
+    awaited = "adjunct store planes/Partition_0: version 1 is not on the disk yet"
+    assert (host.seen, host.storage.holds_back()) == (None, awaited)
     (_, facts), *_ = host.storage.facts()
     assert (facts.version, facts.records) == (None, 0)
     host.beside.make()
     assert host.settle() == [_CATALOGUE, _SWITCH]
-    assert (host.seen, host.storage.holds_back()) == (b"1", False)
+    assert (host.seen, host.storage.holds_back()) == (b"1", None)
     (_, facts), *_ = host.storage.facts()
     assert (facts.version, facts.records) == (1, 1)
 
