@@ -260,9 +260,9 @@ ALL: tuple[SamzaKey, ...] = (
     ),
     SamzaKey(name="task.chooser.class", reason="micro-batches take what each partition has"),
     SamzaKey(name="task.consumer.batch.size", reason="micro-batches take what each partition has"),
-    SamzaKey(name="task.checkpoint.write.versions", reason="there is one version of checkpoints"),
-    SamzaKey(name="task.checkpoint.read.versions", reason="there is one version of checkpoints"),
-    SamzaKey(name="task.live.checkpoint.max.age", reason="there is one version of checkpoints"),
+    SamzaKey(name="task.checkpoint.write.versions", reason="version 1 is written"),
+    SamzaKey(name="task.checkpoint.read.versions", reason="the last one of either version is read"),
+    SamzaKey(name="task.live.checkpoint.max.age", reason="the last one of either version is read"),
     SamzaKey(
         name="task.transactional.state.checkpoint.enabled",
         reason="state and checkpoint are always one transaction",

@@ -64,7 +64,7 @@ class Row:
     @property
     def position(self) -> int | None:
         """What the store holds its changelog up to."""
-        return None if self.local is None else self.local.holds_up_to
+        return None if self.local is None else self.local.position
 
     @property
     def behind(self) -> int | None:

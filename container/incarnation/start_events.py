@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from homeport.container.incarnation.changelog_trims import StoreTrim
 from homeport.container.incarnation.start_up import History, Reset
 from homeport.container.progress.checkpoint import Change
 from homeport.container.progress.input_position import InputPosition, lost_story
@@ -32,6 +33,26 @@ def report_reset(history: History, reset: Reset) -> None:
         input=reset.ssp.name,
         first=reset.checkpoint,
         next=reset.next_offset,
+    )
+
+
+def report_trim(history: History, item: StoreTrim) -> None:
+    """Log and history say which records of a Samza job take no part in the state."""
+    changes, trim = item.changes, item.trim
+    _LOG.info(
+        "store %s: back to offset %d of %s, where the last checkpoint has its state end: %d keys",
+        changes.store_id,
+        trim.offset,
+        changes.changelog,
+        len(trim.entries),
+    )
+    history(
+        "changelog-trimmed",
+        store=changes.store,
+        task=changes.task_name,
+        offset=trim.offset,
+        keys=len(trim.entries),
+        unsure=trim.unsure,
     )
 
 

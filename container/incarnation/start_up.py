@@ -26,10 +26,15 @@ from homeport.container.host.clocks import read_clocks
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import OvertakenError, StopFlag
 from homeport.container.incarnation.adjunct_start import adjunct_storage, streams_now
+from homeport.container.incarnation.changelog_trims import StoreTrim, portions, read_trims
 from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.predecessors import longest_stop_s
 from homeport.container.kafka.checkpoints import Checkpoint, read_whole_checkpoints
-from homeport.container.kafka.log_reader import LogReader, input_ranges
+from homeport.container.kafka.log_reader import (
+    KafkaChangelogReader,
+    LogReader,
+    input_ranges,
+)
 from homeport.container.kafka.transactional_producer import TransactionalProducer, fence
 from homeport.container.progress.checkpoint import NOTHING, Change
 from homeport.container.progress.input_position import (
@@ -41,11 +46,13 @@ from homeport.container.progress.input_position import (
     next_position,
 )
 from homeport.container.progress.restore_schedule import worker_limits
-from homeport.container.progress.transaction_plan import checkpoint_sends
+from homeport.container.progress.transaction_plan import Changes, checkpoint_sends
 from homeport.container.restore.restore_workers import RestoreWorkers
-from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, Starts
+from homeport.container.storage.adjunct.adjunct_storage import Starts
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.directory_lock import Holder, LockWait
+from homeport.container.storage.task_store import Position
+from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.client import CoordinatorClient
@@ -90,9 +97,11 @@ class Positions:
     """Where each task goes on reading.
 
     Shapes: ``starts`` {task: {partition: next offset}}; ``new``: the tasks that have a partition
-    without a checkpoint, or one whose next records are lost; ``ends`` {partition: its end};
+    without a checkpoint, or one whose next records are lost, or a checkpoint of Samza's; ``ends``
+    {partition: its end};
     ``lost`` {partition: its position, behind the gap}; ``resets``: where no checkpoint counts;
-    ``changes``: what an operator has set in the checkpoints, by task.
+    ``changes``: what an operator has set in the checkpoints, by task; ``trims``: what a Samza job
+    has left in the changelogs; ``with_v2``: the tasks that have a checkpoint of version 2.
     """
 
     starts: Offsets
@@ -101,6 +110,8 @@ class Positions:
     lost: Mapping[SystemStreamPartition, InputPosition] = field(default_factory=dict)
     resets: tuple[Reset, ...] = ()
     changes: tuple[tuple[TaskName, Change], ...] = ()
+    trims: tuple[StoreTrim, ...] = ()
+    with_v2: frozenset[TaskName] = frozenset()
 
     def processed(self) -> Offsets:
         """{task: {partition: last processed}}, which is ``NOTHING`` before offset 0."""
@@ -317,7 +328,7 @@ def read_positions(
     job: ContainerJob,
     readers: Mapping[str, LogReader],
     stream: CoordinatorStream,
-    adjuncts: AdjunctStorage | None = None,
+    storage: ContainerStorage | None = None,
 ) -> Positions:
     """Where each task goes on, and which tasks have a partition that no checkpoint knows yet.
 
@@ -325,23 +336,16 @@ def read_positions(
     not passed over by ``upcoming`` a second time.
 
     ``stream``: read to its head; it says how many partitions an input had when the job first read
-    it, and which positions are of a topic that is no more. ``adjuncts``: their stores are open then
-    and say where their streams are read on.
+    it, and which positions are of a topic that is no more. ``storage``: its stores are restored;
+    adjunct ones say where their streams are read on. None: there are no stores.
 
     Raises:
-        StoreError: a checkpoint lies beyond the end of its partition.
+        StoreError: a checkpoint lies beyond the end of its partition, or a changelog cannot be
+            taken back to where one has it end.
         LostInputError: records were deleted before they were read, and the job is to fail then.
     """
     first_counts = InputPartitionManager(stream).read()
-    whole: dict[TaskName, Checkpoint] = {}
-    if job.task.checkpoint_enabled:
-        whole = read_whole_checkpoints(
-            readers[job.task.checkpoint_system],
-            job.task.checkpoint_topic,
-            job.job.ssp_grouper_factory,
-            {task.task_name for task in job.tasks},
-            InputTopicManager(stream).floors(),
-        )
+    whole = _checkpoints(job, readers, stream)
     checkpoints = {name: item.offsets for name, item in whole.items()}
     ranges = input_ranges(
         readers, (ssp for task in job.tasks for ssp in task.system_stream_partitions)
@@ -352,6 +356,7 @@ def read_positions(
     new: set[TaskName] = set()
     found = _Found(job, readers, ranges, first_counts, checkpoints)
     own: Starts = {}
+    adjuncts = None if storage is None else storage.adjuncts
     if adjuncts is not None:
         own = adjuncts.recover(streams_now(job, adjuncts, readers), found.shared)
     for task in job.tasks:
@@ -371,7 +376,25 @@ def read_positions(
     ends = {ssp: available.end for ssp, available in ranges.items()}
     resets = [reset for reset in resets if reset.checkpoint != reset.next_offset]
     changes = tuple((name, change) for name, item in whole.items() for change in item.changes)
-    return Positions(starts, frozenset(new), ends, lost, tuple(resets), changes)
+    new.update(name for name, item in whole.items() if item.is_samzas)
+    logged = () if storage is None else storage.logged
+    trims = read_trims(logged, KafkaChangelogReader(readers), whole, wall_ms())
+    with_v2 = frozenset(name for name, item in whole.items() if item.has_v2)
+    return Positions(starts, frozenset(new), ends, lost, tuple(resets), changes, trims, with_v2)
+
+
+def _checkpoints(
+    job: ContainerJob, readers: Mapping[str, LogReader], stream: CoordinatorStream
+) -> dict[TaskName, Checkpoint]:
+    if not job.task.checkpoint_enabled:
+        return {}
+    return read_whole_checkpoints(
+        readers[job.task.checkpoint_system],
+        job.task.checkpoint_topic,
+        job.job.ssp_grouper_factory,
+        {task.task_name for task in job.tasks},
+        InputTopicManager(stream).floors(),
+    )
 
 
 def commit_starts(
@@ -379,11 +402,15 @@ def commit_starts(
     producer: TransactionalProducer,
     positions: Positions,
     pause: Callable[[float], None],
+    follow: Callable[[Changes, Mapping[Position, int]], None],
 ) -> None:
     """Where every task begins is committed: from then on no record is passed over.
 
-    One transaction of checkpoints alone, and none where every partition has one. Only between the
-    restore and the first input: state and position belong together (safety I3, I6, I9).
+    One transaction of checkpoints and trims, several where there is very much to trim, and none
+    where every partition has a checkpoint of ours. Only between the restore and the first input:
+    state and position belong together (safety I3, I6, I9, S8).
+
+    ``follow``: brings what was trimmed, committed with these positions, into its store.
 
     Raises:
         FencedError, RecordRefusedError, UnavailableError, TransactionError: as the producer's
@@ -393,12 +420,22 @@ def commit_starts(
     if not (job.task.checkpoint_enabled and positions.new):
         return
     processed = positions.processed()
-    began = {name: processed[name] for name in positions.new}
-    producer.await_brokers(lambda: {(job.task.checkpoint_topic, None)}, pause, are_all=False)
-    producer.begin()
-    producer.send(checkpoint_sends(began, job.job.ssp_grouper_factory, job.task.checkpoint_topic))
-    producer.deliver()
-    producer.commit()
+    began, topic = {name: processed[name] for name in positions.new}, job.task.checkpoint_topic
+    changes = [item.changes for item in positions.trims]
+    places = [(item.changelog.stream, item.partition) for item in changes]
+    producer.await_brokers(lambda: {(topic, None), *places}, pause, are_all=False)
+    parts = portions(changes)
+    for part in parts:
+        producer.begin()
+        for item in part:
+            producer.send_changes(item)
+        if part is parts[-1]:
+            grouper = job.job.ssp_grouper_factory
+            producer.send(checkpoint_sends(began, grouper, topic, positions.with_v2))
+        producer.deliver()
+        committed = producer.commit()
+        for item in part:
+            follow(item, committed)
     _LOG.info("committed where %d tasks begin", len(began))
 
 

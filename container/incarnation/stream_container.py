@@ -26,7 +26,12 @@ from homeport.container.incarnation.live_tuning import LiveTuning
 from homeport.container.incarnation.predecessors import open_stores
 from homeport.container.incarnation.restore_report import RestoreReport
 from homeport.container.incarnation.standby_tasks import StandbyTasks
-from homeport.container.incarnation.start_events import report_change, report_lost, report_reset
+from homeport.container.incarnation.start_events import (
+    report_change,
+    report_lost,
+    report_reset,
+    report_trim,
+)
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.input_ends import InputEnds
@@ -343,7 +348,7 @@ class StreamContainer:
                 )
             with self._phases.phase("checkpoint"):
                 warn_of_compacted(self._job, readers)
-                return start_up.read_positions(self._job, readers, stream, self._storage.adjuncts)
+                return start_up.read_positions(self._job, readers, stream, self._storage)
         finally:
             for reader in readers.values():
                 reader.close()
@@ -357,9 +362,13 @@ class StreamContainer:
             report_reset(self._history, reset)
         for ssp, position in positions.lost.items():
             self._lost(ssp, position)
+        for trim in positions.trims:
+            report_trim(self._history, trim)
         producer.expect_beyond(self._storage.positions())
         with self._phases.phase("begin"):
-            start_up.commit_starts(self._job, producer, positions, self._stop.pause)
+            start_up.commit_starts(
+                self._job, producer, positions, self._stop.pause, self._storage.follow
+            )
 
     def _source(self, positions: start_up.Positions) -> InputConsumer:
         adjuncts = self._storage.adjuncts

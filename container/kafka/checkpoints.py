@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
@@ -19,14 +19,30 @@ from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 _LOG = logging.getLogger(__name__)
 _TIMEOUT_S = 30.0
+_DECODERS = {
+    checkpoint.CHECKPOINT_V1: checkpoint.decode_value,
+    checkpoint.CHECKPOINT_V2: checkpoint.decode_value_v2,
+}
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """``offsets``: those last processed. ``changes``: what an operator has set, and where."""
+    """``offsets``: those last processed. ``changes``: what an operator has set, and where.
+
+    ``changelogs``: where the state ends in each changelog, of a checkpoint of Samza's; it was
+    written at ``written_ms``. ``has_v2``: the topic has one of version 2, too, of the same task.
+    """
 
     offsets: dict[SystemStreamPartition, int]
     changes: tuple[checkpoint.Change, ...] = ()
+    changelogs: dict[SystemStreamPartition, int] = field(default_factory=dict)
+    written_ms: int = 0
+    has_v2: bool = False
+
+    @property
+    def is_samzas(self) -> bool:
+        """Whether Samza has written it, or may read one of its own instead."""
+        return bool(self.changelogs) or self.has_v2
 
 
 def read_checkpoints(
@@ -48,7 +64,10 @@ def read_whole_checkpoints(
     tasks: Collection[TaskName],
     floors: Mapping[SystemStream, int],
 ) -> dict[TaskName, Checkpoint]:
-    """The checkpoints of those of ``tasks`` that have one.
+    """The checkpoints of those of ``tasks`` that have one: the last one, of either version.
+
+    Samza writes both versions at each commit. It reads version 1, if its configuration does not say
+    otherwise, and we write that one alone.
 
     Shapes: ``floors`` {input: offset in ``topic``, below which positions are of another topic of
     that name, and left out} (safety S7).
@@ -63,10 +82,16 @@ def read_whole_checkpoints(
     for records in reader.read(topic, 0, ends.oldest, ends.head):
         last.update((record.key(), record) for record in records)
     newest: dict[TaskName, tuple[checkpoint.CheckpointKey, Message]] = {}
+    has_v2: set[TaskName] = set()
     for record in sorted(last.values(), key=lambda record: record.offset() or 0):
         key = _key(record.key())
-        if key and key.task_name in tasks and key.kind == checkpoint.CHECKPOINT_V1:
-            newest[key.task_name] = (key, record)
+        if key is None or key.task_name not in tasks or key.kind not in _DECODERS:
+            continue
+        if key.kind == checkpoint.CHECKPOINT_V2:
+            if record.value() is None:
+                continue
+            has_v2.add(key.task_name)
+        newest[key.task_name] = (key, record)
     found: dict[TaskName, Checkpoint] = {}
     for task_name, (key, record) in newest.items():
         value, at = record.value(), record.offset() or 0
@@ -76,13 +101,16 @@ def read_whole_checkpoints(
                 f"{key.grouper}, this job uses {grouper}: set it back, or use another job.id"
             )
         if value is not None:
+            content = _DECODERS[key.kind](value)
             offsets = {
                 ssp: offset
-                for ssp, offset in checkpoint.decode_value(value).items()
+                for ssp, offset in content.offsets.items()
                 if at >= floors.get(ssp.system_stream, 0)
             }
             changes = tuple(change for change in _changes(record) if change.ssp in offsets)
-            found[task_name] = Checkpoint(offsets, changes)
+            found[task_name] = Checkpoint(
+                offsets, changes, content.changelogs, record.timestamp()[1], task_name in has_v2
+            )
     return found
 
 

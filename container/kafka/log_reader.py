@@ -175,17 +175,14 @@ class LogReader:
             return None
 
     def changelog_topics(self, names: Sequence[str]) -> dict[str, ChangelogTopic]:
-        """The id of each topic, and how long it keeps deletions.
+        """The id of each topic, how long it keeps deletions, and what it removes.
 
         Raises:
             UnavailableError: Kafka does not answer.
             PartitionError: one does not exist.
         """
         admin, ids = TopicAdmin(self._system), self.topic_ids(names)
-        return {
-            name: ChangelogTopic(ids[name], int(admin.topic_config(name)[DELETE_RETENTION]))
-            for name in names
-        }
+        return {name: _changelog_topic(ids[name], admin.topic_config(name)) for name in names}
 
     def topic_ids(self, names: Sequence[str]) -> dict[str, str]:
         """{topic: the broker's id of it}.
@@ -305,6 +302,15 @@ class LogReader:
                 what = f"reading {message.topic()} partition {message.partition()}"
                 raise unread(self._system, what, error)
         return records, reached
+
+
+def _changelog_topic(topic_id: str, config: Mapping[str, str]) -> ChangelogTopic:
+    return ChangelogTopic(
+        topic_id,
+        int(config[DELETE_RETENTION]),
+        deletes_by_age="delete" in policies(config.get("cleanup.policy", "")),
+        compaction_lag_ms=int(config.get("min.compaction.lag.ms", "0")),
+    )
 
 
 def input_ranges(

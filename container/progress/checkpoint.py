@@ -1,7 +1,11 @@
-"""Exact bytes of the records of the checkpoint topic, version 1.
+"""Exact bytes of the records of the checkpoint topic: version 1; of Samza's version 2 what is read.
 
-PURE. Source: Samza 1.8 ``KafkaCheckpointLogKeySerde`` and ``CheckpointV1Serde``. The offset of an
-input partition is that of the last message **processed**; reading goes on at the next one.
+PURE. Source: Samza 1.8 ``KafkaCheckpointLogKeySerde``, ``CheckpointV1Serde``, ``CheckpointV2Serde``
+and ``KafkaStateCheckpointMarker``. The offset of an input partition is that of the last message
+**processed**; reading goes on at the next one.
+
+A checkpoint of Samza's also names, for each changelog, the last record that belongs to it: the
+state at these positions ends there. Ours name none: state and positions are one transaction.
 
 A record that an operator's tool has written says so in a header, which Samza does not read. The
 task's next container writes it into its history.
@@ -11,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from homeport.config.config import INT_MAX
@@ -22,8 +26,13 @@ from homeport.job_coordinator.model.job_model import SystemStreamPartition
 from homeport.job_coordinator.model.json_values import as_object, required_field, shown
 
 CHECKPOINT_V1 = "checkpoint"
+CHECKPOINT_V2 = "checkpoint-v2"
 NOTHING = -1
 """Offset of the last processed message where the first one, at offset 0, is the next to read."""
+
+_KAFKA_BACKEND = "org.apache.samza.storage.KafkaChangelogStateBackendFactory"
+
+Offsets = dict[SystemStreamPartition, int]
 
 
 CHANGES_HEADER = "homeport.changes"
@@ -88,30 +97,83 @@ def encode_value(offsets: Mapping[SystemStreamPartition, int]) -> bytes:
     )
 
 
-def decode_value(data: bytes) -> dict[SystemStreamPartition, int]:
-    """The last processed offset of each partition.
+@dataclass(frozen=True, slots=True)
+class CheckpointValue:
+    """``offsets``: those last processed, of each input partition.
 
-    Entries whose offset is not a number (Samza puts changelogs into the same map) are left out.
+    ``changelogs``: the last offset of each changelog partition that the state at these positions
+    has; ``NOTHING`` where it has none. Only Samza writes them.
+    """
+
+    offsets: Offsets
+    changelogs: Offsets = field(default_factory=dict)
+
+
+def decode_value(data: bytes) -> CheckpointValue:
+    """The content of a checkpoint of version 1.
+
+    An entry of a changelog has ``<checkpoint id>:<offset>`` in the place of the offset; ``null`` is
+    that of an empty one. Entries with any other text there are left out.
 
     Raises:
         WireError: the bytes are not a checkpoint of version 1.
     """
-    offsets: dict[SystemStreamPartition, int] = {}
+    found = CheckpointValue({}, {})
     for entry in _parsed(data).values():
         try:
             body = as_object(entry, "checkpoint entry")
             partition, offset = str(body["partition"]), str(body["offset"])
-            system = required_field(body, "system", str)
-            stream = required_field(body, "stream", str)
+            ssp = _ssp(body, partition)
         except KeyError:
             raise WireError(f"checkpoint entry lacks a field: {shown(entry)}") from None
-        number = whole_number(partition, INT_MAX)
-        found = NOTHING if offset == str(NOTHING) else whole_number(offset, LARGEST)
-        if number is None or (found is None and offset.isascii() and offset.isdigit()):
-            raise WireError(f"checkpoint entry has a number out of its range: {shown(entry)}")
-        if found is not None:
-            offsets[SystemStreamPartition(system, stream, number)] = found
-    return offsets
+        _, colon, after = offset.rpartition(":")
+        if colon:
+            _put(found.changelogs, ssp, NOTHING if after == "null" else after, entry)
+        else:
+            _put(found.offsets, ssp, NOTHING if offset == str(NOTHING) else offset, entry)
+    return found
+
+
+def decode_value_v2(data: bytes) -> CheckpointValue:
+    """The content of a checkpoint of version 2; markers of other back-ends are left out.
+
+    The key of an input partition is taken apart at its first and its last dot, so that names of
+    topics may have dots, which Samza cannot take apart.
+
+    Raises:
+        WireError: the bytes are not a checkpoint of version 2.
+    """
+    found, body = CheckpointValue({}, {}), _parsed(data)
+    for name, offset in required_field(body, "input-offsets", dict).items():
+        system, _, rest = str(name).partition(".")
+        stream, _, partition = rest.rpartition(".")
+        ssp = _ssp({"system": system, "stream": stream}, partition)
+        _put(found.offsets, ssp, NOTHING if offset == str(NOTHING) else str(offset), {name: offset})
+    markers = required_field(body, "state-checkpoint-markers", dict).get(_KAFKA_BACKEND, {})
+    for text in as_object(markers, "state checkpoint markers").values():
+        marker = _parsed(str(text).encode())
+        named = required_field(marker, "changelog-ssp", dict)
+        ssp = _ssp(named, str(named.get("partition")))
+        offset = marker.get("changelog-offset")
+        _put(found.changelogs, ssp, NOTHING if offset is None else str(offset), marker)
+    return found
+
+
+def _ssp(body: Mapping[str, Any], partition: str) -> SystemStreamPartition:
+    system, stream = (required_field(body, name, str) for name in ("system", "stream"))
+    number = whole_number(partition, INT_MAX)
+    if number is None:
+        raise WireError(f"checkpoint entry has a number out of its range: {shown(dict(body))}")
+    return SystemStreamPartition(system, stream, number)
+
+
+def _put(into: Offsets, ssp: SystemStreamPartition, offset: str | int, entry: object) -> None:
+    """Adds the offset that ``offset`` says; a text that is none is left out."""
+    found = offset if isinstance(offset, int) else whole_number(offset, LARGEST)
+    if found is None and str(offset).isascii() and str(offset).isdigit():
+        raise WireError(f"checkpoint entry has a number out of its range: {shown(entry)}")
+    if found is not None:
+        into[ssp] = found
 
 
 def encode_changes(changes: Iterable[Change]) -> bytes:

@@ -1,11 +1,13 @@
-"""What one store must read of its changelog before it may be used.
+"""What one store must read of its changelog before it may be used, and what is trimmed there.
 
-PURE. Source: safety S1, S2, S3; design 9, "a task that came home reads zero older records".
+PURE. Source: safety S1, S2, S3; design 9, "a task that came home reads zero older records"; safety
+S8, Samza 1.8 ``TransactionalStateTaskRestoreManager``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from homeport.config.system_stream import SystemStream
 from homeport.container.progress.clock_reading import ClockReading
@@ -29,8 +31,9 @@ class LocalState:
     it. ``offset_file`` is what OFFSET says, ``meta`` what STORE-META does. ``fault`` says why one
     of them, or the store, cannot be read.
 
-    A directory of Samza's has neither the reserved key nor STORE-META; ``offset_time_ms``, when its
-    OFFSET was written, is the only evidence of its age.
+    A directory of Samza's has neither the reserved key nor STORE-META. Beside what its OFFSET names
+    it may hold writes that never reached the changelog, so it is not used. ``offset_time_ms``: when
+    OFFSET was written; where STORE-META is missing, the only evidence of the directory's age.
     """
 
     exists: bool
@@ -39,16 +42,6 @@ class LocalState:
     fault: Refusal | None = None
     meta: StoreMeta | None = None
     offset_time_ms: int = 0
-
-    @property
-    def holds_up_to(self) -> int | None:
-        """The offset up to which the store holds its changelog; None where nothing says so.
-
-        Samza flushes before it writes OFFSET, so what its OFFSET names is there.
-        """
-        if self.position is None and self.meta is None:
-            return self.offset_file
-        return self.position
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +54,16 @@ class ChangelogRange:
 
 @dataclass(frozen=True, slots=True)
 class ChangelogTopic:
-    """What the broker says of a changelog: its id, and how long it keeps deletions."""
+    """What the broker says of a changelog: its id, and how long it keeps deletions.
+
+    ``deletes_by_age``: whether old records go, of whatever key. ``compaction_lag_ms``: for how long
+    no record makes an older one of its key go.
+    """
 
     topic_id: str
     delete_retention_ms: int
+    deletes_by_age: bool = False
+    compaction_lag_ms: int = 0
 
 
 def expectation_of(
@@ -123,6 +122,65 @@ def restored(plan: RestorePlan, records: int) -> Restored:
     return Restored(kind, plan.start, plan.head - 1, records, reason, refusal)
 
 
+_LAG_PART = 0.9
+"""Clocks differ: Samza, too, relies on this part of the lag."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trim:
+    """What takes a changelog back to ``offset``, behind which it has records.
+
+    Shapes: ``entries`` {key: its value at ``offset``, None where it had none}, of the keys whose
+    value is another now. ``unsure``: how many keys without a value may have had one, which
+    compaction took.
+    """
+
+    offset: int
+    entries: Mapping[bytes, bytes | None] = field(default_factory=dict)
+    unsure: int = 0
+
+
+def trim_fault(offset: int, changelog: ChangelogRange, topic: ChangelogTopic) -> str | None:
+    """Why a changelog cannot be taken back to ``offset``, -1 before the first; None where it can.
+
+    Of a changelog that deletes by age, the older values that are gone have had their time.
+    """
+    if offset >= changelog.head:
+        return f"it ends at {changelog.head}: it was recreated, or has lost records"
+    if 0 <= offset < changelog.oldest and not topic.deletes_by_age:
+        return f"its oldest offset is {changelog.oldest}: the values at {offset} are gone"
+    return None
+
+
+def trim_of(
+    offset: int,
+    behind: Mapping[bytes, bytes | None],
+    before: Mapping[bytes, bytes | None],
+    *,
+    is_compacted: bool,
+) -> Trim:
+    """What takes a changelog back to ``offset``.
+
+    A record behind ``offset`` cannot have made an older one go where a record before it in the
+    changelog was left of the same kind: compaction takes what it comes to in order. So in doubt are
+    the first keys up to one that has an older record.
+
+    Args:
+        offset: the last one that counts.
+        behind: {key: last value} of the records behind it, in the order of each key's first one.
+        before: {key: last value} of the records up to it, of the keys in ``behind``.
+        is_compacted: whether compaction may have come to the records behind it.
+    """
+    entries = {key: before.get(key) for key, last in behind.items() if before.get(key) != last}
+    fresh = next((n for n, key in enumerate(behind) if key in before), len(behind))
+    return Trim(offset, entries, fresh if is_compacted else 0)
+
+
+def may_be_compacted(topic: ChangelogTopic, age_ms: int) -> bool:
+    """Whether a record of that age may have made an older one of its key go."""
+    return not topic.deletes_by_age and age_ms >= topic.compaction_lag_ms * _LAG_PART
+
+
 def _foreign(local: LocalState, expected: Expectation) -> Refusal | None:
     # Before any offset is looked at: those of another topic mean nothing.
     return None if local.meta is None else meta_fault(local.meta, expected)
@@ -132,7 +190,7 @@ def _position(local: LocalState, changelog: ChangelogRange, expected: Expectatio
     """The offset up to which the store holds everything, or why it cannot be used."""
     if local.offset_file is None:
         return Refusal(RefusalReason.MISSING_OFFSET, "OFFSET is missing")
-    position = local.holds_up_to
+    position = local.position
     if position is None:
         story = "the store names no changelog position"
         return Refusal(RefusalReason.MISSING_POSITION, story)

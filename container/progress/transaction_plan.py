@@ -7,7 +7,7 @@ two of them. ``COMMIT`` is Kafka's; ``flush_plan`` has the stores'.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -138,9 +138,19 @@ def transaction_plan(
 
 
 def checkpoint_sends(
-    processed: Mapping[TaskName, Mapping[SystemStreamPartition, int]], grouper: str, topic: str
+    processed: Mapping[TaskName, Mapping[SystemStreamPartition, int]],
+    grouper: str,
+    topic: str,
+    without_v2: Collection[TaskName] = (),
 ) -> Iterator[Send]:
-    """One record per task, in the order of their names."""
+    """One record per task, in the order of their names.
+
+    ``without_v2``: the tasks whose checkpoint of version 2 is deleted, so that Samza does not go on
+    there one day.
+    """
     for task_name, offsets in sorted(processed.items()):
+        if task_name in without_v2:
+            old = checkpoint.CheckpointKey(grouper, task_name, checkpoint.CHECKPOINT_V2)
+            yield Send(topic, checkpoint.encode_key(old), None, 0)
         key = checkpoint.encode_key(checkpoint.CheckpointKey(grouper, task_name))
         yield Send(topic, key, checkpoint.encode_value(offsets), 0)

@@ -187,6 +187,11 @@ class ContainerStorage:
         item.at_head = self._sending
         item.apply(positions)
 
+    def follow(self, changes: Changes, positions: Mapping[Position, int]) -> None:
+        """``changes``, committed with these positions and by no task, are in their store."""
+        place = changes.changelog.stream, changes.partition
+        self._of(changes.store_id).follow(changes.entries, positions[place])
+
     def drop(self) -> None:
         """The changes of the open transaction are gone, and of one that was sent."""
         for item in self._opened:

@@ -67,7 +67,7 @@ class StoreRestore:
 
         Where all is read, STORE-META dates from now: a reader that goes on from there within the
         time that deletions are kept misses none (safety S2). Else it says what it said, as the
-        store has not stood at the head since; a directory of Samza's gets one of OFFSET's time.
+        store has not stood at the head since; a directory without one gets one of OFFSET's time.
         """
         store = self.store
         if store.engine is not None:

@@ -233,11 +233,9 @@ class MemoryContainer:
         self.restored: dict[str, dict[str, Restored]] = self._storage.restore(
             KafkaChangelogReader(readers), RestoreReport(_no_history, unheard), _NoWorkers()
         )
-        positions = read_positions(
-            job, readers, InMemoryCoordinatorStream(), self._storage.adjuncts
-        )
+        positions = read_positions(job, readers, InMemoryCoordinatorStream(), self._storage)
         producer.expect_beyond(self._storage.positions())
-        commit_starts(job, producer, positions, pause)
+        commit_starts(job, producer, positions, pause, self._storage.follow)
         return positions
 
     def _consumer(self, system: SystemConfig, properties: Mapping[str, Any]) -> Consumer:

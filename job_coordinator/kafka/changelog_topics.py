@@ -249,8 +249,8 @@ class ChangelogTopics:
             key = keys.STORE_CHANGELOG.named(store.name)
             yield (
                 f"changelog {changelog} holds records that this job has not written: they become "
-                f"the state of store {store.name}; where they are another job's, name another "
-                f"topic in {key}"
+                f"the state of store {store.name}, of a Samza job those up to its last checkpoint; "
+                f"where they are another job's, name another topic in {key}"
             )
 
     def _holds_records(self, changelog: SystemStream, topic: FoundTopic) -> bool:

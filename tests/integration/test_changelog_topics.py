@@ -201,8 +201,8 @@ def test_records_of_another_job_are_named_at_the_submission(kafka: str) -> None:
     (line,) = stores.begin(is_submission=True)
     assert line == (
         f"changelog {stores.changelog} holds records that this job has not written: they become "
-        "the state of store counts; where they are another job's, name another topic in "
-        "stores.counts.changelog"
+        "the state of store counts, of a Samza job those up to its last checkpoint; where they "
+        "are another job's, name another topic in stores.counts.changelog"
     )
     assert stores.begin(is_submission=True) == []
     stores.stream = InMemoryCoordinatorStream()

@@ -1,23 +1,28 @@
-"""A job that Samza's published classes have made goes on here: with its state, where it stood."""
+"""A job that Samza's classes made, or ran, goes on here with its state, where it stood."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from samza_jobs import Ending, SamzaJob, checkpoints_v1
 from samza_peer import SamzaPeer
 from samza_streams import READ_COMMITTED
-from topic_records import committed
+from topic_records import committed, last_offsets
 from yarn_jobs import PARTITIONS, Job, wait_for
 
 from homeport.appmaster.report.allocator_metrics import MANAGER
 from homeport.config.config import Config
 from homeport.config.settings.sections import JobConfig
+from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 DONE = 300
 SERDES = "org.apache.samza.serializers."
@@ -161,3 +166,88 @@ def test_a_job_that_samza_made_goes_on_with_its_state(
         assert (header["job-name"], header["host"]) == (job.name, containers[name]["host"])
     assert job.kill() == f"stopped {job.application_id} in order"
     job.judge_history()
+
+
+EARLY, LATE, HERE, BACK = 4_000, 6_000, 200, 300
+"""Records before the last commit of the Samza job, after it, then here, and in Samza again."""
+MANY_KEYS = 3_000
+"""So many that Samza's cache of a store does not hold all that is written until a commit."""
+CHECKPOINTS = "org.apache.samza.checkpoint.kafka.KafkaCheckpointManagerFactory"
+
+
+def surplus(job: Job) -> int:
+    """How many records the changelog has behind the offsets of the last checkpoints."""
+    heads = last_offsets(job.servers, f"{job.name}-counts", PARTITIONS)
+    found = 0
+    for task, value in checkpoints_v1(job).items():
+        partition = int(task.split()[1])
+        log = SystemStreamPartition("kafka", f"{job.name}-counts", partition)
+        found += heads[partition] - value.changelogs[log]
+    return found
+
+
+def samza_counts(job: Job, folder: Path, ending: Ending) -> Path:
+    """A Samza job has counted ``EARLY`` and ``LATE`` records and ended; where its state is."""
+    job.produce(EARLY, keys=MANY_KEYS)
+    with SamzaJob(job, folder) as samza:
+        samza.until(f"processed {EARLY}")
+        samza.commit(EARLY + PARTITIONS)
+        job.produce(LATE, first=EARLY, keys=MANY_KEYS)
+        samza.until(f"processed {EARLY + PARTITIONS + LATE}")
+        samza.end(ending)
+    return samza.state
+
+
+@pytest.mark.parametrize("ending", list(Ending))
+def test_a_job_that_samza_ran_goes_on_here_however_it_ended(
+    make_job: Callable[[str], Job], tmp_path: Path, ending: Ending
+) -> None:
+    """Each record is counted once, though Samza has written counts that it never committed.
+
+    Its directories lie where our containers look, and are not used. Then Samza's job goes on behind
+    ours, and ours behind that.
+    """
+    job = make_job(f"samza-ends-{ending}")
+    job.values |= {"job.container.count": "2", "task.checkpoint.factory": CHECKPOINTS}
+    state = samza_counts(job, tmp_path / "samza", ending)
+    assert surplus(job) > 0
+    for node in job.cluster.nodes:
+        shutil.copytree(state, job.cluster.state_dir(node) / f"{job.name}-1")
+    job.produce(HERE, first=EARLY + LATE, keys=MANY_KEYS)
+    done = job.call("run")
+    assert done.returncode == 0, done.stderr
+    assert "of a Samza job those up to its last checkpoint" in done.stderr
+    job.learn(done.stdout)
+    job.wait_until_running()
+    job.counts_all()
+    trims = job.history("changelog-trimmed")
+    assert len(trims) == PARTITIONS
+    assert sum(trim["keys"] for trim in trims) > 0
+    reasons = {line["reason"] for line in job.history("restore-started")}
+    assert reasons == {"the store names no changelog position"}
+    assert job.kill() == f"stopped {job.application_id} in order"
+    job.judge_history()
+    if ending is Ending.SIGKILL:
+        goes_on_in_samza_and_here(job, tmp_path)
+
+
+def goes_on_in_samza_and_here(job: Job, folder: Path) -> None:
+    """What we have counted stays, in Samza's hands, and what Samza has counted in ours."""
+    job.produce(BACK, first=EARLY + LATE + HERE, keys=MANY_KEYS)
+    deleted = {"task.checkpoint.read.versions": "2"}
+    with SamzaJob(job, folder / "version-2", deleted) as samza:
+        fault = "Exception while deserializing checkpoint-message"
+        wait_for(lambda: fault in samza.log.read_text(encoding="utf-8"), job)
+    with SamzaJob(job, folder / "again") as samza:
+        samza.until(f"processed {BACK}")
+        samza.commit(BACK + PARTITIONS)
+        job.produce(BACK, first=EARLY + LATE + HERE + BACK, keys=MANY_KEYS)
+        samza.until(f"processed {2 * BACK + PARTITIONS}")
+        samza.end(Ending.ORDERLY)
+    assert job.counts() == job.produced
+    assert surplus(job) > 0
+    job.produce(HERE, first=0, keys=MANY_KEYS)
+    job.run()
+    job.wait_until_running()
+    job.counts_all()
+    job.kill()

@@ -150,7 +150,7 @@ def checkpoints(kafka: str) -> Iterator[tuple[LogReader, str, Producer]]:
 def test_the_newest_checkpoint_of_a_task_counts(
     checkpoints: tuple[LogReader, str, Producer],
 ) -> None:
-    """K1, K3: of version 1, whatever stands between and behind, over several polls.
+    """K3: whatever stands between and behind, over several polls; other versions are passed over.
 
     K6: one that was written under another grouper is refused.
     """
@@ -167,7 +167,7 @@ def test_the_newest_checkpoint_of_a_task_counts(
         producer.produce(topic, encode_value({ssp: offset}), encode_key(CheckpointKey("G", first)))
     assert producer.flush(DEADLINE_S) == 0
     write(first, "G", 5)
-    write(first, "G", 9, "checkpoint-v2")
+    write(first, "G", 9, "checkpoint-v3")
     write(second, "Other", 3)
     assert read_checkpoints(reader, topic, "G", [first], {}) == {first: {ssp: 5}}
     with pytest.raises(StoreError, match="was written under the grouper Other"):

@@ -26,22 +26,30 @@ class SamzaError(Exception):
     """A class of Samza's failed; its own words."""
 
 
-def _compile(java: Path, class_path: str, folder: Path) -> None:
-    """The class is in the folder.
+def java_program(source: Path, folder: Path, progress: Progress) -> list[str]:
+    """Compiles the program ``source`` into ``folder``, with Samza's jars; the command that runs it.
 
     The compiler by its module: Debian's JRE, which is all that scripts/setup.sh installs, has it
     too, but no javac.
+
+    Raises:
+        SamzaError: it cannot be compiled.
     """
+    jars = ensure_jars(default_cache(), "samza", progress, POM)
+    class_path = os.pathsep.join(map(str, (folder, *sorted(jars.glob("*.jar")))))
+    java = str(preflight.find_java() / "bin" / "java")
     compiler = ["-m", "jdk.compiler/com.sun.tools.javac.Main"]
     done = subprocess.run(
-        [java, *compiler, "-encoding", "UTF-8", "-cp", class_path, "-d", folder, SOURCE],
+        [java, *compiler, "-encoding", "UTF-8", "-cp", class_path, "-d", folder, source],
         capture_output=True,
         text=True,
         check=False,
         stdin=subprocess.DEVNULL,
     )
     if done.returncode != 0:
-        raise SamzaError(f"{SOURCE.name} was not compiled: {done.stdout}{done.stderr}")
+        raise SamzaError(f"{source.name} was not compiled: {done.stdout}{done.stderr}")
+    # what Samza reads over HTTP it takes for the platform's charset
+    return [java, "-Xmx256m", "-Dfile.encoding=UTF-8", "-cp", class_path, source.stem]
 
 
 class SamzaPeer:
@@ -51,23 +59,12 @@ class SamzaPeer:
     """
 
     def __init__(self, folder: Path, progress: Progress, timeout_s: float = 60.0) -> None:
-        jars = ensure_jars(default_cache(), "samza", progress, POM)
-        class_path = os.pathsep.join(map(str, (folder, *sorted(jars.glob("*.jar")))))
-        java = preflight.find_java() / "bin" / "java"
-        _compile(java, class_path, folder)
+        command = java_program(SOURCE, folder, progress)
         self.log = folder / "samza.log"
         self._timeout_s = timeout_s
         with self.log.open("wb") as log:
             self._jvm = subprocess.Popen(
-                [
-                    java,
-                    "-Xmx256m",
-                    # what Samza reads over HTTP it takes for the platform's charset
-                    "-Dfile.encoding=UTF-8",
-                    "-cp",
-                    class_path,
-                    "SamzaPeer",
-                ],
+                command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -52,6 +52,7 @@ RULES = {
     "S5": "a free lock is no evidence of a stop",
     "S6": "input positions are read from the topic that has held them, or the job does not run",
     "S7": "an input recreated is not begun, or by no position in the topic of before",
+    "S8": "what a Samza job wrote behind its checkpoint is trimmed in our first transaction",
     "P1": "a stop is what a launcher waited for, or the keeper's word; nothing else",
     "P2": "an end reported by a live NodeManager shows that the host lives",
     "P3": "an exclusion ends; silent launchers there are killed before the probe",

@@ -27,6 +27,7 @@ from homeport.container.kafka.transactional_producer import TransactionalProduce
 from homeport.container.progress.checkpoint import NOTHING, Change
 from homeport.container.progress.input_position import InputPosition, LostInputError
 from homeport.container.progress.restore import ChangelogRange
+from homeport.container.progress.transaction_plan import Changes
 from homeport.container.reporting.work_report import WorkReport
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
@@ -436,6 +437,10 @@ class _Producer:
         return lambda *_, **__: self.done.append(name)
 
 
+def _unfollowed(_changes: Changes, _positions: Mapping[tuple[str, int], int]) -> None:
+    """Nothing is trimmed."""
+
+
 @pytest.mark.parametrize(
     ("new", "over", "commits"),
     [
@@ -452,7 +457,7 @@ def test_the_start_of_a_task_is_committed_only_without_a_checkpoint(
     positions = start_up.Positions({TASK: {SSPS[0]: 5}}, frozenset(new))
     pause = StopFlag().pause
     start_up.commit_starts(
-        _job(over=over), cast("TransactionalProducer", producer), positions, pause
+        _job(over=over), cast("TransactionalProducer", producer), positions, pause, _unfollowed
     )
     assert producer.done.count("commit") == producer.done.count("begin") == commits
     assert producer.done.count("send") == commits
@@ -475,7 +480,7 @@ def test_what_is_lost_or_reset_is_said_before_it_is_committed(
     container._job, container._stop = _job(), StopFlag()
     container._phases, container._report = start_up.Phases(), WorkReport()
     container._history = lambda name, **_: done.append(name)
-    container._storage = cast("ContainerStorage", SimpleNamespace(positions=dict))
+    container._storage = cast("ContainerStorage", SimpleNamespace(positions=dict, follow=_unheard))
     container._begin(cast("TransactionalProducer", _Producer()), positions)
     assert done == ["checkpoint-set", "input-reset", "input-lost", "committed"]
     assert container._report._lost == 2

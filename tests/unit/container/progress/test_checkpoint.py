@@ -8,11 +8,14 @@ import pytest
 
 from homeport.config.errors import WireError
 from homeport.container.progress.checkpoint import (
+    NOTHING,
     Change,
     CheckpointKey,
+    CheckpointValue,
     decode_changes,
     decode_key,
     decode_value,
+    decode_value_v2,
     encode_changes,
     encode_key,
     encode_value,
@@ -38,16 +41,84 @@ def test_key_and_value_are_samzas_bytes() -> None:
     assert decode_key(KEY) == key
     offsets = {SystemStreamPartition("kafka", "in", 0): 10}
     assert encode_value(offsets) == VALUE
-    assert decode_value(VALUE) == offsets
+    assert decode_value(VALUE) == CheckpointValue(offsets)
 
 
-def test_changelog_entries_of_samza_are_left_out() -> None:
-    """An offset of the form id:offset belongs to a changelog, not to the input."""
-    value = VALUE[:-1] + (
-        b',"SystemStreamPartition [kafka, c, 0]":'
-        b'{"system":"kafka","partition":"0","offset":"170-1:42","stream":"c"}}'
-    )
-    assert decode_value(value) == {SystemStreamPartition("kafka", "in", 0): 10}
+IN, LOG = (SystemStreamPartition("kafka", name, 3) for name in ("exp1-in", "exp1-counts"))
+SAMZAS_V1 = (
+    b'{"SystemStreamPartition [kafka, exp1-counts, 3]":{"system":"kafka","partition":"3",'
+    b'"offset":"1795742801172-725725:54","stream":"exp1-counts"},'
+    b'"SystemStreamPartition [kafka, exp1-in, 3]":{"system":"kafka","partition":"3",'
+    b'"offset":"92","stream":"exp1-in"}}'
+)
+SAMZAS_FIRST_V1 = (
+    b'{"SystemStreamPartition [kafka, exp1-counts, 3]":{"system":"kafka","partition":"3",'
+    b'"offset":"1795742799969-874916:null","stream":"exp1-counts"}}'
+)
+SAMZAS_V2 = (
+    b'{"checkpoint-id":"1795742801172-725725","input-offsets":{"kafka.exp1-in.3":"92"},'
+    b'"state-checkpoint-markers":{"org.apache.samza.storage.KafkaChangelogStateBackendFactory":'
+    b'{"counts":"{\\"version\\":1,\\"changelog-ssp\\":{\\"system\\":\\"kafka\\",'
+    b'\\"partition\\":3,\\"stream\\":\\"exp1-counts\\",\\"keyBucket\\":-1},'
+    b'\\"changelog-offset\\":\\"54\\"}"}},"version":2}'
+)
+SAMZAS_FIRST_V2 = (
+    b'{"checkpoint-id":"1795742799969-874916","input-offsets":{},"state-checkpoint-markers":'
+    b'{"org.apache.samza.storage.KafkaChangelogStateBackendFactory":{"counts":'
+    b'"{\\"version\\":1,\\"changelog-ssp\\":{\\"system\\":\\"kafka\\",'
+    b'\\"partition\\":3,\\"stream\\":\\"exp1-counts\\",\\"keyBucket\\":-1},'
+    b'\\"changelog-offset\\":null}"}},"version":2}'
+)
+"""As a job of Samza 1.8.0 wrote them: at its second commit, and at its start."""
+
+
+def test_both_versions_of_samza_say_where_the_state_ends() -> None:
+    """Of the same commit they say the same; nothing of a changelog that was empty."""
+    whole = CheckpointValue({IN: 92}, {LOG: 54})
+    assert decode_value(SAMZAS_V1) == decode_value_v2(SAMZAS_V2) == whole
+    first = CheckpointValue({}, {LOG: NOTHING})
+    assert decode_value(SAMZAS_FIRST_V1) == decode_value_v2(SAMZAS_FIRST_V2) == first
+
+
+def test_what_is_no_offset_of_kafkas_is_left_out() -> None:
+    """Another system has offsets of its own form."""
+    assert decode_value(SAMZAS_V1.replace(b"54", b"x")) == CheckpointValue({IN: 92})
+    value = SAMZAS_V2.replace(b'"92"', b'"-1"').replace(b"54", b"x")
+    assert decode_value_v2(value) == CheckpointValue({IN: NOTHING})
+
+
+def test_names_of_topics_may_have_dots_in_version_2() -> None:
+    """The key is taken apart at its first and its last one."""
+    found = decode_value_v2(SAMZAS_V2.replace(b"kafka.exp1-in.3", b"kafka.a.b.3"))
+    assert found.offsets == {SystemStreamPartition("kafka", "a.b", 3): 92}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"input-offsets", b"input"),
+        (b"state-checkpoint-markers", b"markers"),
+        (b"kafka.exp1-in.3", b"3"),
+        (b"kafka.exp1-in.3", b"kafka.exp1-in.x"),
+        (b'"92"', b'"' + b"9" * 19 + b'"'),
+        (b"54", b"9" * 19),
+        (b'"counts":"{', b'"counts":"'),
+        (b"changelog-ssp", b"ssp"),
+        (b'\\"partition\\":3', b'\\"partition\\":null'),
+        (b'{"counts":', b'["counts"],"other":{"counts":'),
+    ],
+)
+def test_other_bytes_are_no_value_of_version_2(before: bytes, after: bytes) -> None:
+    """Whatever is missing or of another form."""
+    assert SAMZAS_V2.count(before) == 1
+    with pytest.raises(WireError):
+        decode_value_v2(SAMZAS_V2.replace(before, after))
+
+
+def test_markers_of_other_back_ends_are_left_out() -> None:
+    """What lies in a store of blobs has no changelog."""
+    value = SAMZAS_V2.replace(b"KafkaChangelogStateBackendFactory", b"blobstore.Other")
+    assert decode_value_v2(value) == CheckpointValue({IN: 92})
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{", b'{"taskName":"x"}'])
@@ -67,7 +138,7 @@ def test_other_bytes_are_no_value(data: bytes) -> None:
 def test_a_task_that_is_to_begin_at_offset_0_has_processed_nothing() -> None:
     """Its offset is -1, which Samza reads as we do: the next message is the first."""
     ssp = SystemStreamPartition("kafka", "in", 0)
-    assert decode_value(encode_value({ssp: -1})) == {ssp: -1}
+    assert decode_value(encode_value({ssp: -1})) == CheckpointValue({ssp: -1})
 
 
 _ENTRY = {"system": "kafka", "partition": "0", "offset": "10", "stream": "in"}

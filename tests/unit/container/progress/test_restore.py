@@ -14,9 +14,13 @@ from homeport.container.progress.restore import (
     ChangelogTopic,
     LocalState,
     RestorePlan,
+    Trim,
     expectation_of,
+    may_be_compacted,
     plan_restore,
     restored,
+    trim_fault,
+    trim_of,
 )
 from homeport.container.progress.store_meta import Expectation, StoreMeta
 from homeport.job_coordinator.model.ids import TaskName
@@ -100,30 +104,33 @@ def _local(position: int | None, offset_file: int | None, meta: StoreMeta = META
         ),
         (_local(50, 9, replace(META, at_head=ClockReading(999_000))), "stale", STALE),
         (
-            LocalState(exists=True, offset_file=50, offset_time_ms=999_000),
+            LocalState(exists=True, position=50, offset_file=50, offset_time_ms=999_000),
             "stale",
             STALE,
         ),
         (
-            LocalState(exists=True, offset_file=100, offset_time_ms=1_000_000),
-            "ahead",
-            "position 100 is beyond the changelog's end 100",
+            LocalState(exists=True, offset_file=49, offset_time_ms=1_000_000),
+            "missing-position",
+            "the store names no changelog position",
         ),
     ],
 )
 def test_a_store_that_cannot_be_trusted_is_rebuilt(
     local: LocalState, refusal: str, reason: str
 ) -> None:
-    """Everything is read after the directory was emptied; the reason and its kind are kept."""
+    """Everything is read after the directory was emptied; the reason and its kind are kept.
+
+    The last one is Samza's: it may hold writes that its changelog has not.
+    """
     plan = plan_restore(local, CHANGELOG, EXPECTED)
     assert plan == RestorePlan(5, 100, rebuild=True, reason=reason, refusal=RefusalReason(refusal))
     assert restored(plan, 7) == Restored(RestoreKind.FULL, 5, 99, 7, reason, refusal)
     assert restored(plan, 0) == Restored(RestoreKind.NONE, None, None, 0, reason, refusal)
 
 
-def test_a_store_of_samzas_reads_what_follows_its_offset() -> None:
-    """R9: it has no position of its own, and no STORE-META; its OFFSET is as old as its file."""
-    local = LocalState(exists=True, offset_file=49, offset_time_ms=1_000_000)
+def test_a_store_without_meta_is_as_old_as_its_offset() -> None:
+    """A container that dies between the two files leaves no other evidence."""
+    local = LocalState(exists=True, position=49, offset_file=49, offset_time_ms=1_000_000)
     assert plan_restore(local, CHANGELOG, EXPECTED) == RestorePlan(50, 100)
 
 
@@ -141,8 +148,62 @@ def test_a_tail_is_reported_with_its_range() -> None:
     assert restored(plan, 60) == Restored(RestoreKind.TAIL, 5, 99, 60)
 
 
-def test_the_stores_own_position_counts() -> None:
-    """OFFSET alone counts only in a directory of Samza's, which has neither key nor STORE-META."""
-    assert LocalState(exists=True, position=7, offset_file=5).holds_up_to == 7
-    assert LocalState(exists=True, offset_file=5, meta=META).holds_up_to is None
-    assert LocalState(exists=True, offset_file=5).holds_up_to == 5
+COMPACTED = ChangelogTopic("id", 1000, compaction_lag_ms=1000)
+AGED = ChangelogTopic("id", 1000, deletes_by_age=True)
+
+
+@pytest.mark.parametrize(
+    ("offset", "topic", "fault"),
+    [
+        (-1, COMPACTED, None),
+        (4, COMPACTED, "its oldest offset is 5: the values at 4 are gone"),
+        (4, AGED, None),
+        (5, COMPACTED, None),
+        (99, COMPACTED, None),
+        (100, COMPACTED, "it ends at 100: it was recreated, or has lost records"),
+        (100, AGED, "it ends at 100: it was recreated, or has lost records"),
+    ],
+)
+def test_a_changelog_goes_back_to_an_offset_that_it_has(
+    offset: int, topic: ChangelogTopic, fault: str | None
+) -> None:
+    """What is older than a store's time to live is gone by right."""
+    assert trim_fault(offset, CHANGELOG, topic) == fault
+
+
+BEHIND = {b"new": b"1", b"kept": b"2", b"changed": b"3", b"late": b"1", b"gone": None}
+BEFORE = {b"kept": b"2", b"changed": b"1", b"gone": b"7"}
+
+
+@pytest.mark.parametrize(("is_compacted", "unsure"), [(False, 0), (True, 1)])
+def test_a_trim_has_the_older_value_of_each_key_that_changed(
+    is_compacted: bool,  # noqa: FBT001 - a parameter of the test
+    unsure: int,
+) -> None:
+    """Null where there was none. A key behind one that has an older record was new for sure."""
+    entries = {b"new": None, b"changed": b"1", b"late": None, b"gone": b"7"}
+    assert trim_of(9, BEHIND, BEFORE, is_compacted=is_compacted) == Trim(9, entries, unsure)
+
+
+def test_a_trim_that_was_written_is_found_done() -> None:
+    """A container that died after it, before the checkpoint, leaves nothing to be written again."""
+    first = trim_of(9, BEHIND, BEFORE, is_compacted=False)
+    assert trim_of(9, {**BEHIND, **first.entries}, BEFORE, is_compacted=False) == Trim(9)
+
+
+def test_where_no_key_has_an_older_record_each_may_have_had_one() -> None:
+    """Every key of the changelog is new, or compaction has passed them all."""
+    assert trim_of(9, BEHIND, {}, is_compacted=True).unsure == len(BEHIND)
+
+
+@pytest.mark.parametrize(
+    ("topic", "age_ms", "may_be"),
+    [(COMPACTED, 899, False), (COMPACTED, 900, True), (AGED, 10**9, False)],
+)
+def test_compaction_waits_for_its_lag(
+    topic: ChangelogTopic,
+    age_ms: int,
+    may_be: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    """Of which nine tenths count, as clocks differ."""
+    assert may_be_compacted(topic, age_ms) is may_be

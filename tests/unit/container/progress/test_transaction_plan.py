@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from homeport.config.system_stream import SystemStream
+from homeport.container.progress import checkpoint
 from homeport.container.progress.transaction_plan import (
     Action,
     Changes,
@@ -72,6 +73,18 @@ def test_a_checkpoint_is_one_record_per_task() -> None:
     sends = list(checkpoint_sends(processed, "G", "checkpoints"))
     assert [(s.topic, s.partition) for s in sends] == [("checkpoints", 0)] * 2
     assert [b"Partition 0" in (s.key or b"") for s in sends] == [True, False]
+
+
+def test_a_checkpoint_of_version_2_is_deleted_before_ours() -> None:
+    """Of the tasks that have one: Samza may read it one day."""
+    offsets = {SystemStreamPartition("kafka", "in", 0): 3}
+    sends = list(checkpoint_sends({T0: offsets, T1: offsets}, "G", "checkpoints", [T1]))
+    kinds = [(checkpoint.decode_key(s.key or b""), s.value is None) for s in sends]
+    assert [(key.task_name, key.kind, gone) for key, gone in kinds] == [
+        (T0, "checkpoint", False),
+        (T1, "checkpoint-v2", True),
+        (T1, "checkpoint", False),
+    ]
 
 
 def test_changes_know_their_task() -> None:

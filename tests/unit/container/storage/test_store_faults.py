@@ -29,7 +29,7 @@ from homeport.container.host.disk_space import DiskForbiddenError
 from homeport.container.progress import offset_file, store_meta
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.storage.directory import StoreDirectory
-from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
+from homeport.job_coordinator.model.outcomes import RestoreKind
 
 CHANGELOG = SystemStream("kafka", "log")
 KEYS = [b"k%05d" % i for i in range(2000)]
@@ -400,20 +400,24 @@ def test_a_clock_set_back_while_a_host_was_away_keeps_nothing_silently(tmp_path:
     storage.close()
 
 
-def test_a_store_of_samzas_is_taken_over(tmp_path: Path) -> None:
-    """R9: it has no position of ours and no STORE-META; what follows its OFFSET is read."""
+def test_a_store_of_samzas_is_read_in_full(tmp_path: Path) -> None:
+    """It names no position of ours: it may hold writes that Samza's producer never sent."""
     log = Log()
     log.records = [(b"a", b"1"), (b"b", b"1"), (b"a", b"2"), (b"c", b"1")]
     path = directory_of(tmp_path)
     path.mkdir(parents=True)
     samzas = RocksDbStore(path, RocksDbMemory(1 << 24, 1))
-    samzas.write({b"a": b"1", b"b": b"1"}, None)
+    samzas.write({b"a": b"1", b"b": b"1", b"unsent": b"1"}, None)
     samzas.flush()
     samzas.close()
     (path / "OFFSET-v2").write_bytes(offset_file.encode('{"kafka.log.0":"1"}'))
     log.now_ms = round((path / "OFFSET-v2").stat().st_mtime * 1000)
     storage, result = opened(tmp_path, log)
-    assert result == Restored(RestoreKind.TAIL, 2, 3, 2)
+    assert (result.kind, result.records, result.refusal) == (
+        RestoreKind.FULL,
+        4,
+        "missing-position",
+    )
     expected = [(b"a", b"2"), (b"b", b"1"), (b"c", b"1")]
     assert list(storage.overlay("s", TASK).scan()) == expected
     storage.close()

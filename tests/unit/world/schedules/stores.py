@@ -1,7 +1,8 @@
-"""Schedules of S1-S5: what a store's directory says, and what it does not."""
+"""Schedules of S1-S5 and S8: what a store's directory and its changelog say, and what not."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from types import SimpleNamespace
@@ -11,7 +12,9 @@ import pyarrow as pa
 import pytest
 
 from homeport.container.api import MessageCollector
+from homeport.container.incarnation import start_up
 from homeport.container.progress import restore
+from homeport.container.progress.checkpoint import CheckpointKey, encode_key
 from homeport.container.progress.refusal import Refusal
 from homeport.container.progress.restore import ChangelogRange, LocalState, RestorePlan
 from homeport.container.progress.store_meta import Expectation
@@ -20,9 +23,11 @@ from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.task_store import Position, TaskStore
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
+from homeport.job_coordinator.model.ids import TaskName
 from tests.unit.world.clock import Process
 from tests.unit.world.containers import Count
 from tests.unit.world.judges import committed, counted
+from tests.unit.world.kafka import Writer
 from tests.unit.world.rules import schedule
 from tests.unit.world.scene import Scene
 from tests.unit.world.world import CHECKPOINTS
@@ -238,4 +243,57 @@ def a_launcher_and_its_child_stand_still_at_home(scene: Scene) -> None:
     scene.require(len(_open_on(scene, "a")) < 2, "two have the store of task 0 open")
     parent.kill()
     scene.work()
+    scene.judge()
+
+
+# -- S8
+
+_GROUPER = "org.apache.samza.container.grouper.stream.GroupByPartitionFactory"
+
+
+def takes_the_whole_changelog(patch: pytest.MonkeyPatch) -> None:
+    """What a checkpoint of Samza's says of a changelog does not count."""
+    patch.setattr(start_up, "read_trims", lambda *_: ())
+
+
+def _samza_has_run(scene: Scene, committed: int, processed: int) -> None:
+    """So many records were counted by a Samza job, of which its last commit knows the first ones.
+
+    It has sent its outputs up to there.
+    """
+    scene.produce(processed)
+    broker = scene.world.broker
+    for count in range(1, processed + 1):
+        value = b"%d" % count
+        broker.append(("counts", 0), Writer(None), b"k", value, 0)
+        if count <= committed:
+            broker.append(("out", 0), Writer(None), b"k", value, 0)
+        if count == committed:
+            last = str(committed - 1)
+            place = {"system": "kafka", "partition": "0"}
+            entries = {
+                "in": {**place, "stream": "in", "offset": last},
+                "counts": {**place, "stream": "counts", "offset": f"17-1:{last}"},
+            }
+            key = encode_key(CheckpointKey(_GROUPER, TaskName("Partition 0")))
+            value = json.dumps(entries).encode()
+            broker.append((CHECKPOINTS, 0), Writer(None), key, value, 0)
+
+
+@schedule("S8", takes_the_whole_changelog, "something was lost or applied twice")
+def a_samza_job_was_killed_after_its_last_commit(scene: Scene) -> None:
+    """Its input goes on behind the commit, its changelog behind that; our first starts die, too.
+
+    The first one dies before its trim is committed, the second one before its store has it.
+    """
+    _samza_has_run(scene, 4, 6)
+    scene.attempt()
+    for name, moment in (("0@1", ""), ("0@2", ".processor.0.2 answered")):
+        scene.until(lambda: scene.hosts.has_child(name), f"{name} is there")  # noqa: B023 - called at once
+        child = scene.hosts.child(name)
+        child.stop_at(f"commit homeport.j.1{moment}")
+        scene.until(lambda: child.is_stopped, "it stands in its first commit")  # noqa: B023 - called at once
+        child.kill()
+    scene.until(lambda: counted(scene.world) == scene.produced, "the input is counted")
+    scene.work(2)
     scene.judge()
