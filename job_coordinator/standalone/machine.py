@@ -90,7 +90,7 @@ def step(state: ProcessorState, event: Event) -> Decision:
 
 
 def _session_begun(draft: Draft, _event: SessionBegun) -> None:
-    """Begin anew, whatever was heard late of the session before, or written into it."""
+    """Begin from the start, whatever was heard late of the session before, or was written."""
     _forget_session(draft)
     draft.set(is_connected=True)
 

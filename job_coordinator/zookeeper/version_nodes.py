@@ -1,4 +1,4 @@
-"""The nodes that decide: versions of the plan, their barriers, and who has begun to work.
+"""The nodes that decide: versions of the plan, their barriers, and reports of generations.
 
 SHELL. Each write is one transaction, done whole or not at all, which requires what its writer has
 read: what another processor changes meanwhile voids it.
