@@ -246,9 +246,12 @@ class ZooKeeperTree:
         return session
 
     def _renew(self) -> None:
-        _, session = self._parts()
-        session.close()
-        self._session = self._new_session()
+        sink, session = self._parts()
+        try:
+            session.close()
+            self._session = self._new_session()
+        except Exception as error:  # noqa: BLE001 - the thread would end, and nothing be seen
+            sink.broken(f"{self.name}: no new session can begin: {error!r}")
 
     def _on_connection(self, connection: Connection, event: Event) -> None:
         """The event goes on; all nodes are to be read in a connection that is up."""

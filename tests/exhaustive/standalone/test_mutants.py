@@ -108,7 +108,7 @@ def list_no_predecessor(patch: Patch) -> None:
     patch.setattr(plan, "_suspects", lambda *_: {})
 
 
-@mutant(TWICE, "pq", "is_slow", start=without_the_first)
+@mutant(TWICE, "pq", "is_slow", "may_expire", start=without_the_first)
 def forget_the_list_of_a_generation_that_stays(patch: Patch) -> None:
     """Safety I1: it is not in the first version in force that it fences what it had to."""
     original = plan.next_plan
@@ -196,9 +196,13 @@ def write_once_only(patch: Patch) -> None:
 
 @mutant(STUCK, "p", "may_cut", "may_lose_work", faults=2)
 def take_a_new_session_for_the_first(patch: Patch) -> None:
-    """What a late event of the old session has led to holds on: a record that is lost, a timer."""
-    handlers = dict(machine._HANDLERS)
-    handlers[SessionBegun] = lambda draft, _event: draft.set(is_connected=True)
+    """It waits for the answer to a registration that was lost."""
+
+    def begun(draft: Draft, _event: SessionBegun) -> None:
+        draft.cancel(TimerKind.SESSION)
+        draft.set(is_connected=True)
+
+    handlers = {**machine._HANDLERS, SessionBegun: begun}
     patch.setattr(machine, "_HANDLERS", handlers)
 
 
