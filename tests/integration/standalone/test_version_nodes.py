@@ -67,7 +67,7 @@ class Tree:
         return {n: int(self.client.get(f"{path}/{n}")[0]) for n in self.client.get_children(path)}
 
     def joined(self, version: int) -> list[str]:
-        """Who has joined the barrier."""
+        """The names of the processors that have joined the barrier."""
         found: list[str] = self.client.get_children(f"{self.root}/{nodes.BARRIERS}/{version}")
         return found
 
