@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
@@ -187,3 +189,45 @@ def test_members_are_back_when_all_have_registered_again() -> None:
     assert not are_back(FIRST, there((1, P), (3, R)))
     assert not are_back(FIRST, there((1, P), (3, Q), (4, R)))
     assert not are_back(None, there((1, P)))
+
+
+@settings(max_examples=80)
+@given(st.data())
+def test_what_reports_has_fenced_all_that_may_write_to_its_tasks(data: st.DataObject) -> None:
+    """Safety I1, through sessions that come and go, reports that do not come, and lists that stay.
+
+    A generation starts under any version that has it; from its report on it may write. The reports
+    of processors that are no members are deleted.
+    """
+    plan, plans = None, list[Plan]()
+    reports = dict[ProcessorId, int]()
+    writers = dict[Incarnation, frozenset[TaskName]]()
+    number, here = 0, dict[ProcessorId, int]()
+    for _ in range(data.draw(st.integers(2, 9))):
+        for id_ in data.draw(st.lists(st.sampled_from([P, Q, R]), max_size=2)):
+            number += 1
+            here[id_] = number
+        for id_ in data.draw(st.lists(st.sampled_from(sorted(here)), max_size=1)) if here else ():
+            del here[id_]
+        if not here:
+            continue
+        owners = {task: data.draw(st.sampled_from(sorted(here))) for task in (T, U)}
+        assignment = {p: tuple(t for t in (T, U) if owners[t] == p) for p in here}
+        registered = there(*((n, id_) for id_, n in here.items()))
+        following = next_plan(plan, registered, assignment, reports)
+        late = unreported(plan, following, reports)
+        assert not [i for i in late if reports.get(i.processor_id) == i.epoch]
+        plan = following
+        plans.append(plan)
+        members = {m.processor_id: m for m in plan.members}
+        reports = {p: generation for p, generation in reports.items() if p in members}
+        for id_ in data.draw(st.lists(st.sampled_from(sorted(members)), unique=True)):
+            own, tasks = members[id_].incarnation, members[id_].tasks
+            begun = [m for p in plans for m in p.members if m.incarnation == own]
+            if reports.get(id_) != own.epoch:
+                fence = data.draw(st.sampled_from(begun)).fence
+                writers = {i: ts for i, ts in writers.items() if i not in fence}
+            shared = [i for i, ts in writers.items() if i != own and not ts.isdisjoint(tasks)]
+            assert not shared, (own, tasks, shared)
+            writers[own] = frozenset(tasks)
+            reports[id_] = own.epoch
