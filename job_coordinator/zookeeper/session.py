@@ -6,9 +6,7 @@ A callback of kazoo's only puts what it gets into a queue. Each state of the con
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -113,7 +111,6 @@ class Session:
         self._is_closed = False
         self._is_given_up = False
         self._heard_ms = 0
-        self._hang_up: threading.Timer | None = None
         self._stopped = threading.Event()
         self.timeout_ms = settings.session_timeout_ms
         self._faults = Faults()
@@ -134,38 +131,15 @@ class Session:
         self.client.start_async()
         self._prober.start()
 
-    def hang_up_soon(self) -> None:
-        """Break the connection off, unless the session is closed in a fifth of its time.
-
-        A server that is cut off from its leader answers no write, and no close, before its own
-        limit is over, which this session does not know.
-        """
-        with self._lock:
-            if self._hang_up is not None:
-                return
-            limit_s = 2 * self.timeout_ms / _PARTS / 1000
-            self._hang_up = threading.Timer(limit_s, self._break_off)
-            self._hang_up.daemon = True
-            self._hang_up.start()
-
-    def _break_off(self) -> None:
-        connection: Any = self.client._connection  # noqa: SLF001 - kazoo waits without an end
-        with contextlib.suppress(OSError):
-            if connection._socket is not None:  # noqa: SLF001 - as said above
-                connection._socket.shutdown(socket.SHUT_RDWR)  # noqa: SLF001 - as said above
-
     def close(self) -> None:
         """The session is over where ZooKeeper answers, else as soon as its time is over."""
         with self._lock:
             self._is_closed = True
             self._connection = Connection()
         self._stopped.set()
-        self.hang_up_soon()
         self.client.stop()
         self.client.close()
         self._prober.join()
-        if self._hang_up is not None:
-            self._hang_up.cancel()
 
     @property
     def connection(self) -> Connection:

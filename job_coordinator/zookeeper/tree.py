@@ -137,7 +137,6 @@ class ZooKeeperTree:
 
     def renew(self) -> None:
         """The session is closed, and a new one begins."""
-        self._parts()[1].hang_up_soon()
         self._tasks.put(self._renew)
 
     def model(self, version: int) -> JobModel:
