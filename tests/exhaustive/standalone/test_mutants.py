@@ -186,24 +186,21 @@ def leave_a_timed_out_barrier(patch: Patch) -> None:
     patch.setattr(leading, "_is_timed_out", lambda _state: False)
 
 
+def _only_connected(draft: Draft, _event: object) -> None:
+    draft.cancel(TimerKind.SESSION)
+    draft.set(is_connected=True)
+
+
 @mutant(STUCK, "p", "may_cut", is_settled=False)
 def write_once_only(patch: Patch) -> None:
     """What may be lost with the connection is not written again."""
-    handlers = dict(machine._HANDLERS)
-    handlers[Reconnected] = lambda draft, _event: draft.set(is_connected=True)
-    patch.setattr(machine, "_HANDLERS", handlers)
+    patch.setattr(machine, "_HANDLERS", {**machine._HANDLERS, Reconnected: _only_connected})
 
 
 @mutant(STUCK, "p", "may_cut", "may_lose_work", faults=2)
 def take_a_new_session_for_the_first(patch: Patch) -> None:
     """It waits for the answer to a registration that was lost."""
-
-    def begun(draft: Draft, _event: SessionBegun) -> None:
-        draft.cancel(TimerKind.SESSION)
-        draft.set(is_connected=True)
-
-    handlers = {**machine._HANDLERS, SessionBegun: begun}
-    patch.setattr(machine, "_HANDLERS", handlers)
+    patch.setattr(machine, "_HANDLERS", {**machine._HANDLERS, SessionBegun: _only_connected})
 
 
 @mutant("time of a session runs", "p", "may_cut", "may_lose_work", faults=2)
