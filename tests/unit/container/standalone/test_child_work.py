@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import dataclass, field
 from pathlib import Path
+from signal import SIGKILL, Signals
 from typing import Any
 
 import pytest
@@ -40,7 +40,7 @@ class Process:
     log_file: Path = Path("log")
     messages: list[str] = field(default_factory=list)
     deadlines: list[int] = field(default_factory=list)
-    signals: list[signal.Signals] = field(default_factory=list)
+    signals: list[Signals] = field(default_factory=list)
 
     def permit_first(self, text: str, _log_name: str) -> None:
         """Its first permit."""
@@ -51,7 +51,7 @@ class Process:
         self.messages.append(text)
         self.deadlines.append(self.memory.deadline_ms)
 
-    def signal(self, number: signal.Signals) -> None:
+    def signal(self, number: Signals) -> None:
         """It goes on all the same."""
         self.signals.append(number)
 
@@ -128,7 +128,7 @@ def test_a_child_that_does_not_stop_in_time_is_killed(
         clock.now_ms += SHUTDOWN_MS
         process.memory.beat_ms = clock()
         assert not work.look()
-        assert process.signals == [signal.SIGKILL] * count
+        assert process.signals == [SIGKILL] * count
 
 
 def test_a_child_that_has_no_order_to_stop_is_not_killed(

@@ -204,7 +204,9 @@ def test_a_folder_whose_files_cannot_be_locked_is_refused(
     )
 
 
-def test_a_report_is_kept_before_its_incarnation_may_go_on(tmp_path: Path) -> None:
+def test_a_report_is_kept_before_its_incarnation_may_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Safety I1: what has reported may write, and a process that comes back has to fence it."""
     made = driven(tmp_path)
     kept: list[object] = []
@@ -217,7 +219,7 @@ def test_a_report_is_kept_before_its_incarnation_may_go_on(tmp_path: Path) -> No
         kept.append(json.loads(text)["fenced"])
         confirmed(incarnation, is_newest=is_newest)
 
-    made.confirmed = read  # type: ignore[method-assign]  # it looks at the file first
+    monkeypatch.setattr(made, "confirmed", read)
     made.tree.confirm(Incarnation(OWN, 2))
     assert kept == [{"0": 2}]
     made.tree.close()

@@ -31,10 +31,11 @@ class Scene:
     answers: list[Callable[[], None]] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
 
     def begin(self) -> Session:
         """Connected, with a session that ZooKeeper's leader has heard of now."""
-        made = Session(SETTINGS, {}, self._put, self.events.append)  # type: ignore[arg-type]  # no line comes
+        made = Session(SETTINGS, {}, self._put, self.lines.append)
         client: Any = SimpleNamespace(
             sync_async=self._asks, client_state=KeeperState.CONNECTED, client_id=None
         )
@@ -81,14 +82,20 @@ def deadline_of(session: Session) -> int:
     return session.connection.lease.deadline_ms
 
 
-def test_a_lease_is_counted_from_the_sending_of_the_question_before(scene: Scene) -> None:
+def test_a_lease_is_counted_from_the_sending_of_the_question_before(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Safety C1: the leader may have heard of the session then, and not since.
 
     An answer that is late makes no lease longer; the first question before is the connection's.
     """
     session, begun_ms = scene.begin(), scene.now_ms
     found: list[int] = []
-    session._stopped.wait = lambda _s: found.append(deadline_of(session)) or False  # type: ignore[func-returns-value,method-assign,assignment]  # it keeps, and waits for nothing
+
+    def wait(_s: float) -> None:
+        found.append(deadline_of(session))
+
+    monkeypatch.setattr(session._stopped, "wait", wait)
     scene.now_ms += 10
     scene.answers += [scene.passes(700), scene.passes(900), scene.passes(0)]
     session._probe()
