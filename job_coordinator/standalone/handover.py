@@ -22,8 +22,6 @@ from homeport.job_coordinator.standalone.plan import (
     next_plan,
 )
 
-__all__ = ["NO_SESSION", "first_plan", "is_handed_over", "last_plan", "to_fence"]
-
 
 def is_handed_over(plan: Plan | None) -> bool:
     """Whether no processor has published a version since such a plan."""

@@ -19,8 +19,7 @@ from homeport.config.settings.standalone_section import StandaloneConfig
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.standalone import nodes
-from homeport.job_coordinator.standalone.handover import NO_SESSION
-from homeport.job_coordinator.standalone.plan import Plan
+from homeport.job_coordinator.standalone.plan import NO_SESSION, Plan
 from homeport.job_coordinator.standalone.protocol import BarrierPhase
 from homeport.job_coordinator.zookeeper.leader_address import connected, job_root
 from homeport.job_coordinator.zookeeper.own_nodes import make_nodes
