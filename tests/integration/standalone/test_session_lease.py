@@ -46,11 +46,15 @@ def followers(ensemble: Ensemble) -> list[ZooKeeperServer]:
 
 @contextlib.contextmanager
 def working(*servers: ZooKeeperServer) -> Iterator[Processor]:
-    """A processor that knows these servers alone, at work."""
+    """A processor that knows these servers alone, at work, with nothing left to write.
+
+    Behind a write that is not answered no ping is, so that the client would go on elsewhere.
+    """
     connect = ",".join(server.connect for server in servers)
     one = Processor("one", settings(connect, session_ms=4000), ROOT)
     try:
         until(lambda: shared([one]), lambda: story([one]))
+        until(lambda: len(one.tree.readings().task_hosts) == one.tasks, one.tree.readings)
         yield one
     finally:
         one.close()
