@@ -11,6 +11,7 @@ import pytest
 
 from homeport.config.config import Config
 from homeport.container.host.lease_memory import LeaseMemory
+from homeport.container.host.orders import REST
 from homeport.container.standalone import child_work
 from homeport.container.standalone.child_work import ChildWork
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
@@ -122,7 +123,7 @@ def test_a_child_that_does_not_stop_in_time_is_killed(
     clock.now_ms += SHUTDOWN_MS - 1
     assert not work.look()
     assert work.stop()  # ordered twice, it has no more time
-    assert process.messages[1:] == [child_work.REST]
+    assert process.messages[1:] == [REST]
     assert process.signals == []
     for count in (1, 2):
         clock.now_ms += SHUTDOWN_MS
