@@ -38,6 +38,7 @@ from homeport.job_coordinator.standalone.protocol import (
     PlanSeen,
     ProcessorsSeen,
     Publish,
+    PublishRefused,
     Record,
     Register,
     Registered,
@@ -137,11 +138,7 @@ class LocalTree:
         elif isinstance(record, Deregister):
             self._registration = None
         elif isinstance(record, Publish):
-            self._plan, self._model = record.plan, model
-            self._barrier, self._joined = BarrierPhase.NEW, ()
-            self._save()
-            self._sees(PlanSeen(record.plan))
-            self._see_barrier()
+            self._publish(record, model)
         elif isinstance(record, Join):
             self._joined = ((record.processor_id, record.sequence),)
             self._see_barrier()
@@ -151,6 +148,19 @@ class LocalTree:
         elif isinstance(record, WriteLocality):
             self._hosts.update(dict.fromkeys(record.tasks, record.location))
             self._save()
+
+    def _publish(self, record: Publish, model: JobModel | None) -> None:
+        plan = record.plan
+        if any(self._fenced.get(i.processor_id) == i.epoch for i in record.unreported):
+            self._sees(PublishRefused(plan.version))
+            return
+        self._plan, self._model = plan, model
+        self._barrier, self._joined = BarrierPhase.NEW, ()
+        members = {member.processor_id for member in plan.members}
+        self._fenced = {p: generation for p, generation in self._fenced.items() if p in members}
+        self._save()
+        self._sees(PlanSeen(plan))
+        self._see_barrier()
 
     def confirm(self, incarnation: Incarnation) -> None:
         """It has fenced its list, if its generation stands in the plan."""

@@ -254,10 +254,11 @@ def warn_of_missing_standbys(
     wanted = standby.replication_count * sum(len(active_tasks(c)) for c in containers.values())
     missing = wanted - sum(len(standbys_of(c)) for c in containers.values())
     if missing:
+        replicas = standby.replication_count
         _LOG.warning(
-            "%d of %d standbys have no place: each replica of a task needs a location of its own, "
+            "%d of %d standbys have no place: a task and its standbys (%d) need a location each, "
             "and the processors are at %d (%s); start some at others, or lower %s",
-            *(missing, wanted, len(locations), ", ".join(sorted(locations))),
+            *(missing, wanted, replicas, len(locations), ", ".join(sorted(locations))),
             keys.JOB_STANDBY_TASKS_REPLICATION_FACTOR.name,
         )
 

@@ -250,17 +250,22 @@ class _Dealing:
     def _deal_anywhere(self, replica: _Replica, heap: list[tuple[int, int, ProcessorId]]) -> None:
         """One of those with the least to do has it; of ``heap`` each processor is in it once.
 
-        Only some are compared, so that a large job takes no longer than it must.
+        Only some are compared, so that a large job takes no longer than it must. A load that has
+        grown since, as by a standby that went to its files, is put right first: each processor
+        that is left of ``heap`` would else be passed over here, however free it is.
         """
         taken, loads, places = self._taken[replica[0]], self._load, self._at
         seen: list[tuple[int, ProcessorId]] = []
         legal: list[ProcessorId] = []
         while heap and len(legal) < _COMPARED:
             load, number, p = heap[0]
+            if load != loads[p]:
+                heapq.heapreplace(heap, (loads[p], number + len(places), p))
+                continue
             if legal and load > loads[legal[0]]:
                 break
             heapq.heappop(heap)
-            if load == loads[p] and places[p] not in taken:
+            if places[p] not in taken:
                 legal.append(p)
             seen.append((number, p))
         self.put(replica, legal)

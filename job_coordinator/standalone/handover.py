@@ -8,6 +8,7 @@ is newer than all that ran before, so that no incarnation of an earlier plan may
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
@@ -15,10 +16,13 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.standalone.nodes import active_tasks, standbys_of
-from homeport.job_coordinator.standalone.plan import Member, Plan, Registration, next_plan
-
-NO_SESSION = 9_999_999_999
-"""The registration of every member of such a plan: ZooKeeper counts to 2,147,483,647."""
+from homeport.job_coordinator.standalone.plan import (
+    NO_SESSION,
+    Member,
+    Plan,
+    Registration,
+    next_plan,
+)
 
 
 def require_none_registered(job: str, processors: Collection[ProcessorId]) -> None:
@@ -79,16 +83,21 @@ def first_plan(version: int, model: JobModel) -> Plan:
 def last_plan(before: Plan, fenced: Mapping[ProcessorId, int]) -> Plan:
     """The version after ``before``, in which each member is a new incarnation that never runs.
 
-    It lists all that may still write. ``fenced``: as ``next_plan`` has it.
+    It lists all that may still write, also an owner that has not reported: nothing compares the
+    reports when such a plan is written. ``fenced``: as ``next_plan`` has it.
     """
     members = before.members
-    return next_plan(
+    plan = next_plan(
         before,
         [Registration(NO_SESSION, m.processor_id, Host("")) for m in members],
         {m.processor_id: m.tasks for m in members},
         fenced,
         standbys={},
     )
+    owners = {m.processor_id: {m.incarnation} for m in members if m.tasks}
+    listed = {m.processor_id: {*m.fence, *owners.get(m.processor_id, ())} for m in plan.members}
+    own = (replace(m, fence=tuple(sorted(listed[m.processor_id]))) for m in plan.members)
+    return replace(plan, members=tuple(own))
 
 
 def to_fence(plan: Plan) -> tuple[Incarnation, ...]:

@@ -11,6 +11,7 @@ from homeport.job_coordinator.standalone.plan import (
     fits,
     next_plan,
     same_work,
+    unreported,
 )
 from homeport.job_coordinator.standalone.protocol import (
     BarrierPhase,
@@ -84,7 +85,8 @@ def take_computed(draft: Draft, event: Computed) -> None:
         facts = {"lost": plan.lost, "backed": backed, "unbacked": plan.unbacked}
         draft.because(ReasonKind.TAKES_OVER, version=plan.version, **facts)
     draft.set(publishing=plan.version)
-    draft.records.append(Publish(plan, number))
+    overtaken = unreported(state.plan, plan, event.fenced)
+    draft.records.append(Publish(plan, number, overtaken))
 
 
 def forget_publication(draft: Draft) -> None:

@@ -14,6 +14,8 @@ Decisions.
   the leader's own node, and a barrier is closed only while it is NEW and its version the newest.
 * *Twins*: of two registrations with one processor id the first counts. The second waits, as the
   first may be the rest of its own predecessor, and ends where it stays.
+* *A session that begins is the end of the one before*, whether or not that was heard of: a renewal
+  takes a while, in which the old session's connection may come and go once more.
 * *Nothing is written while there is no connection*, and after a reconnection what was written is
   written again where it is not seen: ZooKeeper may have lost it with the connection.
 * *Work stops* where the newest version has another generation for it, before its barrier is
@@ -88,6 +90,8 @@ def step(state: ProcessorState, event: Event) -> Decision:
 
 
 def _session_begun(draft: Draft, _event: SessionBegun) -> None:
+    """Begin from the start, whatever was heard late of the session before, or was written."""
+    _forget_session(draft)
     draft.set(is_connected=True)
 
 
@@ -172,6 +176,11 @@ def _reconnected(draft: Draft, _event: Reconnected) -> None:
 
 def _session_expired(draft: Draft, _event: SessionExpired) -> None:
     draft.because(ReasonKind.SESSION_LOST)
+    _forget_session(draft)
+
+
+def _forget_session(draft: Draft) -> None:
+    """Note that the session is over: with it go the registration and all that awaits an answer."""
     draft.cancel(TimerKind.SESSION)
     draft.set(is_connected=False, is_given_up=True, sequence=None, registrations=(), barrier=None)
     leading.forget_publication(draft)

@@ -15,6 +15,9 @@ from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 
+NO_SESSION = 9_999_999_999
+"""The registration of a member that is no processor: ZooKeeper counts to 2,147,483,647."""
+
 
 @dataclass(frozen=True, order=True, slots=True)
 class Registration:
@@ -40,7 +43,7 @@ class Member:
     ``standbys``: the replicas that it keeps beside its tasks. They write nothing, so that they have
     no part in generations and fences.
 
-    ``fence``: every incarnation that may have had one of the tasks, and that no successor has
+    ``fence``: every incarnation that may write to one of the tasks, and that no successor has
     reported as fenced.
     """
 
@@ -111,9 +114,11 @@ def next_plan(
     """The version after ``before``: the present processors with the assigned tasks.
 
     A processor keeps its generation where registration and tasks are as before and no task of it
-    is among ``changed``: those whose inputs are others now. Every incarnation that ``before``
-    permitted to own a task, and every one that this still had to fence, is in the list of the
-    task's next owner, if that is another incarnation.
+    is among ``changed``: those whose inputs are others now. Every incarnation that owns a task
+    under ``before`` and has reported, and every one that an owner still had to fence, is in the
+    list of the task's next owner, if that is another incarnation (safety I1).
+
+    One that has not reported is in no list: what ``unreported`` has of it must hold.
 
     Args:
         before: the newest version; None before the first one.
@@ -143,7 +148,7 @@ def next_plan(
             and (old.sequence, old.tasks) == (sequence, tasks)
             and changed.isdisjoint(tasks)
         ):
-            fence = () if fenced.get(processor_id) == old.generation else old.fence
+            fence = () if _has_reported(old, fenced) else old.fence
             members.append(Member(processor_id, sequence, old.generation, tasks, fence, own))
         else:
             found = {owner for task in tasks for owner in suspects.get(task, ())}
@@ -151,6 +156,23 @@ def next_plan(
             members.append(Member(processor_id, sequence, version, tasks, fence, own))
     lost, unbacked = _not_on_backup(before, members)
     return Plan(version, tuple(members), lost, unbacked)
+
+
+def unreported(
+    before: Plan | None, plan: Plan, fenced: Mapping[ProcessorId, int]
+) -> tuple[Incarnation, ...]:
+    """Return the owners of tasks that ``plan`` overtakes and lists nowhere, for want of a report.
+
+    A report comes before the first write of its generation, and only while that stands in the
+    newest version. So these never write, if none has reported when ``plan`` is published.
+    """
+    stay = {member.incarnation for member in plan.members}
+    members = () if before is None else before.members
+    return tuple(
+        m.incarnation
+        for m in members
+        if m.tasks and not _may_write(m, fenced) and m.incarnation not in stay
+    )
 
 
 def same_work(before: Plan | None, plan: Plan) -> bool:
@@ -209,10 +231,19 @@ def _suspects(
         return {}
     found: dict[TaskName, tuple[Incarnation, ...]] = {}
     for member in before.members:
-        has_fenced = fenced.get(member.processor_id) == member.generation
-        owners = (member.incarnation, *(() if has_fenced else member.fence))
+        own = (member.incarnation,) if _may_write(member, fenced) else ()
+        owners = (*own, *(() if _has_reported(member, fenced) else member.fence))
         found.update(dict.fromkeys(member.tasks, owners))
     return found
+
+
+def _has_reported(member: Member, fenced: Mapping[ProcessorId, int]) -> bool:
+    return fenced.get(member.processor_id) == member.generation
+
+
+def _may_write(member: Member, fenced: Mapping[ProcessorId, int]) -> bool:
+    """Return whether it has reported; what is no processor may write without."""
+    return member.sequence == NO_SESSION or _has_reported(member, fenced)
 
 
 def _check(

@@ -55,7 +55,10 @@ class EndCause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SessionBegun:
-    """A new session with ZooKeeper stands, and has no registration."""
+    """A new session with ZooKeeper stands, and has no registration; the one before is over.
+
+    Events of that one may come until then, also after ``RenewSession``; none comes later.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,7 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class PublishRefused:
-    """Another version than the expected one is the newest, or the own registration is gone."""
+    """The version was not the next one, as ``Publish`` says what must hold for that."""
 
     version: int
 
@@ -215,11 +218,13 @@ class Deregister:
 class Publish:
     """In one transaction: leader's node is there, the newest version becomes the plan's.
 
-    It was the one before, and the barrier of the new one is NEW.
+    It was the one before, and the barrier of the new one is NEW. None of ``unreported`` has
+    reported: they are in no list of the plan (see ``plan.unreported``).
     """
 
     plan: Plan
     leader: int
+    unreported: tuple[Incarnation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,10 @@ _SENTENCES: Mapping[ReasonKind, str] = MappingProxyType(
             "Version {version}: {lost} tasks have lost their processor, {backed} start where a "
             "standby of theirs is, {unbacked} could not be started on their backup"
         ),
-        _K.PUBLISHED_BY_ANOTHER: "Version {version} was not the next one for ZooKeeper",
+        _K.PUBLISHED_BY_ANOTHER: (
+            "Version {version} is refused: another one is the newest, a processor has begun its "
+            "work meanwhile, or the own registration is gone"
+        ),
         _K.BARRIER_DONE: "All {members} members have joined: version {version} is in force",
         _K.BARRIER_TIMED_OUT: "Not joined in time, version {version}: {missing}",
         _K.WORK_STAYS: "Version {version} leaves generation {generation} as it is",

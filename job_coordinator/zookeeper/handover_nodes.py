@@ -19,12 +19,12 @@ from homeport.config.settings.standalone_section import StandaloneConfig
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.standalone import nodes
-from homeport.job_coordinator.standalone.handover import NO_SESSION
-from homeport.job_coordinator.standalone.plan import Plan
+from homeport.job_coordinator.standalone.plan import NO_SESSION, Plan
 from homeport.job_coordinator.standalone.protocol import BarrierPhase
 from homeport.job_coordinator.zookeeper.leader_address import connected, job_root
 from homeport.job_coordinator.zookeeper.own_nodes import make_nodes
 from homeport.job_coordinator.zookeeper.transactions import is_done, put_value
+from homeport.job_coordinator.zookeeper.version_nodes import VersionNodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,7 @@ class HandoverNodes:
         self._read_only = read_only
         self._settings = settings
         self._root = root
+        self._versions = VersionNodes(client, root)
 
     def read(self) -> Kept:
         """What they hold now; a server that is behind the others has caught up first.
@@ -69,7 +70,7 @@ class HandoverNodes:
         except NoNodeError:
             return Kept(0, -1, None, None, {}, {}, self._processors())
         version = nodes.decode_version(data)
-        plan, model = self._plan(version) if version else (None, None)
+        plan, model = self._versions.read(version) if version else (None, None)
         fenced = self._values(nodes.FENCED)
         return Kept(
             version,
@@ -96,15 +97,7 @@ class HandoverNodes:
         if kept.written < 0:
             make_nodes(client, self._root, is_owned=self._settings.access.is_owned)
         stored = nodes.encode_plan(plan, model, NO_SESSION)
-        path = self._path(nodes.JOB_MODELS, str(plan.version))
-        if stored.segments:
-            client.ensure_path(path)
-        for index, segment in enumerate(stored.segments):
-            name = f"{path}/{nodes.segment_name(NO_SESSION, index)}"
-            try:
-                client.create(name, segment)
-            except NodeExistsError:
-                client.set(name, segment)
+        path = self._versions.write_segments(plan.version, NO_SESSION, stored)
         transaction = client.transaction()
         newest = nodes.encode_version(plan.version)
         transaction.set_data(self._path(nodes.JOB_MODELS), newest, version=max(kept.written, 0))
@@ -129,13 +122,6 @@ class HandoverNodes:
 
     def _path(self, *names: str) -> str:
         return "/".join((self._root, *names))
-
-    def _plan(self, version: int) -> tuple[Plan, JobModel]:
-        path = self._path(nodes.JOB_MODELS, str(version))
-        value, _ = self._client.get(path)
-        names = nodes.segment_names(version, value)
-        segments = [self._client.get(f"{path}/{name}")[0] for name in names]
-        return nodes.decode_plan(version, value, segments)
 
     def _values(self, folder: str) -> dict[str, bytes]:
         path = self._path(folder)

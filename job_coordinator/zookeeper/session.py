@@ -35,10 +35,11 @@ from homeport.job_coordinator.zookeeper.client import (
 
 _LOG = logging.getLogger(__name__)
 
-_LEASE_PARTS = 5
-"""A lease ends a fifth of the session's time before the session can (safety C1)."""
-_PROBES = 6
-"""So often in a lease's time the session sends a question to ZooKeeper."""
+_PARTS = 10
+"""So often in a session's time it sends a question to ZooKeeper's leader.
+
+A lease ends one such part before the session can (safety C1).
+"""
 _STOPPED_S = 0.1
 
 
@@ -109,6 +110,7 @@ class Session:
         self._is_begun = False
         self._is_closed = False
         self._is_given_up = False
+        self._heard_ms = 0
         self._stopped = threading.Event()
         self.timeout_ms = settings.session_timeout_ms
         self._faults = Faults()
@@ -121,7 +123,7 @@ class Session:
             command_retry=KazooRetry(max_tries=0),
         )
         self.client.add_listener(self._on_state)
-        self._note_negotiated_timeout()
+        self._note_connections()
         self._prober = threading.Thread(target=self._probe, name="session-lease", daemon=True)
 
     def begin(self) -> None:
@@ -191,28 +193,36 @@ class Session:
         if is_first:
             self._broken(cause)
 
-    def _note_negotiated_timeout(self) -> None:
-        """ZooKeeper may grant a shorter session than the requested one, and kazoo does not say so.
+    def _note_connections(self) -> None:
+        """Keep what kazoo does not say of a connection: its begin, and the session's time.
 
-        What it returns of a new connection is the time that it waits for an answer: two thirds.
+        ZooKeeper may grant a shorter session than the requested one. What kazoo returns is the time
+        that it waits for an answer: two thirds. The leader heard of the session after the begin.
         """
         connection: Any = self.client._connection  # noqa: SLF001 - as said above
         connect = connection._connect  # noqa: SLF001 - as said above
 
         def connected(*arguments: Any) -> Any:  # noqa: ANN401 - passed on as they come
+            begun_ms = boot_ms()
             read_timeout_ms, connect_timeout_ms = connect(*arguments)
             self.timeout_ms = round(read_timeout_ms * 1.5)
+            with self._lock:
+                self._heard_ms = begun_ms
             return read_timeout_ms, connect_timeout_ms
 
         connection._connect = connected  # noqa: SLF001 - as said above
 
     def _probe(self) -> None:
-        """The lease follows ZooKeeper's answers, counted from sending (safety C1)."""
+        """Renew the lease by answers of ZooKeeper's leader, counted from sending (safety C1).
+
+        A server that follows answers a read by itself, also one that is cut off from its leader,
+        which ends the session meanwhile. So each question is a ``sync``, which goes to the leader.
+        """
         while not self._stopped.is_set():
             connection, sent_ms = self.connection, boot_ms()
             if connection.is_up:
                 try:
-                    self.client.exists_async("/").get()
+                    self.client.sync_async("/").get()
                 except REFUSALS:
                     self._give_up(refused_user(self._settings))
                     continue
@@ -225,14 +235,20 @@ class Session:
             self._stopped.wait(_STOPPED_S)
 
     def _answered(self, connection: Connection, sent_ms: int) -> bool:
-        """The lease is renewed, and the next question due; False where the answer says nothing."""
-        lasts_ms = self.timeout_ms - self.timeout_ms // _LEASE_PARTS
+        """Renew the lease, and wait for the next question; False where the answer says nothing.
+
+        It lasts from the question before: the leader counts the session's time from when the server
+        says, at the leader's next ping, that it has heard of the client. That question has gone
+        that way by now, this one need not.
+        """
+        part_ms = self.timeout_ms // _PARTS
         with self._lock:
             if self._connection is not connection:
                 return False
-            connection.lease.renew(sent_ms + lasts_ms)
+            connection.lease.renew(self._heard_ms + self.timeout_ms - part_ms)
+            self._heard_ms = sent_ms
             if not self._is_begun:
                 self._is_begun = True
                 self._put(connection, SessionBegun())
-        self._stopped.wait(lasts_ms / _PROBES / 1000)
+        self._stopped.wait(part_ms / 1000)
         return True

@@ -26,6 +26,21 @@ def put_value(client: Any, transaction: Any, path: str, value: bytes) -> None:  
         transaction.set_data(path, value)
 
 
+def check_no_value(client: Any, transaction: Any, path: str, value: bytes) -> bool:  # noqa: ANN401 - of kazoo
+    """Return whether the node does not have the value now.
+
+    The transaction is done only where the node is then as it is now, or is still not there.
+    """
+    try:
+        found, stat = client.get(path)
+    except NoNodeError:
+        transaction.create(path, b"")  # refused where there is one; in no other eyes than its own
+        transaction.delete(path)
+        return True
+    transaction.check(path, stat.version)
+    return bool(found != value)
+
+
 def is_done(transaction: Any) -> bool:  # noqa: ANN401 - of kazoo
     """Whether all of it was done; else nothing was, as something was not as it must be."""
     results: Sequence[object] = transaction.commit()

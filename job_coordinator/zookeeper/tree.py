@@ -11,7 +11,7 @@ import contextlib
 import logging
 import queue
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -22,7 +22,6 @@ from kazoo.exceptions import (
     NoAuthError,
     NodeExistsError,
     NoNodeError,
-    NotEmptyError,
     SessionExpiredError,
     SessionMovedError,
 )
@@ -35,7 +34,6 @@ from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.standalone import nodes
 from homeport.job_coordinator.standalone.plan import Plan, Registration
 from homeport.job_coordinator.standalone.protocol import (
-    BarrierPhase,
     BarrierSeen,
     CloseBarrier,
     Deregister,
@@ -55,7 +53,8 @@ from homeport.job_coordinator.standalone.protocol import (
 from homeport.job_coordinator.zookeeper.client import credentials_of, no_right
 from homeport.job_coordinator.zookeeper.own_nodes import make_nodes
 from homeport.job_coordinator.zookeeper.session import Connection, Session
-from homeport.job_coordinator.zookeeper.transactions import answers_of, is_done, is_there, put_value
+from homeport.job_coordinator.zookeeper.transactions import answers_of, is_there
+from homeport.job_coordinator.zookeeper.version_nodes import VersionNodes
 
 _LOG = logging.getLogger(__name__)
 
@@ -80,7 +79,7 @@ class Readings:
     """What a computation reads.
 
     Shapes: ``version``: the newest one, read first; ``task_hosts`` {task: location}; ``fenced``
-    {processor: the generation in which it last reported to have fenced its list}.
+    {member of that version: the generation in which it last reported to have fenced its list}.
     """
 
     version: int
@@ -174,10 +173,13 @@ class ZooKeeperTree:
         """
         try:
             self._client.sync(self._path(nodes.JOB_MODELS))
-            version, _ = self._newest()
+            version, _ = self._versions.newest()
             registrations = self._registrations()
             hosts = self._values(nodes.LOCALITY)
-            fenced = self._values(nodes.FENCED)
+            plan = self._plan(version) if version else None
+            members = () if plan is None else plan.members
+            names = [nodes.escaped(member.processor_id) for member in members]
+            reports = self._data_of(self._path(nodes.FENCED), names)
         except _AWAY as error:
             raise UnavailableError(f"{self.name}: {error!r}") from None
         except NoAuthError:
@@ -187,7 +189,10 @@ class ZooKeeperTree:
             version,
             registrations,
             {task: nodes.decode_location(task, data) for task, data in tasks.items()},
-            {ProcessorId(p): nodes.decode_number(nodes.FENCED, p, d) for p, d in fenced.items()},
+            {
+                ProcessorId(nodes.unescaped(name)): nodes.decode_number(nodes.FENCED, name, data)
+                for name, data in reports.items()
+            },
         )
 
     def close(self) -> None:
@@ -241,9 +246,12 @@ class ZooKeeperTree:
         return session
 
     def _renew(self) -> None:
-        _, session = self._parts()
-        session.close()
-        self._session = self._new_session()
+        sink, session = self._parts()
+        try:
+            session.close()
+            self._session = self._new_session()
+        except Exception as error:  # noqa: BLE001 - the thread would end, and nothing be seen
+            sink.broken(f"{self.name}: no new session can begin: {error!r}")
 
     def _on_connection(self, connection: Connection, event: Event) -> None:
         """The event goes on; all nodes are to be read in a connection that is up."""
@@ -269,6 +277,10 @@ class ZooKeeperTree:
     def _client(self) -> Any:  # noqa: ANN401 - kazoo has no types
         return self._parts()[1].client
 
+    @property
+    def _versions(self) -> VersionNodes:
+        return VersionNodes(self._client, self._root)
+
     def _look_at_processors(self, *_event: object) -> None:
         self._tasks.put(partial(self._in_connection, self._see_processors))
 
@@ -281,7 +293,7 @@ class ZooKeeperTree:
 
     def _see_plan(self, connection: Connection) -> None:
         """The newest version, and its barrier, are seen; changes of both will be."""
-        version = self._newest(self._look_at_plan)[0]
+        version = self._versions.newest(self._look_at_plan)[0]
         if version == 0:
             return
         plan = self._plan(version)
@@ -307,27 +319,16 @@ class ZooKeeperTree:
         self._members = found
         return tuple(sorted(registration for registration, _ in found.values()))
 
-    def _newest(self, watch: Callable[..., None] | None = None) -> tuple[int, int]:
-        """(the newest version, how often the node that says it was written)."""
-        data, stat = self._client.get(self._path(nodes.JOB_MODELS), watch=watch)
-        return nodes.decode_version(data), stat.version
-
     def _plan(self, version: int) -> Plan | None:
         """The plan of a version; None where it is deleted."""
         with self._lock:
             known = self._plans.get(version)
         if known is not None:
             return known[0]
-        name = str(version)
         try:
-            value, _ = self._client.get(self._path(nodes.JOB_MODELS, name))
-            segments = [
-                self._client.get(self._path(nodes.JOB_MODELS, name, segment))[0]
-                for segment in nodes.segment_names(version, value)
-            ]
+            plan, model = self._versions.read(version)
         except NoNodeError:
             return None
-        plan, model = nodes.decode_plan(version, value, segments)
         with self._lock:
             self._plans[version] = plan, model
             for old in sorted(self._plans)[: -nodes.KEPT_VERSIONS]:
@@ -378,9 +379,9 @@ class ZooKeeperTree:
                 raise RuntimeError("a plan is published with its JobModel")
             self._publish(record, model, connection)
         elif isinstance(record, Join):
-            self._join(record)
+            self._versions.join(record)
         elif isinstance(record, CloseBarrier):
-            self._close_barrier(record)
+            self._versions.close_barrier(record)
         else:
             self._write_locality(record)
 
@@ -401,65 +402,8 @@ class ZooKeeperTree:
         self._put(connection, Registered(number))
 
     def _publish(self, record: Publish, model: JobModel, connection: Connection) -> None:
-        plan, client = record.plan, self._client
-        newest, written = self._newest()
-        if newest != plan.version - 1:
-            self._put(connection, PublishRefused(plan.version))
-            return
-        stored = nodes.encode_plan(plan, model, record.leader)
-        path = self._path(nodes.JOB_MODELS, str(plan.version))
-        self._write_segments(path, record.leader, stored.segments)
-        leader = self._path(nodes.PROCESSORS, nodes.node_name(record.leader))
-        transaction = client.transaction()
-        transaction.check(leader, 0)
-        value = nodes.encode_version(plan.version)
-        transaction.set_data(self._path(nodes.JOB_MODELS), value, version=written)
-        put_value(client, transaction, path, stored.value)  # it is there where it has segments
-        barrier = self._path(nodes.BARRIERS, str(plan.version))
-        transaction.create(barrier, BarrierPhase.NEW.value.encode())
-        if not is_done(transaction):
-            self._put(connection, PublishRefused(plan.version))
-            return
-        self._delete_old(plan.version)
-
-    def _write_segments(self, path: str, leader: int, segments: Sequence[bytes]) -> None:
-        if segments:
-            self._client.ensure_path(path)
-        for index, segment in enumerate(segments):
-            name = f"{path}/{nodes.segment_name(leader, index)}"
-            try:
-                self._client.create(name, segment)
-            except NodeExistsError:
-                self._client.set(name, segment)
-
-    def _delete_old(self, newest: int) -> None:
-        for folder in (nodes.JOB_MODELS, nodes.BARRIERS):
-            names = self._client.get_children(self._path(folder))
-            for version in nodes.versions_to_delete(names, newest):
-                with contextlib.suppress(NoNodeError, NotEmptyError):
-                    self._client.delete(self._path(folder, str(version)), recursive=True)
-
-    def _join(self, record: Join) -> None:
-        """Only while the own node is there: a late one does not take its successor's place."""
-        path = self._path(nodes.BARRIERS, str(record.version), nodes.escaped(record.processor_id))
-        value = nodes.encode_number(record.sequence)
-        own = self._path(nodes.PROCESSORS, nodes.node_name(record.sequence))
-        transaction = self._client.transaction()
-        transaction.check(own, 0)
-        put_value(self._client, transaction, path, value)
-        is_done(transaction)
-
-    def _close_barrier(self, record: CloseBarrier) -> None:
-        newest, written = self._newest()
-        path = self._path(nodes.BARRIERS, str(record.version))
-        data, stat = self._client.get(path)
-        is_open = nodes.decode_barrier(record.version, data) is BarrierPhase.NEW
-        if newest != record.version or not is_open:
-            return
-        transaction = self._client.transaction()
-        transaction.check(self._path(nodes.JOB_MODELS), written)
-        transaction.set_data(path, record.phase.value.encode(), version=stat.version)
-        is_done(transaction)
+        if not self._versions.publish(record, model):
+            self._put(connection, PublishRefused(record.plan.version))
 
     def _write_locality(self, record: WriteLocality) -> None:
         value = record.location.encode()
@@ -472,20 +416,5 @@ class ZooKeeperTree:
 
     def _confirm(self, incarnation: Incarnation, _connection: Connection) -> None:
         sink, _ = self._parts()
-        value = nodes.encode_number(incarnation.epoch)
-        path = self._path(nodes.FENCED, nodes.escaped(incarnation.processor_id))
-        while True:
-            newest, written = self._newest()
-            plan = self._plan(newest) if newest else None
-            members = () if plan is None else plan.members
-            if newest and plan is None:
-                continue  # it was replaced meanwhile, many times
-            if incarnation not in {member.incarnation for member in members}:
-                sink.confirmed(incarnation, is_newest=False)
-                return
-            transaction = self._client.transaction()
-            transaction.check(self._path(nodes.JOB_MODELS), written)
-            put_value(self._client, transaction, path, value)
-            if is_done(transaction):
-                sink.confirmed(incarnation, is_newest=True)
-                return
+        is_newest = self._versions.confirm(incarnation, self._plan)
+        sink.confirmed(incarnation, is_newest=is_newest)

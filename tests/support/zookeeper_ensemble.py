@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import threading
@@ -22,11 +23,69 @@ _OPTIONS = (
 LEADER, FOLLOWER, READ_ONLY = "leader", "follower", "read-only"
 
 
-class Ensemble:
-    """Three servers on loopback; one without a quorum is read-only. ``close`` in any case."""
+class Link:
+    """How one server reaches another, if that leads; ``close`` in any case.
 
-    def __init__(self, folder: Path) -> None:
+    When it is cut nothing comes through any more, and both ends stay connected.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._to = port
+        self._is_open = threading.Event()
+        self._is_open.set()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._sockets: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self) -> None:
+        """Nothing comes through."""
+        self._is_open.clear()
+
+    def close(self) -> None:
+        """No connection is left."""
+        for one in (self._listener, *self._sockets):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+        self._is_open.set()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):  # it is closed, or the other end does not listen
+            while True:
+                near, _ = self._listener.accept()
+                self._sockets.append(near)
+                try:
+                    far = socket.create_connection(("127.0.0.1", self._to))
+                except OSError:
+                    near.close()
+                    continue
+                self._sockets.append(far)
+                for ends in ((near, far), (far, near)):
+                    threading.Thread(target=self._pass_on, args=ends, daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                self._is_open.wait()
+                target.sendall(data)
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+
+class Ensemble:
+    """Three servers on loopback; one without a quorum is read-only. ``close`` in any case.
+
+    ``sync_limit``: so many ticks a server that follows goes on without a word of its leader.
+    """
+
+    def __init__(self, folder: Path, sync_limit: int = 20) -> None:
         self.servers: list[ZooKeeperServer] = []
+        self._sync_limit = sync_limit
+        self._ports: dict[int, tuple[int, int]] = {}
+        self._links: dict[tuple[int, int], Link] = {}
+        self._made: list[Link] = []
         self._settings: list[list[str]] = [[], [], []]
         self._link(range(3))
         first = partial(die_with_parent, os.getpid())
@@ -75,11 +134,18 @@ class Ensemble:
             server.start()
         self.until(LEADER, FOLLOWER, READ_ONLY)
 
+    def cut_off(self, lonely: ZooKeeperServer) -> None:
+        """A server that follows, and its leader, hear nothing of each other from now on.
+
+        Neither knows it before its limit is over; the server goes on to answer its clients.
+        """
+        self._links[self.servers.index(lonely), self.servers.index(self.leader)].cut()
+
     def join(self, lonely: ZooKeeperServer) -> None:
         """It starts again, and follows the two others."""
         lonely.kill()
         number = self.servers.index(lonely)
-        self._settings[number][:] = self._settings[number - 1]
+        self._set(number)
         lonely.start()
         self.until(LEADER, FOLLOWER, FOLLOWER)
 
@@ -87,14 +153,28 @@ class Ensemble:
         """No server is left."""
         for server in self.servers:
             server.kill()
+        for link in self._made:
+            link.close()
 
     def _link(self, numbers: Sequence[int]) -> None:
         """These servers meet at new ports of all three when they start next."""
         # The others are heard of at once, as a connection breaks; these limits only bound a start.
-        settings = ["initLimit=100", "syncLimit=20"]
-        settings += [f"server.{n}=127.0.0.1:{free_port()}:{free_port()}" for n in (1, 2, 3)]
+        self._ports = {n: (free_port(), free_port()) for n in range(3)}
         for number in numbers:
-            self._settings[number][:] = settings
+            self._set(number)
+
+    def _set(self, number: int) -> None:
+        """The server meets the others there, each through a link of its own."""
+        lines = ["initLimit=100", f"syncLimit={self._sync_limit}"]
+        for other, (port, election) in self._ports.items():
+            there = port
+            if other != number:
+                link = Link(port)
+                self._made.append(link)
+                self._links[number, other] = link
+                there = link.port
+            lines.append(f"server.{other + 1}=127.0.0.1:{there}:{election}")
+        self._settings[number][:] = lines
 
 
 def mode(server: ZooKeeperServer) -> str:
@@ -109,9 +189,9 @@ def mode(server: ZooKeeperServer) -> str:
 
 
 @contextmanager
-def zookeeper_ensemble(folder: Path) -> Iterator[Ensemble]:
+def zookeeper_ensemble(folder: Path, sync_limit: int = 20) -> Iterator[Ensemble]:
     """An ensemble for a block, one of whose servers leads; afterwards it is gone."""
-    made = Ensemble(folder)
+    made = Ensemble(folder, sync_limit)
     try:
         made.start()
         yield made

@@ -7,8 +7,9 @@ one event at a time, snapshots as they are when they are read), the start of an 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 
 from homeport.config.config import Config
 from homeport.job_coordinator.grouper.host_aware_grouper import GroupByContainerIds
@@ -72,9 +73,14 @@ _Grouped = tuple[dict[ProcessorId, tuple[TaskName, ...]], dict[ProcessorId, tupl
 
 @cache
 def _grouped(
-    tasks: tuple[str, ...], there: tuple[Registration, ...], plan: Plan | None, replicas: int
+    tasks: tuple[str, ...],
+    there: tuple[Registration, ...],
+    plan: Plan | None,
+    replicas: int,
+    locality: tuple[tuple[str, str], ...],
 ) -> _Grouped:
     """What the planner answers: the tasks and the standbys of each processor."""
+    hosts = {TaskName(name): Host(place) for name, place in locality}
     models = {TaskName(task): TaskModel(TaskName(task), (), i) for i, task in enumerate(tasks)}
     places = {r.processor_id: r.location for r in there}
     members = plan.members if plan else ()
@@ -83,10 +89,13 @@ def _grouped(
         for standby in member.standbys:
             standbys.setdefault(standby.task, {})[standby.name] = member.processor_id
     before = PreviousAssignment(
-        task_processors={t: m.processor_id for m in members for t in m.tasks}, standbys=standbys
+        task_processors={t: m.processor_id for m in members for t in m.tasks},
+        standbys=standbys,
+        task_hosts=hosts,
+        processor_hosts=places,
     )
     moved = on_backups(before, places, models)
-    known = {t: TaskLocality(p, None) for t, p in moved.task_processors.items()}
+    known = {t: TaskLocality(p, moved.task_hosts.get(t)) for t, p in moved.task_processors.items()}
     found = GroupByContainerIds(Config({})).group(tuple(models.values()), known, dict(places))
     active = {p: ContainerModel(p, {t: models[t] for t in sorted(ts)}) for p, ts in found.items()}
     mixed = with_mixed_standbys(active, places, before, replicas)
@@ -110,10 +119,13 @@ class ByItself:
     ``is_slow``: a barrier's time may be over before all have joined. ``may_restart``: a dead
     process may begin again. All of them, where nothing is said. ``replicas``: standbys of each
     task. ``places``: the location of each processor; each has its own, where nothing is said.
+    ``files``: {task or standby: where an earlier life of the job has left its files}.
     """
 
     compares_version = True
     requires_leader = True
+    compares_reports = True
+    keeps_reports = True
     fences = True
     checks = True
 
@@ -124,6 +136,7 @@ class ByItself:
         faults: frozenset[str] = ALL,
         replicas: int = 0,
         places: Sequence[str] = (),
+        files: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.ids = tuple(ids)
         self.replicas = replicas
@@ -131,6 +144,7 @@ class ByItself:
             Host(place) for place in places or (f"at-{name}-{i}" for i, name in enumerate(ids))
         )
         self.tasks = tuple(tasks)
+        self._files = tuple(sorted(files.items()))
         self._may = faults
         self._states: list[ProcessorState] = []
         self._numbers: dict[ProcessorState, int] = {}
@@ -141,7 +155,8 @@ class ByItself:
 
     def begun(self) -> World:
         """All processes have just started."""
-        world = World(Tree(), tuple(self._new(i) for i in range(len(self.ids))))
+        tree = Tree(locality=self._files)
+        world = World(tree, tuple(self._new(i) for i in range(len(self.ids))))
         for i in range(len(self.ids)):
             world = self._session_begun(world, i)
         return world
@@ -181,13 +196,11 @@ class ByItself:
                     process = process._replace(run=run)
             elif isinstance(instruction, StopWork):
                 process = process._replace(is_to_stop=True)
+            elif isinstance(instruction, RenewSession):
+                process = process._replace(outbox=(*process.outbox, instruction))
         world = with_process(world, index, process)
         if any(isinstance(x, EndProcessor) for x in instructions) and not process.outbox:
             return self._gone(world, index)
-        if any(isinstance(x, RenewSession) for x in instructions):
-            closed = self._expired(world, index)
-            renewed = closed.processes[index]._replace(is_unaware=False, outbox=())
-            return self._session_begun(with_process(closed, index, renewed), index)
         return world
 
     def _step(self, number: int, event: Event) -> _Step:
@@ -212,15 +225,22 @@ class ByItself:
             require(done, "a version starts whose barrier is not done")
 
     def _session_begun(self, world: World, index: int) -> World:
-        process = world.processes[index]._replace(session=True, is_cut=False)
-        return self.fed(with_process(world, index, process), index, SessionBegun())
+        """A record that came to its turn before found no connection: it is lost."""
+        process = world.processes[index]._replace(session=True, is_cut=False, outbox=())
+        world = with_process(world, index, process)
+        if self.state(process).life is Life.ENDED:
+            return self._gone(world, index)
+        return self.fed(world, index, SessionBegun())
 
     def _written(self, world: World, index: int) -> World:
         """The first waiting record is in ZooKeeper, or refused by it."""
         process = world.processes[index]
         record = process.outbox[0]
         world = with_process(world, index, process._replace(outbox=process.outbox[1:]))
-        world = self._write(world, index, record)
+        if isinstance(record, RenewSession):
+            world = self._closed(world, index)
+        else:
+            world = self._write(world, index, record)
         after = world.processes[index]
         is_over = not after.outbox and self.state(after).life is Life.ENDED
         return self._gone(world, index) if is_over else world
@@ -260,9 +280,12 @@ class ByItself:
         newest = tree.plan.version if tree.plan else 0
         is_next = plan.version == newest + 1 or not self.compares_version
         is_there = any(n == record.leader for n, _ in tree.nodes) or not self.requires_leader
-        if not is_next or not is_there:
+        reported = {(str(i.processor_id), i.epoch) for i in record.unreported} & set(tree.fenced)
+        if not is_next or not is_there or (reported and self.compares_reports):
             return self.fed(world, index, PublishRefused(plan.version))
-        tree = tree._replace(plan=plan, phase=BarrierPhase.NEW, joined=frozenset())
+        members = {str(m.processor_id) for m in plan.members} if self.keeps_reports else set()
+        fenced = tuple(report for report in tree.fenced if report[0] in members)
+        tree = tree._replace(plan=plan, phase=BarrierPhase.NEW, joined=frozenset(), fenced=fenced)
         return world._replace(tree=tree)
 
     # --- by itself
@@ -276,6 +299,10 @@ class ByItself:
                     yield f"session of {name} ends", self._expired(world, index)
             elif process.is_cut:
                 yield f"{name} reconnects", self._reconnected(world, index)
+                if RenewSession() in process.outbox:
+                    yield f"{name} renews its session", self._renewed(world, index)
+            elif not process.session and not process.is_unaware:
+                yield f"session of {name} begins", self._session_begun(world, index)
             elif process.outbox:
                 if process.is_unaware:
                     yield f"{name} learns of its end", self._learns_of_its_end(world, index)
@@ -333,7 +360,8 @@ class ByItself:
         there = self._registrations(tree)
         answer: _Grouped = {}, {}
         if there:
-            answer = _grouped(self.tasks, present(there), tree.plan, self.replicas)
+            files = tree.locality
+            answer = _grouped(self.tasks, present(there), tree.plan, self.replicas, files)
         grouped, kept = answer
         fenced = {ProcessorId(p): generation for p, generation in tree.fenced}
         return Computed(base, there, grouped, fenced, standbys=kept)
@@ -385,11 +413,35 @@ class ByItself:
         return with_process(world._replace(tree=world.tree._replace(nodes=nodes)), index, process)
 
     def _learns_of_its_end(self, world: World, index: int) -> World:
-        process = world.processes[index]._replace(is_unaware=False, is_cut=False, outbox=())
+        """Kazoo begins another one, which a renewal that is under way closes again."""
+        process = world.processes[index]
+        kept = self._renewals(process)
+        process = process._replace(is_unaware=False, is_cut=False, outbox=())
         if self.state(process).life is Life.ENDED:
             return self._gone(with_process(world, index, process), index)
         world = self.fed(with_process(world, index, process), index, SessionExpired())
-        return self._session_begun(world, index)
+        world = self._session_begun(world, index)
+        process = world.processes[index]
+        outbox = (*kept, *process.outbox)
+        return with_process(world, index, process._replace(outbox=outbox))
+
+    def _renewals(self, process: Process) -> tuple[Record | RenewSession, ...]:
+        """What a lost connection leaves of the outbox: a renewal, and what comes after it."""
+        waiting = process.outbox
+        return waiting[waiting.index(RenewSession()) :] if RenewSession() in waiting else ()
+
+    def _renewed(self, world: World, index: int) -> World:
+        """The renewal has its turn in a connection that is down: what was before it is lost."""
+        process = world.processes[index]
+        process = process._replace(is_cut=False, outbox=self._renewals(process))
+        return self._written(with_process(world, index, process), index)
+
+    def _closed(self, world: World, index: int) -> World:
+        """The old session is over; the new one has not begun."""
+        world = self._expired(world, index)
+        process = world.processes[index]._replace(is_unaware=False)
+        world = with_process(world, index, process)
+        return self._gone(world, index) if self.state(process).life is Life.ENDED else world
 
     def _reconnected(self, world: World, index: int) -> World:
         process = world.processes[index]

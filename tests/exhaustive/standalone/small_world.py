@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 from homeport.job_coordinator.model.ids import Host, TaskName
@@ -10,6 +11,8 @@ from homeport.job_coordinator.standalone.plan import Plan, fits, present
 from homeport.job_coordinator.standalone.protocol import (
     BarrierPhase,
     Disconnected,
+    RenewSession,
+    SessionExpired,
     StopRequested,
     Timer,
     TimerFired,
@@ -34,6 +37,22 @@ class SmallWorld(ByItself):
             _, world = next(self.free(world))
             steps += 1
             assert steps < 1000
+        return world
+
+    def held_up(self, *held: str) -> World:
+        """All has happened from the beginning but moves whose labels begin so."""
+        world, is_over = self.begun(), False
+        while not is_over:
+            moves = (after for label, after in self.free(world) if not label.startswith(held))
+            after = next(moves, None)
+            is_over, world = after is None, world if after is None else after
+        return world
+
+    def after(self, world: World, *labels: str) -> World:
+        """These moves have come, in this order."""
+        for label in labels:
+            moves = itertools.chain(self.free(world), self.relief(world), self.faults(world))
+            world = next(found for said, found in moves if said == label)
         return world
 
     # --- what need not come, and faults
@@ -80,7 +99,8 @@ class SmallWorld(ByItself):
                     yield f"{name} waited for barrier {timer.version}", late
 
     def _cut(self, world: World, index: int) -> World:
-        process = world.processes[index]._replace(is_cut=True, outbox=())
+        process = world.processes[index]
+        process = process._replace(is_cut=True, outbox=self._renewals(process))
         world = with_process(world, index, process)
         if self.state(process).life is Life.ENDED:
             return self._gone(world, index)
@@ -93,8 +113,10 @@ class SmallWorld(ByItself):
             writers = world.writers - {self._incarnation(index, process.run)}
             world = world._replace(writers=writers)
         world = with_process(world, index, process._replace(run=None))
-        world = self._expired(self.fed(world, index, WorkStopped()), index)
-        return self._learns_of_its_end(world, index)
+        world = self.fed(self.fed(world, index, WorkStopped()), index, SessionExpired())
+        process = world.processes[index]
+        outbox = (*process.outbox, RenewSession())
+        return with_process(world, index, process._replace(outbox=outbox))
 
     def _dies(self, world: World, index: int) -> World:
         process = world.processes[index]
@@ -113,7 +135,9 @@ class SmallWorld(ByItself):
         readers: dict[TaskName, list[Incarnation]] = {}
         numbers = {n for n, _ in world.tree.nodes}
         for index, process in enumerate(world.processes):
-            run = process.run
+            state, run = self.state(process), process.run
+            counts_down = state.is_connected and Timer(TimerKind.SESSION) in state.timers
+            require(not counts_down, "the time of a session runs while it is connected")
             if run is None:
                 continue
             both = set(run.order.tasks).intersection(s.task for s in run.standbys)

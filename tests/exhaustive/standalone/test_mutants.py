@@ -6,8 +6,10 @@ incarnation's start, which the search mirrors, are replaced there. ``pytest -v``
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,17 +17,32 @@ from homeport.job_coordinator.grouper import mixed_standbys
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.standalone import leading, machine, plan
 from homeport.job_coordinator.standalone.plan import Member
-from homeport.job_coordinator.standalone.protocol import Join, Reconnected, WorkStopped
+from homeport.job_coordinator.standalone.protocol import (
+    Join,
+    Reconnected,
+    SessionBegun,
+    Timer,
+    TimerKind,
+    WorkStopped,
+)
 from homeport.job_coordinator.standalone.state import Draft, Life, Work, WorkPhase
 from tests.exhaustive.mutants import Announce, Mutant, Patch
 from tests.exhaustive.search import Search
 from tests.exhaustive.standalone import by_itself
 from tests.exhaustive.standalone.small_world import SmallWorld
-from tests.exhaustive.standalone.test_search import standby_world, world_of
+from tests.exhaustive.standalone.test_search import (
+    report_world,
+    standby_world,
+    with_a_late_report,
+    without_the_first,
+    world_of,
+    world_with_files,
+)
 from tests.exhaustive.standalone.things import World
 
 TWICE = "active twice|Kafka takes writes"
 STUCK = "nothing leads to a good one"
+Start = Callable[[SmallWorld], World]
 
 
 @dataclass(frozen=True)
@@ -35,19 +52,21 @@ class ProcessorMutant(Mutant):
     ids: str
     kinds: tuple[str, ...]
     faults: int
-    is_settled: bool
+    start: Start
     places: str
+    rules: Callable[[], SmallWorld] | None
 
     def search(self) -> None:
         """All worlds are safe, and can all go well."""
         kinds = self.kinds or ("may_die", "may_expire")
-        if self.places:
+        if self.rules is not None:
+            rules = self.rules()
+        elif self.places:
             rules = standby_world(self.ids, self.places, *kinds)
         else:
             rules = world_of(self.ids, *kinds)
-        start = rules.settled() if self.is_settled else rules.begun()
         search: Search[World] = Search(rules, self.faults)
-        search.visit(start)
+        search.visit(self.start(rules))
 
 
 MUTANTS: list[ProcessorMutant] = []
@@ -60,11 +79,17 @@ def mutant(
     faults: int = 1,
     is_settled: bool = True,
     places: str = "",
+    start: Start | None = None,
+    rules: Callable[[], SmallWorld] | None = None,
 ) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
-    """The decorated patch is a mutant; with ``places``, the tasks have standbys."""
+    """The decorated patch is a mutant; with ``places``, the tasks have standbys.
+
+    ``rules``: the searched world, in place of one with these ids, kinds and places.
+    """
 
     def listed(patch: Callable[[Patch], None]) -> Callable[[Patch], None]:
-        made = ProcessorMutant(patch, verdict, ids, kinds, faults, is_settled, places)
+        begin = start or (SmallWorld.settled if is_settled else SmallWorld.begun)
+        made = ProcessorMutant(patch, verdict, ids, kinds, faults, begin, places, rules)
         MUTANTS.append(made)
         return patch
 
@@ -81,6 +106,32 @@ def fence_no_predecessor(patch: Patch) -> None:
 def list_no_predecessor(patch: Patch) -> None:
     """Safety I1: a plan has no list of incarnations to fence."""
     patch.setattr(plan, "_suspects", lambda *_: {})
+
+
+@mutant(TWICE, "pq", "is_slow", "may_expire", start=without_the_first)
+def forget_the_list_of_a_generation_that_stays(patch: Patch) -> None:
+    """Safety I1: it is not in the first version in force that it fences what it had to."""
+    original = plan.next_plan
+
+    def forgetful(before: plan.Plan | None, *rest: object, **others: object) -> plan.Plan:
+        made = original(before, *rest, **others)  # type: ignore[arg-type]  # passed on
+        stay = {m.incarnation for m in before.members} if before else set()
+        members = (replace(m, fence=()) if m.incarnation in stay else m for m in made.members)
+        return replace(made, members=tuple(members))
+
+    patch.setattr(leading, "next_plan", forgetful)
+
+
+@mutant(TWICE, faults=0, start=with_a_late_report, rules=report_world)
+def publish_over_a_late_report(patch: Patch) -> None:
+    """Safety I1: what has reported meanwhile is in no list, and writes."""
+    patch.setattr(SmallWorld, "compares_reports", False)
+
+
+@mutant(TWICE, faults=0, start=without_the_first, rules=lambda: SmallWorld("pq", "t"))
+def delete_the_reports_of_members(patch: Patch) -> None:
+    """Safety I1: a member's report is what has the next version list it."""
+    patch.setattr(SmallWorld, "keeps_reports", False)
 
 
 @mutant(TWICE, "pq", "may_expire", is_settled=False)
@@ -135,12 +186,36 @@ def leave_a_timed_out_barrier(patch: Patch) -> None:
     patch.setattr(leading, "_is_timed_out", lambda _state: False)
 
 
+def _only_connected(draft: Draft, _event: object) -> None:
+    draft.cancel(TimerKind.SESSION)
+    draft.set(is_connected=True)
+
+
 @mutant(STUCK, "p", "may_cut", is_settled=False)
 def write_once_only(patch: Patch) -> None:
     """What may be lost with the connection is not written again."""
-    handlers = dict(machine._HANDLERS)
-    handlers[Reconnected] = lambda draft, _event: draft.set(is_connected=True)
-    patch.setattr(machine, "_HANDLERS", handlers)
+    patch.setattr(machine, "_HANDLERS", {**machine._HANDLERS, Reconnected: _only_connected})
+
+
+@mutant(STUCK, "p", "may_cut", "may_lose_work", faults=2)
+def take_a_new_session_for_the_first(patch: Patch) -> None:
+    """It waits for the answer to a registration that was lost."""
+    patch.setattr(machine, "_HANDLERS", {**machine._HANDLERS, SessionBegun: _only_connected})
+
+
+@mutant("time of a session runs", "p", "may_cut", "may_lose_work", faults=2)
+def let_the_time_of_the_old_session_run(patch: Patch) -> None:
+    """It would stop the work of the new one."""
+    original = machine._forget_session
+
+    def hasty(draft: Draft) -> None:
+        timer = Timer(TimerKind.SESSION)
+        runs = timer in draft.state.timers
+        original(draft)
+        if runs:
+            draft.set(timers=draft.state.timers | {timer})
+
+    patch.setattr(machine, "_forget_session", hasty)
 
 
 @mutant(STUCK, "p")
@@ -201,6 +276,15 @@ def wait_for_a_twin_for_ever(patch: Patch) -> None:
 def keep_the_standbys_that_it_has(patch: Patch) -> None:
     """A version that only moves standbys changes nothing."""
     patch.setattr(machine, "_follow_standbys", lambda *_: None)
+
+
+@mutant(STUCK, faults=0, is_settled=False, rules=world_with_files)
+def pass_over_a_processor_whose_load_has_grown(patch: Patch) -> None:
+    """STANDBY: a replica is left out where there is a place for it."""
+    forgetful = SimpleNamespace(**{name: getattr(heapq, name) for name in heapq.__all__})
+    forgetful.heapreplace = lambda heap, _item: heapq.heappop(heap)
+    patch.setattr(mixed_standbys, "heapq", forgetful)
+    patch.setattr(by_itself, "_grouped", by_itself._grouped.__wrapped__)
 
 
 @mutant("is open twice", "pqr", "may_die", places="aab")

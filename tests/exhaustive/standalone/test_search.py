@@ -23,6 +23,29 @@ def world_of(ids: str, *kinds: str) -> SmallWorld:
     return SmallWorld(tuple(ids), faults=frozenset(kinds))
 
 
+def world_with_files() -> SmallWorld:
+    """Two processors, three tasks, and at the second one the file of one standby."""
+    files = {"Standby-t-0": "b"}
+    return SmallWorld(tuple("pq"), tuple("tuv"), frozenset(), 1, tuple("ab"), files)
+
+
+def report_world() -> SmallWorld:
+    """Two processors share six tasks, and a third one is about to register."""
+    return SmallWorld(tuple("qpr"), tuple("tuvwxy"), frozenset({"may_expire"}))
+
+
+def with_a_late_report(rules: SmallWorld) -> World:
+    """P reports, and loses its session, when the version that overtakes it is computed already."""
+    computed = ("r2 writes Register", "q0 sees processors", "q0 has seen calm", "q0 has computed")
+    world = rules.held_up("r2", "p1 checks")
+    return rules.after(world, *computed, "p1 checks", "session of p1 ends")
+
+
+def without_the_first(rules: SmallWorld) -> World:
+    """All run; the session of the first one is over, and it writes on."""
+    return rules.after(rules.settled(), "session of p0 ends")
+
+
 def standby_world(ids: str, places: str, *kinds: str, replicas: int = 1) -> SmallWorld:
     """Processors at these places, with standbys."""
     return SmallWorld(tuple(ids), ("t", "u"), frozenset(kinds), replicas, tuple(places))
@@ -59,6 +82,36 @@ def test_work_that_ends_by_itself_begins_again_as_another_generation(announce: A
     """As for want of Kafka: its processor gives its session up, and registers again."""
     rules = world_of("pq", "may_lose_work")
     assert searched(rules, 1, announce, rules.settled()) > 1_000
+
+
+@pytest.mark.parametrize(
+    ("ids", "faults", "kinds"),
+    [
+        ("p", 3, ("may_cut", "may_lose_work", "may_stop")),
+        ("pq", 1, ("may_cut", "may_lose_work")),
+        pytest.param("pq", 2, ("may_cut", "may_lose_work"), marks=pytest.mark.long),
+    ],
+)
+def test_a_session_that_is_renewed_may_break_and_come_back_until_it_is_closed(
+    ids: str, faults: int, kinds: tuple[str, ...], announce: Announce
+) -> None:
+    """What the old session has late hangs no processor, and stops none in the new session."""
+    rules = world_of(ids, *kinds)
+    assert searched(rules, faults, announce, rules.settled()) > 1_000
+
+
+def test_a_report_may_come_while_the_version_that_overtakes_it_is_computed(
+    announce: Announce,
+) -> None:
+    """Safety I1: that version is void, as what has reported may write."""
+    rules = report_world()
+    assert searched(rules, 0, announce, with_a_late_report(rules)) > 10_000
+
+
+def test_a_standby_has_its_place_beside_one_that_goes_to_its_files(announce: Announce) -> None:
+    """A processor may have files of an earlier life of its location."""
+    rules = world_with_files()
+    assert searched(rules, 0, announce, rules.begun()) > 1_000
 
 
 def test_three_processors_may_lose_two(announce: Announce) -> None:

@@ -6,7 +6,12 @@ from typing import NamedTuple
 
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.standalone.plan import Plan, Standby
-from homeport.job_coordinator.standalone.protocol import BarrierPhase, Record, StartWork
+from homeport.job_coordinator.standalone.protocol import (
+    BarrierPhase,
+    Record,
+    RenewSession,
+    StartWork,
+)
 
 
 class Tree(NamedTuple):
@@ -39,9 +44,10 @@ class Run(NamedTuple):
 class Process(NamedTuple):
     """One process: its machine, by number, and what the shell has not done yet.
 
-    ``is_dead``: nothing of it runs. ``session``: whether it has one for ZooKeeper. ``is_cut``: no
-    connection. ``is_unaware``: its session is over, and it does not know. ``is_to_stop``: a stop
-    of its work was ordered.
+    ``outbox``: the tree's thread does it in this order; a renewal takes its turn, and until then
+    what befalls the old session is an event. ``is_dead``: nothing of it runs. ``session``: whether
+    it has one for ZooKeeper. ``is_cut``: no connection. ``is_unaware``: its session is over, and
+    it does not know. ``is_to_stop``: a stop of its work was ordered.
     """
 
     machine: int
@@ -49,7 +55,7 @@ class Process(NamedTuple):
     session: bool = False
     is_cut: bool = False
     is_unaware: bool = False
-    outbox: tuple[Record, ...] = ()
+    outbox: tuple[Record | RenewSession, ...] = ()
     run: Run | None = None
     is_to_stop: bool = False
 

@@ -148,10 +148,11 @@ def _answers(decision: Decision) -> list[str]:
 
 def _words_of(what: wire.Record | wire.Instruction) -> str:  # noqa: C901, PLR0911, PLR0912 - one case per kind
     match what:
-        case wire.Publish(plan, leader):
-            return f"plan {plan.version}, of leader {leader}: " + "; ".join(
-                map(_shown, plan.members)
-            )
+        case wire.Publish(plan, leader, unreported):
+            shown = "; ".join(map(_shown, plan.members))
+            names = " ".join(f"{i.processor_id}{i.epoch}" for i in unreported)
+            unless = f", unless one has reported: {names}" if names else ""
+            return f"plan {plan.version}, of leader {leader}: {shown}{unless}"
         case wire.Join(version, processor_id, sequence):
             return f"{processor_id}#{sequence} joins barrier {version}"
         case wire.CloseBarrier(version, phase):

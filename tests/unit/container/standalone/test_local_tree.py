@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,12 +21,14 @@ from homeport.job_coordinator.model.job_model import (
     TaskModel,
 )
 from homeport.job_coordinator.standalone.machine import step
+from homeport.job_coordinator.standalone.plan import Member, Plan
 from homeport.job_coordinator.standalone.protocol import (
     Computed,
     ComputeModel,
     Event,
     Instruction,
     Publish,
+    PublishRefused,
     SetTimer,
     StartWork,
     StopRequested,
@@ -199,3 +202,38 @@ def test_a_folder_whose_files_cannot_be_locked_is_refused(
         f"--work-dir = {str(tmp_path)!r}: its file lock must be one that can be locked "
         "(No locks available); name a folder on a local disk"
     )
+
+
+def test_a_report_is_kept_before_its_incarnation_may_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Safety I1: what has reported may write, and a process that comes back has to fence it."""
+    made = driven(tmp_path)
+    kept: list[object] = []
+    plan = Plan(2, (Member(OWN, 1, 2, (TASK,)),))
+    made.tree.write(Publish(plan, 1), MODEL)
+    confirmed = made.confirmed
+
+    def read(incarnation: Incarnation, *, is_newest: bool) -> None:
+        text = (tmp_path / "coordination.json").read_text(encoding="utf-8")
+        kept.append(json.loads(text)["fenced"])
+        confirmed(incarnation, is_newest=is_newest)
+
+    monkeypatch.setattr(made, "confirmed", read)
+    made.tree.confirm(Incarnation(OWN, 2))
+    assert kept == [{"0": 2}]
+    made.tree.close()
+
+
+def test_a_version_that_leaves_out_what_has_reported_meanwhile_is_refused(tmp_path: Path) -> None:
+    """And reports of what is no member any more are deleted."""
+    made = driven(tmp_path)
+    plan = Plan(2, (Member(ProcessorId("1"), 2, 2, (TASK,)),))
+    made.queue.clear()
+    made.tree.write(Publish(plan, 1, (Incarnation(OWN, 1),)), MODEL)
+    assert made.queue == [PublishRefused(2)]
+    assert made.tree.readings().version == 1
+    model = JobModel(Config({}), {ProcessorId("1"): MODEL.containers[OWN]})
+    made.tree.write(Publish(plan, 1, (Incarnation(OWN, 7),)), model)
+    assert (made.tree.readings().version, made.tree.readings().fenced) == (2, {})
+    made.tree.close()

@@ -222,8 +222,8 @@ def test_standbys_without_a_place_are_one_line(caplog: pytest.LogCaptureFixture)
     warn_of_missing_standbys(config, containers, {Host("here")})
     assert [record.getMessage() for record in caplog.records] == [
         (
-            "2 of 2 standbys have no place: each replica of a task needs a location of its own, "
-            "and the processors are at 1 (here); start some at others, or lower "
+            "2 of 2 standbys have no place: a task and its standbys (1) need a location each, and "
+            "the processors are at 1 (here); start some at others, or lower "
             "job.standbytasks.replication.factor"
         )
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given, settings
@@ -38,14 +39,21 @@ _BASE = {
 
 
 def planned(
-    places: Mapping[str, str], tasks: int, before: JobModel | None = None, factor: int = 2
+    places: Mapping[str, str],
+    tasks: int,
+    before: JobModel | None = None,
+    factor: int = 2,
+    files: Mapping[TaskName, Host] = MappingProxyType({}),
 ) -> JobModel:
-    """The JobModel of processors at these places, after ``before``."""
+    """The JobModel of processors at these places, after ``before``, where ``files`` are."""
     config = Config({**_BASE, "job.standbytasks.replication.factor": str(factor)})
     hosts = {ProcessorId(p): Host(place) for p, place in places.items()}
     known = NOTHING if before is None else _known(before)
     known = PreviousAssignment(
-        task_processors=known.task_processors, standbys=known.standbys, processor_hosts=hosts
+        task_processors=known.task_processors,
+        standbys=known.standbys,
+        task_hosts=files,
+        processor_hosts=hosts,
     )
     counts = {SystemStream("kafka", "in"): tasks}
     return calculate_job_model(config, counts, known, [ProcessorId(p) for p in places])
@@ -303,6 +311,35 @@ def test_after_a_first_start_any_one_processor_may_die(count: int, tasks: int, m
     for dead in places:
         left = {p: at for p, at in places.items() if p != dead}
         assert unbacked(before, planned(left, tasks, before)) <= most
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_a_standby_is_left_out_only_where_no_legal_place_exists(data: st.DataObject) -> None:
+    """Through lives of processors that get another id at each start, with files of earlier ones.
+
+    A legal place is a processor at a location that has no replica of the task.
+    """
+    tasks, factor = data.draw(st.integers(1, 12)), data.draw(st.integers(2, 4))
+    locations = "abcd"[: data.draw(st.integers(2, 4))]
+    model, files, born = None, dict[TaskName, Host](), itertools.count()
+    places = {f"{at}{next(born)}": at for at in locations}
+    for _ in range(data.draw(st.integers(2, 7))):
+        model = planned(places, tasks, model, factor, files)
+        replicas = {
+            (places[p], task.state_of)
+            for p, c in model.containers.items()
+            for task in c.tasks.values()
+        }
+        require_apart(model, places)
+        count = Counter(state for _, state in replicas)
+        for state, found in count.items():
+            free = [p for p, at in places.items() if (at, state) not in replicas]
+            assert found == factor or not free, (places, state, free)
+        files |= {n: Host(places[p]) for p, c in model.containers.items() for n in c.tasks}
+        left = data.draw(st.lists(st.sampled_from(sorted(places)), min_size=1, unique=True))
+        come = data.draw(st.lists(st.sampled_from(locations), max_size=2))
+        places = {p: places[p] for p in left} | {f"{at}{next(born)}": at for at in come}
 
 
 def test_a_rolling_restart_moves_nothing() -> None:

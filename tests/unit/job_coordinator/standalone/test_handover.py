@@ -7,14 +7,20 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskModel
 from homeport.job_coordinator.standalone.handover import (
-    NO_SESSION,
     first_plan,
     is_handed_over,
     last_plan,
     to_fence,
 )
 from homeport.job_coordinator.standalone.nodes import decode_plan, encode_plan
-from homeport.job_coordinator.standalone.plan import Member, Plan, Registration, fits, next_plan
+from homeport.job_coordinator.standalone.plan import (
+    NO_SESSION,
+    Member,
+    Plan,
+    Registration,
+    fits,
+    next_plan,
+)
 
 A, B = TaskName("a"), TaskName("b")
 P, Q = ProcessorId("p"), ProcessorId("q")

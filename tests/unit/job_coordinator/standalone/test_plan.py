@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.standalone.plan import (
+    NO_SESSION,
+    Member,
     Plan,
     Registration,
     Standby,
@@ -16,6 +20,7 @@ from homeport.job_coordinator.standalone.plan import (
     next_plan,
     present,
     same_work,
+    unreported,
 )
 
 P, Q, R = (ProcessorId(name) for name in "pqr")
@@ -52,7 +57,7 @@ def test_a_processor_whose_work_stays_keeps_its_generation() -> None:
     """Z4: the one that gains fences the one that is gone; what it reported is fenced no more."""
     three = next_plan(FIRST, there((1, P), (2, Q), (3, R)), {P: (T,), Q: (U,)}, {})
     assert said(three) == {"p": (1, "t", []), "q": (1, "u", []), "r": (2, "", [])}
-    taken = next_plan(three, there((1, P), (3, R)), {P: (T,), R: (U,)}, {})
+    taken = next_plan(three, there((1, P), (3, R)), {P: (T,), R: (U,)}, {P: 1, Q: 1})
     assert said(taken) == {"p": (1, "t", []), "r": (3, "u", ["q1"])}
     later = next_plan(taken, there((1, P), (3, R), (4, Q)), {P: (T,), R: (U,)}, {R: 3})
     assert said(later) == {"p": (1, "t", []), "q": (4, "", []), "r": (3, "u", [])}
@@ -60,25 +65,58 @@ def test_a_processor_whose_work_stays_keeps_its_generation() -> None:
 
 def test_what_was_not_fenced_stays_in_the_list_of_the_next_owner() -> None:
     """Safety I1: the predecessor of the predecessor too, until one of them has reported."""
-    taken = next_plan(FIRST, there((2, Q)), {Q: (T, U)}, {})
+    taken = next_plan(FIRST, there((2, Q)), {Q: (T, U)}, {P: 1, Q: 1})
     assert said(taken) == {"q": (2, "tu", ["p1", "q1"])}
     again = next_plan(taken, there((3, R)), {R: (T, U)}, {})
-    assert said(again) == {"r": (3, "tu", ["p1", "q1", "q2"])}
+    assert said(again) == {"r": (3, "tu", ["p1", "q1"])}
     reported = next_plan(taken, there((3, R)), {R: (T, U)}, {Q: 2})
     assert said(reported) == {"r": (3, "tu", ["q2"])}
     stale = next_plan(taken, there((3, R)), {R: (T, U)}, {Q: 1})
     assert said(stale) == said(again)
 
 
+def test_a_generation_that_stays_keeps_what_it_has_to_fence_until_it_reports() -> None:
+    """Safety I1: a version may be the first in force that is not the first with a generation."""
+    before = Plan(2, (Member(P, 1, 2, (T,), (Incarnation(R, 1),)),))
+    both = there((1, P), (2, Q))
+    assert said(next_plan(before, both, {P: (T,)}, {})) == {"p": (2, "t", ["r1"]), "q": (3, "", [])}
+    reported = next_plan(before, both, {P: (T,)}, {P: 2})
+    assert said(reported) == {"p": (2, "t", []), "q": (3, "", [])}
+
+
+def test_a_generation_that_has_not_reported_when_it_is_overtaken_is_in_no_list() -> None:
+    """It never writes, if it has not by then; so a crash loop before the report lists nothing."""
+    plan = next_plan(FIRST, there((2, Q)), {Q: (T, U)}, {Q: 1})
+    assert said(plan) == {"q": (2, "tu", ["q1"])}
+    assert unreported(FIRST, plan, {Q: 1}) == (Incarnation(P, 1),)
+    assert unreported(FIRST, plan, {P: 1, Q: 1}) == ()
+    idle = next_plan(plan, there((2, Q), (3, R)), {Q: (T, U)}, {})
+    assert unreported(plan, idle, {}) == ()  # the generation stays, and may report
+    gone = next_plan(idle, there((2, Q)), {Q: (T, U)}, {})
+    assert unreported(idle, gone, {}) == ()  # it has no task
+    assert unreported(None, FIRST, {}) == ()
+    for number in range(5, 2000):
+        plan = next_plan(plan, there((number, Q)), {Q: (T, U)}, {})
+        assert said(plan) == {"q": (plan.version, "tu", ["q1"])}
+
+
+def test_what_was_handed_over_is_listed_without_a_report() -> None:
+    """What ran on YARN does not report here."""
+    before = Plan(2, (Member(P, NO_SESSION, 2, (T,)),))
+    plan = next_plan(before, there((1, Q)), {Q: (T,)}, {})
+    assert said(plan) == {"q": (3, "t", ["p2"])}
+    assert unreported(before, plan, {}) == ()
+
+
 def test_a_new_session_is_a_new_generation() -> None:
     """Safety C4: the same tasks, and the own earlier incarnation to fence. Z9 in part."""
-    again = next_plan(FIRST, there((2, Q), (3, P)), {P: (T,), Q: (U,)}, {})
+    again = next_plan(FIRST, there((2, Q), (3, P)), {P: (T,), Q: (U,)}, {P: 1})
     assert said(again) == {"p": (2, "t", ["p1"]), "q": (1, "u", [])}
 
 
 def test_a_task_with_other_inputs_is_a_new_generation() -> None:
     """Z11, Z12: more partitions, the same names of tasks."""
-    more = next_plan(FIRST, there((1, P), (2, Q)), {P: (T,), Q: (U,)}, {}, {U})
+    more = next_plan(FIRST, there((1, P), (2, Q)), {P: (T,), Q: (U,)}, {Q: 1}, {U})
     assert said(more) == {"p": (1, "t", []), "q": (2, "u", ["q1"])}
 
 
@@ -151,3 +189,45 @@ def test_members_are_back_when_all_have_registered_again() -> None:
     assert not are_back(FIRST, there((1, P), (3, R)))
     assert not are_back(FIRST, there((1, P), (3, Q), (4, R)))
     assert not are_back(None, there((1, P)))
+
+
+@settings(max_examples=80)
+@given(st.data())
+def test_what_reports_has_fenced_all_that_may_write_to_its_tasks(data: st.DataObject) -> None:
+    """Safety I1, through sessions that come and go, reports that do not come, and lists that stay.
+
+    A generation starts under any version that has it; from its report on it may write. The reports
+    of processors that are no members are deleted.
+    """
+    plan, plans = None, list[Plan]()
+    reports = dict[ProcessorId, int]()
+    writers = dict[Incarnation, frozenset[TaskName]]()
+    number, here = 0, dict[ProcessorId, int]()
+    for _ in range(data.draw(st.integers(2, 9))):
+        for id_ in data.draw(st.lists(st.sampled_from([P, Q, R]), max_size=2)):
+            number += 1
+            here[id_] = number
+        for id_ in data.draw(st.lists(st.sampled_from(sorted(here)), max_size=1)) if here else ():
+            del here[id_]
+        if not here:
+            continue
+        owners = {task: data.draw(st.sampled_from(sorted(here))) for task in (T, U)}
+        assignment = {p: tuple(t for t in (T, U) if owners[t] == p) for p in here}
+        registered = there(*((n, id_) for id_, n in here.items()))
+        following = next_plan(plan, registered, assignment, reports)
+        late = unreported(plan, following, reports)
+        assert not [i for i in late if reports.get(i.processor_id) == i.epoch]
+        plan = following
+        plans.append(plan)
+        members = {m.processor_id: m for m in plan.members}
+        reports = {p: generation for p, generation in reports.items() if p in members}
+        for id_ in data.draw(st.lists(st.sampled_from(sorted(members)), unique=True)):
+            own, tasks = members[id_].incarnation, members[id_].tasks
+            begun = [m for p in plans for m in p.members if m.incarnation == own]
+            if reports.get(id_) != own.epoch:
+                fence = data.draw(st.sampled_from(begun)).fence
+                writers = {i: ts for i, ts in writers.items() if i not in fence}
+            shared = [i for i, ts in writers.items() if i != own and not ts.isdisjoint(tasks)]
+            assert not shared, (own, tasks, shared)
+            writers[own] = frozenset(tasks)
+            reports[id_] = own.epoch

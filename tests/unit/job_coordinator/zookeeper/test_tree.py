@@ -70,3 +70,19 @@ def test_an_error_of_an_access_is_reported_and_never_ends_the_thread(
     tree._session = session
     tree._in_connection(access)
     assert sink.lines == lines
+
+
+def test_a_session_that_cannot_be_renewed_is_reported_and_never_ends_the_thread() -> None:
+    """The processor would wait for its new session without an end."""
+
+    def close() -> None:
+        raise OSError(24, "Too many open files")
+
+    tree, sink = ZooKeeperTree(SETTINGS, "/homeport/j"), Broken()
+    tree._sink = sink
+    session: Any = SimpleNamespace(close=close)
+    tree._session = session
+    tree._renew()
+    assert sink.lines == [
+        "ZooKeeper at a:1: no new session can begin: OSError(24, 'Too many open files')"
+    ]

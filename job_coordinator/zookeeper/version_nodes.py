@@ -1,0 +1,175 @@
+"""The nodes that decide: versions of the plan, their barriers, and reports of generations.
+
+SHELL. Each write is one transaction, done whole or not at all, which requires what its writer has
+read: what another processor changes meanwhile voids it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from kazoo.exceptions import NodeExistsError, NoNodeError, NotEmptyError
+
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.standalone import nodes
+from homeport.job_coordinator.standalone.plan import Plan
+from homeport.job_coordinator.standalone.protocol import (
+    BarrierPhase,
+    CloseBarrier,
+    Join,
+    Publish,
+)
+from homeport.job_coordinator.zookeeper.transactions import check_no_value, is_done, put_value
+
+_FORGOTTEN = 1000
+"""So many reports go with one version: a transaction has a limit, and the next one takes more."""
+
+
+class VersionNodes:
+    """Those below ``root``, which is a job's, in the session of ``client``."""
+
+    def __init__(self, client: Any, root: str) -> None:  # noqa: ANN401 - kazoo has no types
+        self._client = client
+        self._root = root
+
+    def newest(self, watch: Callable[..., None] | None = None) -> tuple[int, int]:
+        """Return the newest version, and how often the node that has its number was written."""
+        data, stat = self._client.get(self._path(nodes.JOB_MODELS), watch=watch)
+        return nodes.decode_version(data), stat.version
+
+    def read(self, version: int) -> tuple[Plan, JobModel]:
+        """Return the plan of a version, and its JobModel.
+
+        Raises:
+            NoNodeError: it is deleted.
+            WireError: the nodes hold what Homeport does not write.
+        """
+        path = self._path(nodes.JOB_MODELS, str(version))
+        value, _ = self._client.get(path)
+        names = nodes.segment_names(version, value)
+        segments = [self._client.get(f"{path}/{name}")[0] for name in names]
+        return nodes.decode_plan(version, value, segments)
+
+    def write_segments(self, version: int, writer: int, stored: nodes.StoredPlan) -> str:
+        """Write the segments of a plan that one node cannot hold; return the version's node."""
+        path = self._path(nodes.JOB_MODELS, str(version))
+        if stored.segments:
+            self._client.ensure_path(path)
+        for index, segment in enumerate(stored.segments):
+            name = f"{path}/{nodes.segment_name(writer, index)}"
+            try:
+                self._client.create(name, segment)
+            except NodeExistsError:
+                self._client.set(name, segment)
+        return path
+
+    def publish(self, record: Publish, model: JobModel) -> bool:
+        """Make the plan the newest version; return False where that is refused.
+
+        What only former versions needed is deleted.
+        """
+        plan, client = record.plan, self._client
+        newest, written = self.newest()
+        if newest != plan.version - 1:
+            return False
+        stored = nodes.encode_plan(plan, model, record.leader)
+        path = self.write_segments(plan.version, record.leader, stored)
+        transaction = client.transaction()
+        transaction.check(self._path(nodes.PROCESSORS, nodes.node_name(record.leader)), 0)
+        for incarnation in record.unreported:
+            report, generation = self._report(incarnation)
+            if not check_no_value(client, transaction, report, generation):
+                return False
+        value = nodes.encode_version(plan.version)
+        transaction.set_data(self._path(nodes.JOB_MODELS), value, version=written)
+        put_value(client, transaction, path, stored.value)  # it is there where it has segments
+        barrier = self._path(nodes.BARRIERS, str(plan.version))
+        transaction.create(barrier, BarrierPhase.NEW.value.encode())
+        if not is_done(transaction):
+            return False
+        self._delete_old(plan.version)
+        self._forget_reports(plan, written + 1)
+        return True
+
+    def join(self, record: Join) -> None:
+        """Join the barrier, only while the own node is there.
+
+        A late one does not take its successor's place.
+        """
+        path = self._path(nodes.BARRIERS, str(record.version), nodes.escaped(record.processor_id))
+        transaction = self._client.transaction()
+        transaction.check(self._path(nodes.PROCESSORS, nodes.node_name(record.sequence)), 0)
+        put_value(self._client, transaction, path, nodes.encode_number(record.sequence))
+        is_done(transaction)
+
+    def close_barrier(self, record: CloseBarrier) -> None:
+        """Give the barrier its phase, while it is NEW and its version the newest."""
+        newest, written = self.newest()
+        path = self._path(nodes.BARRIERS, str(record.version))
+        data, stat = self._client.get(path)
+        is_open = nodes.decode_barrier(record.version, data) is BarrierPhase.NEW
+        if newest != record.version or not is_open:
+            return
+        transaction = self._client.transaction()
+        transaction.check(self._path(nodes.JOB_MODELS), written)
+        transaction.set_data(path, record.phase.value.encode(), version=stat.version)
+        is_done(transaction)
+
+    def confirm(self, incarnation: Incarnation, plan_of: Callable[[int], Plan | None]) -> bool:
+        """Report that the incarnation has fenced its list; return whether it may go on.
+
+        It may while its generation stands in the newest version, which the report requires.
+
+        Args:
+            incarnation: what has fenced its list, and begun its own id.
+            plan_of: returns the plan of a version; None where that is deleted.
+        """
+        path, value = self._report(incarnation)
+        while True:
+            newest, written = self.newest()
+            plan = plan_of(newest) if newest else None
+            members = () if plan is None else plan.members
+            if newest and plan is None:
+                continue  # it was replaced meanwhile, many times
+            if incarnation not in {member.incarnation for member in members}:
+                return False
+            transaction = self._client.transaction()
+            transaction.check(self._path(nodes.JOB_MODELS), written)
+            put_value(self._client, transaction, path, value)
+            if is_done(transaction):
+                return True
+
+    def _report(self, incarnation: Incarnation) -> tuple[str, bytes]:
+        """Return the node that has the last report of the processor, and what this one writes."""
+        name = nodes.escaped(incarnation.processor_id)
+        return self._path(nodes.FENCED, name), nodes.encode_number(incarnation.epoch)
+
+    def _delete_old(self, newest: int) -> None:
+        for folder in (nodes.JOB_MODELS, nodes.BARRIERS):
+            names = self._client.get_children(self._path(folder))
+            for version in nodes.versions_to_delete(names, newest):
+                with contextlib.suppress(NoNodeError, NotEmptyError):
+                    self._client.delete(self._path(folder, str(version)), recursive=True)
+
+    def _forget_reports(self, plan: Plan, written: int) -> None:
+        """Delete the reports of processors that are no members, while the version is the newest.
+
+        A report has the next version list its generation, and only a member's is looked at. One
+        that is a member again is so in a later version, which voids this transaction.
+        """
+        path = self._path(nodes.FENCED)
+        members = {nodes.escaped(member.processor_id) for member in plan.members}
+        gone = sorted(set(self._client.get_children(path)) - members)
+        if not gone:
+            return
+        transaction = self._client.transaction()
+        transaction.check(self._path(nodes.JOB_MODELS), written)
+        for name in gone[:_FORGOTTEN]:
+            transaction.delete(f"{path}/{name}")
+        is_done(transaction)
+
+    def _path(self, *names: str) -> str:
+        return "/".join((self._root, *names))

@@ -1,0 +1,143 @@
+"""What a processor orders of its child, in which order; no process is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from signal import SIGKILL, Signals
+from typing import Any
+
+import pytest
+
+from homeport.config.config import Config
+from homeport.container.host.lease_memory import LeaseMemory
+from homeport.container.host.orders import REST
+from homeport.container.standalone import child_work
+from homeport.container.standalone.child_work import ChildWork
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskModel
+from homeport.job_coordinator.standalone.protocol import StartWork
+from homeport.job_coordinator.zookeeper.session import SessionLease
+
+OWN, TASK = ProcessorId("p"), TaskName("Partition 0")
+MODEL = JobModel(Config({}), {OWN: ContainerModel(OWN, {TASK: TaskModel(TASK, (), 0)})})
+SHUTDOWN_MS = 500
+KEYS = {
+    "job.name": "j",
+    "job.default.system": "kafka",
+    "task.class": "m:C",
+    "task.inputs": "kafka.in",
+    "task.shutdown.ms": str(SHUTDOWN_MS),
+    "systems.kafka.consumer.bootstrap.servers": "a:1",
+}
+
+
+@dataclass
+class Process:
+    """A child that does nothing, and keeps what it gets; ``deadlines``: at each message."""
+
+    memory: LeaseMemory
+    pid: int = 1
+    log_file: Path = Path("log")
+    messages: list[str] = field(default_factory=list)
+    deadlines: list[int] = field(default_factory=list)
+    signals: list[Signals] = field(default_factory=list)
+
+    def permit_first(self, text: str, _log_name: str) -> None:
+        """Its first permit."""
+        self.send(text)
+
+    def send(self, text: str) -> None:
+        """One message."""
+        self.messages.append(text)
+        self.deadlines.append(self.memory.deadline_ms)
+
+    def signal(self, number: Signals) -> None:
+        """It goes on all the same."""
+        self.signals.append(number)
+
+    def poll(self) -> None:
+        """It lives."""
+
+
+class Clock:
+    """Of the test alone."""
+
+    now_ms = 1_000_000
+
+    def __call__(self) -> int:
+        """What it says."""
+        return self.now_ms
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock of the works."""
+    made = Clock()
+    monkeypatch.setattr(child_work, "boot_ms", made)
+    return made
+
+
+@pytest.fixture
+def process(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Process:
+    """The child of each work."""
+    made = Process(LeaseMemory.endless(clock()))
+
+    class Made:
+        """Stands for the class of child processes."""
+
+        @staticmethod
+        def start(*_arguments: Any, **_more: Any) -> Process:  # noqa: ANN401 - passed by
+            """The one."""
+            return made
+
+    monkeypatch.setattr(child_work, "ChildProcess", Made)
+    return made
+
+
+def begun(folder: Path, lease: SessionLease) -> ChildWork:
+    """Generation 7 has its permit."""
+    work = ChildWork(OWN, Host("here"), Config(KEYS), folder, {})
+    work.start(StartWork(9, 7, (TASK,), ()), MODEL, lease)
+    return work
+
+
+def test_a_permit_goes_out_when_its_lease_is_in_the_childs_memory(
+    process: Process, clock: Clock, tmp_path: Path
+) -> None:
+    """Safety C2: a child that works without a deadline would outlive this process's session."""
+    lease = SessionLease()
+    lease.renew(clock() + 24_000)
+    begun(tmp_path, lease)
+    assert process.deadlines == [clock() + 24_000]
+    lease.renew(clock() + 30_000)
+    assert process.memory.deadline_ms == clock() + 30_000
+
+
+def test_a_child_that_does_not_stop_in_time_is_killed(
+    process: Process, clock: Clock, tmp_path: Path
+) -> None:
+    """Its successors wait for it; it is killed again as long as it is there."""
+    work = begun(tmp_path, SessionLease())
+    assert work.stop()
+    clock.now_ms += SHUTDOWN_MS - 1
+    assert not work.look()
+    assert work.stop()  # ordered twice, it has no more time
+    assert process.messages[1:] == [REST]
+    assert process.signals == []
+    for count in (1, 2):
+        clock.now_ms += SHUTDOWN_MS
+        process.memory.beat_ms = clock()
+        assert not work.look()
+        assert process.signals == [SIGKILL] * count
+
+
+def test_a_child_that_has_no_order_to_stop_is_not_killed(
+    process: Process, clock: Clock, tmp_path: Path
+) -> None:
+    """However long it works."""
+    work = begun(tmp_path, SessionLease())
+    clock.now_ms += 100 * SHUTDOWN_MS
+    process.memory.beat_ms = clock()
+    work.look()
+    assert process.signals == []
