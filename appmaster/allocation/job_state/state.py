@@ -466,6 +466,11 @@ def spare_spark_timer(processor_id: ProcessorId) -> Timer:
     return Timer(TimerKind.SPARE_SPARK, processor_id=processor_id)
 
 
+def command_timer(uuid: str) -> Timer:
+    """The timer that limits how long this command may come no further."""
+    return Timer(TimerKind.COMMAND, command=uuid)
+
+
 def silence_timer(host: Host) -> Timer:
     """The timer while which this host counts as just fallen silent."""
     return Timer(TimerKind.SILENCE, host=host)
