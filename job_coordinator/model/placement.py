@@ -75,11 +75,6 @@ class PlacementRequest:
     is_drain: bool = False
 
     @property
-    def is_restart(self) -> bool:
-        """Whether the container is to stop at once, and to come back where it was."""
-        return self.destination == FORCE_RESTART_LAST_SEEN
-
-    @property
     def fault(self) -> str:
         """Why it cannot be met, whatever the state of the job; empty where nothing is wrong."""
         texts = {

@@ -336,7 +336,10 @@ class FencedByDriver:
 
 @dataclass(frozen=True, slots=True)
 class LagsReported:
-    """How far standbys that run are behind: {standby: records}; the others are as before."""
+    """What containers have left to read: {processor: records}; the others are as before.
+
+    Of a standby what it is behind, of one that starts what its restores have left.
+    """
 
     lags: Mapping[ProcessorId, int]
 

@@ -153,6 +153,29 @@ def test_what_else_is_wrong_is_noticed() -> None:
     assert found.headline == "All 3 containers are where they should be"
 
 
+def test_a_command_for_a_container_that_runs_is_noticed() -> None:
+    """With what it waits for, and the way out; one that does not run says so itself."""
+    waits = "0-warm@1 has 13000 records left to read"
+    placement = {"processor_id": "0", "destination": "b", "step": "warming", "waits": waits}
+    found = screen(container("0"), placements=[placement])
+    assert found.notices == (
+        (
+            f"processor 0 has an operator's command to b: warming, {waits}; "
+            "homeport move 0 --cancel ends it"
+        ),
+    )
+    assert screen(container("0", phase="stopping"), placements=[placement]).notices == ()
+    assert screen(container("0"), placements=[{**placement, "processor_id": "9"}]).notices == ()
+
+
+def test_what_stands_on_a_drained_host_is_noticed() -> None:
+    """Until it has left, or the drain is taken back."""
+    here = container("0", host="host-a", role="active")
+    (notice,) = screen(here, drained_hosts=["host-a"]).notices
+    assert notice.startswith("host-a is drained and has processor 0")
+    assert screen(here, drained_hosts=["host-b"]).is_calm
+
+
 def test_an_upgrade_under_way_is_noticed() -> None:
     """For what it waits, and why it goes back; one that is over is not."""
     forward = {"phase": "forward", "package": "ab" * 32, "given": ["0"], "reason": ""}
