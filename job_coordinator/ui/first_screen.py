@@ -205,6 +205,8 @@ def _notices(status: Mapping[str, Any]) -> Iterator[str]:
     stream = status.get("coordinator_stream", "ok")
     if stream != "ok":
         yield f"the coordinator stream: {stream}"
+    for who, why in (status.get("unanswered") or {}).items():
+        yield f"{who} does not answer: {why}"
     for container in status.get("containers", ()):
         behind_s = container.get("lag_seconds")
         if behind_s is not None and behind_s >= _BEHIND_S:

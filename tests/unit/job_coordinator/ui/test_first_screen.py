@@ -140,11 +140,13 @@ def test_what_else_is_wrong_is_noticed() -> None:
         container("0-0", lag_seconds=59.9),
         container("1-0", lag_seconds=75.0),
         coordinator_stream="Kafka does not answer",
+        unanswered={"Skein": "no answer in 10 s"},
         excluded_hosts=["host-c"],
         suspects_itself=True,
     )
     assert found.notices == (
         "the coordinator stream: Kafka does not answer",
+        "Skein does not answer: no answer in 10 s",
         "standby 1-0 is 1m15s behind its changelogs",
         "not requested now, as their launchers fell silent: host-c",
         "most hosts fell silent at once: the fault is taken to be the ApplicationMaster's own",
