@@ -76,7 +76,7 @@ class DriverView:
         return self.resources.is_asking
 
     def _partners(self) -> Iterator[tuple[str, str | None]]:
-        """Whom the driver asks all the while, and why the last request had no answer."""
+        """What the driver asks all the while, and why the last request had no answer."""
         yield "the ResourceManager", self.cluster.fault
         yield "Skein", self.resources.fault
         yield "the lease keeper", self.leases.fault

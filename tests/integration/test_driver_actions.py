@@ -28,6 +28,7 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 
 SECOND = Incarnation(P0, 2)
+WARM = temporary_id(P0)
 ADA = "the-token-of-ada"
 OPERATE = keys.JOB_COORDINATOR_OPERATE_TOKENS.name
 
@@ -204,10 +205,9 @@ def test_a_drain_is_taken_back_and_a_warm_move_cancelled(tmp_path: Path) -> None
 
     async def warming(am: Am, request_id: int) -> Incarnation:
         await am.until_order(OrderKind.RUN, request_id=request_id, host=nm2)
-        standby = Incarnation(temporary_id(P0), request_id - 1)
+        standby = Incarnation(WARM, request_id - 1)
         await am.check_in(standby, request_id, report=far, host=nm2)
-        lag = lambda: am.driver.state.containers[standby.processor_id].lag  # noqa: E731
-        await am.until(lambda: lag() == 7)
+        await am.until(lambda: getattr(am.driver.state.container(WARM), "lag", None) == 7)
         (placement,) = am.backend.status()["placements"]
         assert "0-warm@" in placement["waits"]
         assert placement["waits"].endswith("has 7 records left to read")

@@ -89,7 +89,7 @@ def test_a_standby_that_stands_still_ends_its_move_alone(make_job: Callable[[str
         fails(tool, "it has come no further in 4000 ms")
     wait_for(lambda: set(job.containers()) == {"0"}, job)
     assert homeport(job, "config", "set", limit, "600000").returncode == 0
-    wait_for(lambda: job.get("v1/status")["config"][limit] == "600000", job)
+    wait_for(lambda: job.get("config")[limit] == "600000", job)
 
     with moving(job, there) as tool:
         stand_still(job)
