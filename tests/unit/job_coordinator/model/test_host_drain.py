@@ -13,6 +13,7 @@ from homeport.job_coordinator.model.host_drain import (
     changed_hosts,
     left_on_drained_hosts,
     moves,
+    not_taken,
     require_host,
     without_place,
 )
@@ -113,6 +114,12 @@ def test_a_drain_that_is_taken_back_moves_nothing_more() -> None:
     assert drain.next_moves(undone) == []
     assert drain.fault(undone) == "the drain of nm1 was taken back: processor 0, 1-0 stays"
     assert drain.fault({**undone, "containers": []}) is None
+
+
+def test_a_key_that_is_not_taken_is_named() -> None:
+    """With the limit, and where to look."""
+    said = str(not_taken("cluster-manager.drained.hosts"))
+    assert said.startswith("the running job has not taken cluster-manager.drained.hosts in 60000")
 
 
 def test_what_stands_on_drained_hosts_is_named() -> None:
