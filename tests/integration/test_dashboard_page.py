@@ -214,7 +214,7 @@ def test_an_operator_moves_a_container(page: Page, served: Served) -> None:
 
 
 def test_an_operator_drains_a_host_and_takes_it_back(page: Page, served: Served) -> None:
-    """And moves a container warm, and ends that: each by the plan that was shown, and with what is not typed."""
+    """And moves a container warm, and ends that: each by its plan, and with what is not typed."""
     show(page, served)
     page.press("5")
     type_token(page, ADA)
