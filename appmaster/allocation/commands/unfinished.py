@@ -86,8 +86,9 @@ def _has_come_further(draft: Draft, before: Placement | None, placement: Placeme
 
 def awaited(find: Find, placement: Placement) -> ContainerState | None:
     """The container whose progress is the command's: the standby that reads, or its own."""
-    is_warming = placement.step is PlacementStep.WARMING and placement.standby is not None
-    return find(placement.standby if is_warming else placement.request.processor_id)  # type: ignore[arg-type] # narrowed above
+    if placement.step is PlacementStep.WARMING and placement.standby is not None:
+        return find(placement.standby)
+    return find(placement.request.processor_id)
 
 
 def waits(find: Find, placement: Placement) -> str:

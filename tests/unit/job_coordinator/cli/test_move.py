@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.cli import move_command
 from homeport.job_coordinator.model.placement import CANCEL
 
-FILE = Path("my.properties")
+FILE = "my.properties"
 
 
 @pytest.mark.parametrize(
