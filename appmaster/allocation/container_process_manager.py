@@ -46,7 +46,7 @@ from homeport.appmaster.allocation import (
 from homeport.appmaster.allocation import container_allocator as allocator
 from homeport.appmaster.allocation import placement_actions as placement
 from homeport.appmaster.allocation import standby_container_manager as standbys
-from homeport.appmaster.allocation.commands import warm_moves
+from homeport.appmaster.allocation.commands import unfinished, warm_moves
 from homeport.appmaster.allocation.job_end import (
     begin_ending,
     begin_if_due,
@@ -228,6 +228,8 @@ def _on_timer_fired(draft: Draft, event: TimerFired) -> None:
             draft.because(ReasonKind.FORGIVEN, timer.processor_id, detail="none within the window")
     elif timer.kind is TimerKind.TOO_SMALL:
         capacity.time_is_over(draft)
+    elif timer.command is not None:
+        unfinished.time_is_over(draft, timer.command)
     elif timer.host is not None:
         exclusion.time_is_over(draft, timer.kind, timer.host)
     elif not early_requests.over(draft, timer.request_id, is_served=False):
@@ -379,6 +381,7 @@ def _on_container_started(draft: Draft, event: ContainerStarted) -> None:
         Trigger.STARTED,
         ContainerPhase.RUNNING if is_starting else container.phase,
         home=_home_of(draft, container),
+        lag=container.lag if container.replica_of is not None else None,
         fence=container.fence,
         unfenced=tuple(p for p in container.unfenced if p.incarnation not in container.fence),
     )

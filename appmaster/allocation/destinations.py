@@ -22,6 +22,14 @@ from homeport.job_coordinator.model.placement import (
     PlacementRequest,
 )
 
+_BEFORE_ITS_STOP = frozenset(
+    {
+        PlacementStep.WAITING,
+        PlacementStep.RESERVING,
+        PlacementStep.WARMING,
+        PlacementStep.GIVING_WAY,
+    }
+)
 _TOLD = 20
 """Of more, only the number is shown."""
 
@@ -46,10 +54,22 @@ def fault(draft: Draft, placement: Placement, container: ContainerState | None) 
         return f"{container.processor_id} is a temporary standby of {container.replica_of}"
     if container.phase is ContainerPhase.FINISHED:
         return f"processor {container.processor_id} has finished"
+    is_waiting = placement.step is PlacementStep.WAITING
     host = named_host(draft, request)
-    if placement.step is PlacementStep.WAITING and host is not None and draft.hosts is not None:
+    if is_waiting and host is not None and draft.hosts is not None:
         return host_fault(draft, host)
-    return None
+    may_have_arrived = is_waiting and placement.source is not None
+    return None if may_have_arrived else drain_fault(draft, placement, container)
+
+
+def drain_fault(draft: Draft, placement: Placement, container: ContainerState) -> str | None:
+    """Why a move of a drain holds no more: its container is on no drained host, and need not go."""
+    is_open = placement.request.is_drain and placement.step in _BEFORE_ITS_STOP
+    host = draft.host_of(container)
+    if not is_open or draft.hosts is None or host in draft.settings.drained_hosts:
+        return None
+    place = f"on {host}, which is not drained" if host else "on no drained host"
+    return f"processor {container.processor_id} is {place}: nothing is left of the drain to do"
 
 
 def named_host(draft: Draft, request: PlacementRequest) -> Host | None:

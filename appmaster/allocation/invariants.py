@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from homeport.appmaster.allocation.capacity import TOO_SMALL, is_hopeless
+from homeport.appmaster.allocation.commands.unfinished import limited
 from homeport.appmaster.allocation.exclusion import suspects_itself
 from homeport.appmaster.allocation.group_invariants import (
     is_sought_on,
@@ -40,6 +41,7 @@ from homeport.appmaster.allocation.job_state.state import (
     JobPhase,
     ResourceState,
     check_in_timer,
+    command_timer,
     exclusion_timer,
     expiry_timer,
     retry_delay_timer,
@@ -385,8 +387,16 @@ def _timers_needed(state: AllocatorState, rows: _Rows) -> frozenset[Timer]:
 
 
 def _timers_of_commands(state: AllocatorState) -> set[Timer]:
+    if not state.placements:
+        return set()
     waiting = (p for p in state.placements if p.spark is SparkWait.AWAITED)
-    return {spare_spark_timer(placement.request.processor_id) for placement in waiting}
+    timers = {spare_spark_timer(placement.request.processor_id) for placement in waiting}
+
+    def group_of(processor_id: ProcessorId) -> ProcessorId:
+        container = state.container(processor_id)
+        return processor_id if container is None else container.group
+
+    return timers | {command_timer(p.request.uuid) for p in limited(state.placements, group_of)}
 
 
 def _host_timers_needed(

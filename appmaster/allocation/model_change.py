@@ -126,7 +126,7 @@ def _enter(
 def _keep_apart(draft: Draft, container: ContainerState) -> None:
     """Its group is another one now: it must not be where one of that is."""
     host = separation.held_host(draft, container)
-    if host is None or separation.may_have(draft, container, host):
+    if host is None or separation.may_stay(draft, container, host):
         return
     if container.phase not in LIVE:
         standbys.step_aside(draft, container)
@@ -280,7 +280,8 @@ def temporary_over(
 
 
 def _may_stay(draft: Draft, container: ContainerState) -> bool:
+    """Whether it comes back on its launcher, as after a failure."""
     launcher = draft.resources.get(container.resource_id)
     if launcher is None or launcher.reserved_for is not None:
         return False
-    return separation.may_have(draft, container, launcher.host)
+    return separation.may_stay(draft, container, launcher.host)

@@ -22,6 +22,10 @@ started
   with no other of its group on it, which is looked at again before the launch. Without host
   affinity every move is one to any host (Samza), the best other one.
 * *A warm move* reads the state at the destination first: see ``commands.warm_moves``.
+* *A command that comes no further* ends, and so does one that is cancelled: see
+  ``commands.unfinished``.
+* *A move of a drain* holds while the container is on a drained host and has no order to stop: the
+  drain that is taken back, or the host that it left otherwise, ends it.
 * *The next driver* knows each action by its last answer. A container that has had a
   permit since and runs where it was to go has arrived; else the reservation is recreated, and
   takes the launcher that was reserved before, if that comes.
@@ -35,9 +39,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from homeport.appmaster.allocation import destinations
-from homeport.appmaster.allocation.commands import answers, warm_moves
+from homeport.appmaster.allocation.commands import answers, unfinished, warm_moves
 from homeport.appmaster.allocation.job_state.draft import Draft
-from homeport.appmaster.allocation.job_state.placements import Placement, PlacementStep
+from homeport.appmaster.allocation.job_state.placements import Placement, PlacementStep, turn
 from homeport.appmaster.allocation.job_state.state import (
     ASKING,
     ContainerPhase,
@@ -62,6 +66,7 @@ from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.placement import (
     ANY_HOST,
+    CANCEL,
     FORCE_RESTART_LAST_SEEN,
     LAST_SEEN,
     PlacementStatus,
@@ -86,6 +91,9 @@ def requested(draft: Draft, event: PlacementRequested) -> None:
         status = PlacementStatus.FAILED if event.is_resumed else PlacementStatus.BAD_REQUEST
         answers.answer(draft, Placement(request), status, event.refusal)
         return
+    if request.destination == CANCEL:
+        unfinished.cancel(draft, request)
+        return
     status = PlacementStatus.CREATED
     if event.is_resumed:
         in_progress, accepted = PlacementStatus.IN_PROGRESS, PlacementStatus.ACCEPTED
@@ -96,7 +104,7 @@ def requested(draft: Draft, event: PlacementRequested) -> None:
 def settle(draft: Draft) -> None:
     """Every action is as far as the state lets it be; those begun first, then by timestamp."""
     busy: set[ProcessorId] = set()
-    for placement in sorted(draft.placements.values(), key=_turn):
+    for placement in sorted(draft.placements.values(), key=turn):
         if draft.phase is not JobPhase.ACTIVE:
             answers.fail(draft, placement, "the job ends")
             continue
@@ -107,11 +115,8 @@ def settle(draft: Draft) -> None:
             before, now = now, draft.placements.get(placement.request.uuid)
         if now is not None:
             busy.add(group)
-
-
-def _turn(placement: Placement) -> tuple[bool, int, str]:
-    request = placement.request
-    return placement.step is PlacementStep.WAITING, request.timestamp_ms, request.uuid
+    if draft.placements:
+        unfinished.settle(draft)
 
 
 def _advance(draft: Draft, placement: Placement, *, is_busy: bool) -> None:
@@ -143,6 +148,8 @@ def _wait(draft: Draft, placement: Placement, container: ContainerState, *, is_b
         answers.accept(draft, placement, reason)
     elif _has_arrived(draft, placement, container):
         answers.succeed(draft, placement, container)
+    elif (gone := destinations.drain_fault(draft, placement, container)) is not None:
+        answers.refuse(draft, placement, gone)
     elif placement.request.destination == FORCE_RESTART_LAST_SEEN:
         _begin_restart(draft, placement, container)
     else:

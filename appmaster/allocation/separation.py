@@ -103,8 +103,11 @@ def left_to(draft: Draft, container: ContainerState, hosts: tuple[Host, ...]) ->
 
 def may_have(draft: Draft, container: ContainerState, host: Host) -> bool:
     """Whether Invariant-1 lets the container have a launcher there, and the host is not drained."""
-    if host in draft.settings.drained_hosts:
-        return False
+    return host not in draft.settings.drained_hosts and may_stay(draft, container, host)
+
+
+def may_stay(draft: Draft, container: ContainerState, host: Host) -> bool:
+    """Whether Invariant-1 lets the container keep a launcher there; on a drained host it may."""
     return next(in_the_way(draft, container, host), None) is None
 
 

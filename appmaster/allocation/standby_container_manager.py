@@ -55,13 +55,15 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId
 
 
 def lags_reported(draft: Draft, event: LagsReported) -> None:
-    """Lags of standbys are known; of a container that is none, nothing is remembered."""
+    """Lags of standbys are known, and of actives what their start has left to read; else none."""
     is_news = False
     for processor_id in sorted(event.lags):
-        standby, lag = draft.containers.get(processor_id), event.lags[processor_id]
-        if standby is not None and standby.replica_of is not None and standby.lag != lag:
+        container, lag = draft.containers.get(processor_id), event.lags[processor_id]
+        if container is None or container.lag == lag:
+            continue
+        if container.replica_of is not None or container.phase is ContainerPhase.STARTING:
             is_news = True
-            draft.change(standby, lag=lag)
+            draft.change(container, lag=lag)
     if not is_news:
         draft.count_stale()
 

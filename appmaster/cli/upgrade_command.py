@@ -46,6 +46,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 from homeport.job_coordinator.kafka.record_limit import record_limit
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
+from homeport.job_coordinator.model.host_drain import left_on_drained_hosts
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_package import package_entries
 from homeport.job_coordinator.model.upgrade import (
@@ -116,6 +117,8 @@ def upgrade(
         require_on_yarn(given, job.stream, "upgrade", _ROLLING)
         running = _require_running(job)
         status = running.client.status()
+        for line in left_on_drained_hosts(status):
+            note(line)
         if package is None:
             order = _order_back(job, running.application)
             lines = [f"goes back to package {in_brief(_state(job, order).previous)}"]

@@ -53,6 +53,8 @@ class ClusterWatch:
         self._snapshot: Snapshot | None = None
         self._hosts: tuple[HostReport, ...] | None = None
         self._pool = ThreadPoolExecutor(1, "rest")
+        self.fault: str | None = None
+        """Why the ResourceManager has not named the hosts, the last time; None: it has."""
 
     @property
     def hosts(self) -> tuple[HostReport, ...]:
@@ -73,8 +75,10 @@ class ClusterWatch:
             loop = asyncio.get_running_loop()
             try:
                 self._hosts = await loop.run_in_executor(self._pool, self._resources.hosts)
+                self.fault = None
             except UnavailableError as e:
                 log.warning("%s", e)
+                self.fault = str(e)
             await asyncio.sleep(_HOSTS_POLL_S)
 
     def close(self) -> None:

@@ -178,6 +178,7 @@ class Driver:
             live=self.live,
             stream=self._client,
             resources=self._skein,
+            leases=self.leases,
             upgrades=self.upgrades,
             now=lambda: (self._state, self.settings),
         )

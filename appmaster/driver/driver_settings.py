@@ -107,6 +107,7 @@ def allocator_settings(config: Config, strict_hosts: Iterable[Host] | None) -> A
         own_have_spark=has_spark_beside(config, task, is_temporary=False),
         temporary_have_spark=has_spark_beside(config, task, is_temporary=True),
         drained_hosts=frozenset(map(host_of, keys.DRAINED_HOSTS.read(config))),
+        command_timeout_ms=keys.COMMAND_TIMEOUT_MS.read(config),
         exclusion_ms=EXCLUSION_MS,
         container_memory_mb=manager.container_memory_mb,
         container_cores=manager.container_cpu_cores,

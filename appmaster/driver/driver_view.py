@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -17,6 +17,7 @@ from homeport.appmaster.driver.driver_settings import DriverSettings
 from homeport.appmaster.driver.resource_manager_client import ResourceManagerClient
 from homeport.appmaster.driver.upgrades import Upgrades
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
+from homeport.appmaster.lease.keeper_client import KeeperClient
 from homeport.appmaster.lease.launcher_table import LauncherTable
 from homeport.appmaster.report.job_status import JobIdentity, JobStatus
 from homeport.appmaster.report.recovery_reporter import RecoveryReporter
@@ -37,6 +38,7 @@ class DriverView:
     live: LiveJobCoordinator
     stream: CoordinatorStreamClient
     resources: ResourceManagerClient
+    leases: KeeperClient
     upgrades: Upgrades
     now: Callable[[], tuple[AllocatorState, DriverSettings]]
     localities: Mapping[ProcessorId, Host] = field(default_factory=dict)
@@ -73,6 +75,12 @@ class DriverView:
         """Whether an order to Skein has not been carried out yet."""
         return self.resources.is_asking
 
+    def _partners(self) -> Iterator[tuple[str, str | None]]:
+        """What the driver asks all the while, and why the last request had no answer."""
+        yield "the ResourceManager", self.cluster.fault
+        yield "Skein", self.resources.fault
+        yield "the lease keeper", self.leases.fault
+
     def to_json(self) -> Mapping[str, Any]:
         """The body of ``GET /v1/status``."""
         state = self.state
@@ -91,6 +99,7 @@ class DriverView:
             ],
             "unaccounted": [named(i) for i in (*self.adoption.pending, *held_back)],
             "coordinator_stream_age_ms": self.stream.age_ms,
+            "unanswered": {who: why for who, why in self._partners() if why is not None},
             "waiting": self.status.waiting(state, self.cluster.hosts),
             "coordinator_stream_damaged": self.stream.damaged_count,
             "configuration": self.live.to_json(),

@@ -83,8 +83,9 @@ class LauncherMessages:
         self._found(running, message.host)
         self._status.reported(running, message.report)
         self._decisions.recoveries.reported(running, message.report)
-        if message.report is not None and message.report.lag is not None:
-            self._standbys.heard(running, message.report.lag, message.spare)
+        left = None if message.report is None else message.report.left_to_read
+        if left is not None:
+            self._standbys.heard(running, left, message.spare)
 
     def _end_lease(self, incarnation: Incarnation) -> None:
         """The keeper gets the message in a thread: its order puts the next permit after that."""

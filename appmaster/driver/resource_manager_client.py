@@ -43,6 +43,8 @@ class ResourceManagerClient:
         self._open = 0
         self._unfit: dict[str, str] = {}
         self._pool = ThreadPoolExecutor(1, "skein")
+        self.fault: str | None = None
+        """Why Skein has not named the containers, the last time; None: it has."""
 
     @property
     def is_asking(self) -> bool:
@@ -73,7 +75,9 @@ class ResourceManagerClient:
             found = await self._in_thread(self._resources.resources)
         except UnavailableError as e:
             log.warning("%s", e)
+            self.fault = str(e)
             return None
+        self.fault = None
         return tuple(self._explained(report) for report in found)
 
     def unfit(self, skein_id: str, reason: str) -> None:

@@ -22,12 +22,14 @@ class KeeperClient:
     """One request at a time; the next request tries a keeper that was away again.
 
     ``url``: where launchers renew; None until the keeper has answered. ``due_ms``: as of the last
-    answer, when the next lease can run out.
+    answer, when the next lease can run out. ``fault``: why the last request had no answer; None: it
+    had one.
     """
 
     def __init__(self, keeper: Keeper) -> None:
         self.url: str | None = None
         self.due_ms: int | None = None
+        self.fault: str | None = None
         self._keeper = keeper
         self._over: set[Incarnation] = set()
         self._is_closed = False
@@ -68,10 +70,13 @@ class KeeperClient:
         if self._is_closed:
             return None
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, self._put, call)
+            answer = await asyncio.get_running_loop().run_in_executor(self._pool, self._put, call)
         except UnavailableError as e:
             log.warning("%s", e)
+            self.fault = str(e)
             return None
+        self.fault = None
+        return answer
 
     def _put(self, call: Callable[[], _T]) -> _T | None:
         # What was in line at the closing is not cancelled: a launcher's report of its stop, which

@@ -16,7 +16,11 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.audit import UNKNOWN, AuditTrail, Change
 from homeport.job_coordinator.model.ids import Host
-from homeport.job_coordinator.model.placement import PlacementRequest
+from homeport.job_coordinator.model.placement import (
+    CANCEL,
+    FORCE_RESTART_LAST_SEEN,
+    PlacementRequest,
+)
 from homeport.job_coordinator.model.upgrade import UpgradeDirection, UpgradeOrder
 
 _OF_THE_AM = frozenset({keys.YARN_AM_TRACKING_URL.name, keys.YARN_AM_CERTIFICATE.name})
@@ -25,7 +29,8 @@ _STREAM = "the coordinator stream"
 
 def placement_named(request: PlacementRequest) -> str:
     """What a request asks, as ``move 0``."""
-    how = "restart" if request.is_restart else "warm move" if request.is_warm else "move"
+    words = {FORCE_RESTART_LAST_SEEN: "restart", CANCEL: "cancel"}
+    how = words.get(request.destination, "warm move" if request.is_warm else "move")
     return f"{how} {request.processor_id}"
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from homeport.appmaster.allocation.commands import unfinished
 from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.exclusion import suspects_itself
 from homeport.appmaster.allocation.job_state.failure import Failure
@@ -245,7 +246,7 @@ class JobStatus:
             "coordinator_stream": stream_fault or "ok",
             "change": change_under_way(state),
             "failovers": failovers_under_way(known),
-            "placements": [placement_under_way(p) for p in state.placements],
+            "placements": [placement_under_way(state, p) for p in state.placements],
         }
 
     def waiting(
@@ -276,7 +277,7 @@ class JobStatus:
             "role": container.role.value,
             "replica_of": container.replica_of,
             "is_temporary": container.is_temporary,
-            "lag": container.lag,
+            "lag": container.lag if container.replica_of is not None else None,
             "lag_seconds": said and said.lag_seconds,
             "report": said and said.to_json(),
             "host": launcher.host if launcher else None,
@@ -333,8 +334,8 @@ def change_under_way(state: AllocatorState) -> Mapping[str, Any] | None:
     }
 
 
-def placement_under_way(placement: Placement) -> Mapping[str, Any]:
-    """An operator's command that is not ended."""
+def placement_under_way(state: AllocatorState, placement: Placement) -> Mapping[str, Any]:
+    """An operator's command that is not ended; ``waits``: for what, for people."""
     request = placement.request
     return {
         "uuid": request.uuid,
@@ -344,6 +345,7 @@ def placement_under_way(placement: Placement) -> Mapping[str, Any]:
         "host": placement.host,
         "is_warm": request.is_warm,
         "standby": placement.standby,
+        "waits": unfinished.waits(state.container, placement),
     }
 
 

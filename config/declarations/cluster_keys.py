@@ -131,6 +131,16 @@ CLUSTER_MANAGER_HOSTS = ListKey(
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
 )
+COMMAND_TIMEOUT_MS = IntKey(
+    name="cluster-manager.command.timeout.ms",
+    default=600_000,
+    minimum=1,
+    maximum=86_400_000,
+    unit="ms",
+    meaning="an operator's move or restart that comes no further for this long has failed",
+    source=OWN,
+    liveness=Liveness.LIVE,
+)
 WARM_MOVE_MAX_RECORDS = IntKey(
     name="cluster-manager.warm-move.max.records",
     default=10_000,

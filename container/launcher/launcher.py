@@ -12,7 +12,8 @@ that report is the evidence of a stop on which the AM starts a successor (safety
   a child, and without an answer for very long, does it go.
 * Where the AM does not take the report of a stop, or YARN ends this launcher, ``stop_reporter``
   writes the stop to the coordinator stream too (safety A4).
-* A child that does not beat is killed (safety C3).
+* A child that does not beat is killed (safety C3). The lease of one that is killed is renewed no
+  more: where it stands in the kernel and does not go, the keeper's word ends the wait for it.
 * The child is spawned from the main thread with parent-death signal SIGKILL: the signal follows the
   thread, not the process (safety C5). Child and launcher share the process group, which is what
   YARN signals; a standby leaves it (``niceness``) and is signalled by its launcher alone. It gets
@@ -343,11 +344,11 @@ class Launcher:
                 "processor %s epoch %d did not stop in time: killed", *_parts(child.incarnation)
             )
             child.kill_at_ms = None
-            self._signal_child(signal.SIGKILL)
+            self._sentence(child)
         elif child.beats.is_hung(child.process.memory.beat_ms, boot_ms()) and not child.has_hung:
             log.error("processor %s epoch %d does not beat: killed", *_parts(child.incarnation))
             child.has_hung = True
-            self._signal_child(signal.SIGKILL)
+            self._sentence(child)
 
     def _bury(self, child: _Child, exit_code: int) -> None:
         tail = child.process.log_tail(_TAIL_BYTES)
@@ -384,8 +385,13 @@ class Launcher:
         if child is None:
             return
         log.warning("killing processor %s epoch %d: %s", *_parts(child.incarnation), why)
-        self._signal_child(signal.SIGKILL)
+        self._sentence(child)
         self._bury(child, child.process.wait())
+
+    def _sentence(self, child: _Child) -> None:
+        """The child is killed. One that the kernel does not let go is over by its lease."""
+        self._signal_child(signal.SIGKILL)
+        child.lease.close()
 
     def _signal_child(self, number: signal.Signals) -> None:
         if self._child is not None:

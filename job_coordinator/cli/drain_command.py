@@ -26,12 +26,16 @@ from homeport.job_coordinator.cli.job_view import (
 )
 from homeport.job_coordinator.cli.options import ConfigPath, Overrides, loaded, new_app, note
 from homeport.job_coordinator.cli.what_if_command import outlook
+from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.host_drain import (
+    TAKEN_MS,
+    UNDONE,
     HostDrain,
     Move,
     am_stays,
     changed_hosts,
+    not_taken,
     require_host,
     without_place,
 )
@@ -58,7 +62,11 @@ def drain(
     config_path: ConfigPath,
     config: Overrides = None,
     undo: Annotated[
-        bool, typer.Option("--undo", help="The host gets containers again; none is moved back.")
+        bool,
+        typer.Option(
+            "--undo",
+            help="The host gets containers again; a drain under way stops, none comes back.",
+        ),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would run where; change nothing.")
@@ -75,6 +83,7 @@ def drain(
     given, name = loaded(config_path, config), host_of(host)
     if undo:
         _write(given, name, is_drained=False)
+        note(UNDONE)
         return
     running = require_running(given, "drain")
     status = running.client.status()
@@ -130,7 +139,10 @@ def _status(job: JobView) -> Mapping[str, Any]:
 
 
 def _await_taken(job: JobView, host: Host, wait: Callable[[], None]) -> None:
+    began_ms = boot_ms()
     while host not in _status(job)["drained_hosts"]:
+        if boot_ms() - began_ms > TAKEN_MS:
+            raise not_taken(keys.DRAINED_HOSTS.name)
         wait()
 
 
@@ -154,7 +166,9 @@ def _written(job: JobView, due: Sequence[Move]) -> list[PlacementRequest]:
         return []
     application = job.running.application
     requests = [
-        placement_request.new_request(application, processor, ANY_HOST, is_warm=is_warm)
+        placement_request.new_request(
+            application, processor, ANY_HOST, is_warm=is_warm, is_drain=True
+        )
         for processor, is_warm in due
     ]
     job.stream.write(list(map(PlacementManager.request_message, requests)))

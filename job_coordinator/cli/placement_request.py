@@ -30,6 +30,7 @@ from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.ids import ProcessorId, host_of
 from homeport.job_coordinator.model.placement import (
     ANY_HOST,
+    CANCEL,
     FORCE_RESTART_LAST_SEEN,
     LAST_SEEN,
     PlacementRequest,
@@ -96,6 +97,7 @@ def new_request(
     *,
     expiry_ms: int | None = None,
     is_warm: bool = False,
+    is_drain: bool = False,
 ) -> PlacementRequest:
     """A request of now, for that run of the job."""
     return PlacementRequest(
@@ -106,6 +108,7 @@ def new_request(
         expiry_ms,
         int(time.time() * 1000),
         is_warm,
+        is_drain,
     )
 
 
@@ -118,7 +121,7 @@ def check(status: Mapping[str, Any], processor: str, destination: str) -> None:
     known = [str(container["processor_id"]) for container in status["containers"]]
     if processor not in known:
         raise ConfigError("PROCESSOR", processor, "the job has none of that id", _one_of(known))
-    words = {ANY_HOST, LAST_SEEN, FORCE_RESTART_LAST_SEEN}
+    words = {ANY_HOST, LAST_SEEN, FORCE_RESTART_LAST_SEEN, CANCEL}
     hosts = [str(host) for host in status["hosts"]]
     if destination in words or not hosts:
         return

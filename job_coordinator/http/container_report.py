@@ -264,6 +264,13 @@ class ContainerReport:
         """How long it took until an active one did its work; None: it does not yet."""
         return self.first_commit_ms if self.caught_up_ms is None else self.caught_up_ms
 
+    @property
+    def left_to_read(self) -> int | None:
+        """What it is behind as a standby, or what its restores have left; None: not known."""
+        if self.lag is not None or not self.restoring:
+            return self.lag
+        return sum(progress.remaining + progress.merging for progress in self.restoring)
+
     @staticmethod
     def following(
         lags: Sequence[StoreLag], adjuncts: Sequence[AdjunctState] = ()

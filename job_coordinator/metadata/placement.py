@@ -48,24 +48,28 @@ _OWN = "homeport"
 def encode_request(request: PlacementRequest) -> bytes:
     """The request as Samza's ContainerPlacementMetadataStore writes it, byte for byte.
 
-    That of a warm move has our field at its end: an object with ``warm``.
+    A warm move, and one of a drain, has our field at its end: an object with ``warm``, ``drain``.
     """
     fields = _fields(request, _REQUEST, PlacementStatus.CREATED, request.timestamp_ms)
-    return compact_json({**fields, _OWN: {"warm": True}} if request.is_warm else fields)
+    own = _own_fields(request)
+    return compact_json({**fields, _OWN: own} if own else fields)
+
+
+def _own_fields(request: PlacementRequest) -> dict[str, bool]:
+    flags = {"warm": request.is_warm, "drain": request.is_drain}
+    return {name: True for name, is_set in flags.items() if is_set}
 
 
 def encode_response(response: PlacementResponse) -> bytes:
     """The answer as Samza writes it, byte for byte if it is final; else with our field at its end.
 
     That field is an object: ``requested`` when the request was written, ``warm`` of a warm move,
-    and ``epoch`` and ``host`` of the source where that is known.
+    ``drain`` of one of a drain, and ``epoch`` and ``host`` of the source where that is known.
     """
     request = response.request
     fields = _fields(request, _RESPONSE, response.status, response.timestamp_ms, response.message)
     if not response.status.is_final:
-        own: dict[str, Any] = {"requested": request.timestamp_ms}
-        if request.is_warm:
-            own["warm"] = True
+        own: dict[str, Any] = {"requested": request.timestamp_ms, **_own_fields(request)}
         if response.source is not None:
             own |= {"epoch": response.source.epoch, "host": response.source.host}
         fields[_OWN] = own
@@ -136,6 +140,7 @@ def _body(value: bytes, kind: str) -> dict[str, Any]:
 
 
 def _request_of(body: Mapping[str, Any], timestamp_ms: int) -> PlacementRequest:
+    own = as_object(body.get(_OWN, {}), _OWN)
     return PlacementRequest(
         required_field(body, "uuid", str),
         required_field(body, "deploymentId", str),
@@ -143,7 +148,8 @@ def _request_of(body: Mapping[str, Any], timestamp_ms: int) -> PlacementRequest:
         required_field(body, "destinationHost", str),
         optional_field(body, "requestExpiry", int),
         timestamp_ms,
-        optional_field(as_object(body.get(_OWN, {}), _OWN), "warm", bool) or False,
+        optional_field(own, "warm", bool) or False,
+        optional_field(own, "drain", bool) or False,
     )
 
 

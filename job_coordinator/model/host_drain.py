@@ -7,16 +7,21 @@ any other host, an active one warm. A status is the body of ``GET /v1/status``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, UnavailableError
 from homeport.job_coordinator.model.ids import Host, ProcessorId, host_of
 from homeport.job_coordinator.model.placement import PlacementStatus
 
 _ROUNDS = 3
 """How often a container that comes again, or whose move fails, is moved."""
+TAKEN_MS = 60_000
+"""How long the key may take until it is in force; else another key of the stream is refused."""
 _ENDED = frozenset({"finished", "failed", "stopped"})
+
+UNDONE = "what has no order to stop stays, and moves that are under way for the drain end"
+"""What comes of a drain that is taken back."""
 
 Move = tuple[ProcessorId, bool]
 """A container that is to go, and whether its state is to be read at its destination first."""
@@ -31,8 +36,11 @@ class HostDrain:
         self._failed: dict[ProcessorId, str] = {}
 
     def next_moves(self, status: Mapping[str, Any]) -> list[Move]:
-        """What is to be moved now; none where it is over. All must have an answer before."""
-        if self._rounds == 0:
+        """What is to be moved now; none where it is over, or was taken back.
+
+        All must have an answer before.
+        """
+        if self._rounds == 0 or not self._is_drained(status):
             return []
         self._rounds -= 1
         self._failed.clear()
@@ -52,11 +60,27 @@ class HostDrain:
         left = [processor for processor, _ in moves(self.host, status)]
         if not left:
             return None
+        if not self._is_drained(status):
+            return f"the drain of {self.host} was taken back: processor {', '.join(left)} stays"
         why = "; ".join(f"{p}: {self._failed[p]}" for p in left if p in self._failed)
         return (
             f"{self.host} still has processor {', '.join(left)} ({why}); it gets no other "
             f"container; homeport drain {self.host} goes on, --undo takes it back"
         )
+
+    def _is_drained(self, status: Mapping[str, Any]) -> bool:
+        return self.host in status["drained_hosts"]
+
+
+def left_on_drained_hosts(status: Mapping[str, Any]) -> Iterator[str]:
+    """Which containers stand on drained hosts, a sentence for each host."""
+    for name in status.get("drained_hosts") or ():
+        here = [processor for processor, _ in moves(Host(name), status)]
+        if here:
+            yield (
+                f"{name} is drained and has processor {', '.join(here)}, which restarts there: "
+                f"homeport drain {name} moves what is left, --undo takes the drain back"
+            )
 
 
 def moves(host: Host, status: Mapping[str, Any]) -> list[Move]:
@@ -64,7 +88,7 @@ def moves(host: Host, status: Mapping[str, Any]) -> list[Move]:
     here = [
         c
         for c in status["containers"]
-        if c["host"] == host and c["phase"] not in _ENDED and not c["is_temporary"]
+        if c.get("host") == host and c["phase"] not in _ENDED and not c.get("is_temporary")
     ]
     found = [(ProcessorId(c["processor_id"]), c["role"] == "active") for c in here]
     return sorted(found, key=lambda move: (not move[1], move[0]))
@@ -101,6 +125,13 @@ def without_place(outlook: Mapping[str, Any]) -> str | None:
         return None
     rule = f"the other hosts have no place for processor {', '.join(unplaced)}"
     return f"{rule}: {outlook['shortage']}" if outlook["shortage"] else rule
+
+
+def not_taken(key: str) -> UnavailableError:
+    """The error where the running job does not take the key in time."""
+    return UnavailableError(
+        f"the running job has not taken {key} in {TAKEN_MS} ms: see config in homeport status"
+    )
 
 
 def changed_hosts(before: Sequence[str], host: Host, *, is_drained: bool) -> str | None:

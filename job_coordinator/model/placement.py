@@ -21,6 +21,8 @@ LAST_SEEN = "LAST_SEEN"
 """Destination: the host where the container runs, or last ran; reserved there, then stopped."""
 FORCE_RESTART_LAST_SEEN = "FORCE_RESTART_LAST_SEEN"
 """Destination: stopped at once; it comes back as after any stop, on its launcher."""
+CANCEL = "CANCEL"
+"""Destination: none; all commands for the container that have not ended end now."""
 
 
 MAX_TEXT = 200
@@ -56,10 +58,11 @@ class PlacementRequest:
     """One request, by the ``uuid`` that its writer chose.
 
     ``deployment_id``: which run of the job it is meant for. ``destination``: a host's name or one
-    of the three words above. ``expiry_ms``: how long a launcher may be waited for; None: as long as
+    of the four words above. ``expiry_ms``: how long a launcher may be waited for; None: as long as
     for any request. ``timestamp_ms``: ms since 1970, by which requests queue. ``is_warm``: the
-    state is read at the destination before the container stops. What a foreign tool wrote may be of
-    any size: see ``fault``.
+    state is read at the destination before the container stops. ``is_drain``: the move holds only
+    while the container is on a drained host. What a foreign tool wrote may be of any size: see
+    ``fault``.
     """
 
     uuid: str
@@ -69,11 +72,7 @@ class PlacementRequest:
     expiry_ms: int | None
     timestamp_ms: int
     is_warm: bool = False
-
-    @property
-    def is_restart(self) -> bool:
-        """Whether the container is to stop at once, and to come back where it was."""
-        return self.destination == FORCE_RESTART_LAST_SEEN
+    is_drain: bool = False
 
     @property
     def fault(self) -> str:

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from homeport.job_coordinator.model.host_drain import left_on_drained_hosts
 from homeport.job_coordinator.ui.times import since, span
-from homeport.job_coordinator.ui.waits import waits
+from homeport.job_coordinator.ui.waits import command, waits
 
 SETTLED: Final = frozenset({"running", "finished", "waiting"})
 """Phases of a container that is where it should be. A standalone processor without tasks waits."""
@@ -205,6 +206,8 @@ def _notices(status: Mapping[str, Any]) -> Iterator[str]:
     stream = status.get("coordinator_stream", "ok")
     if stream != "ok":
         yield f"the coordinator stream: {stream}"
+    for who, why in (status.get("unanswered") or {}).items():
+        yield f"{who} does not answer: {why}"
     for container in status.get("containers", ()):
         behind_s = container.get("lag_seconds")
         if behind_s is not None and behind_s >= _BEHIND_S:
@@ -215,7 +218,19 @@ def _notices(status: Mapping[str, Any]) -> Iterator[str]:
         yield f"not requested now, as their launchers fell silent: {', '.join(excluded)}"
     if status.get("suspects_itself"):
         yield "most hosts fell silent at once: the fault is taken to be the ApplicationMaster's own"
+    yield from _commands(status)
+    yield from left_on_drained_hosts(status)
     yield from _upgrade(status.get("upgrade") or {})
+
+
+def _commands(status: Mapping[str, Any]) -> Iterator[str]:
+    """Those for containers that run; of the others the container says it."""
+    phases = {c["processor_id"]: c["phase"] for c in status.get("containers", ())}
+    for placement in status.get("placements") or ():
+        name = placement["processor_id"]
+        if phases.get(name) in SETTLED:
+            said, end = command(placement), f"homeport move {name} --cancel ends it"
+            yield f"processor {name} has {said}; {end}"
 
 
 def _upgrade(upgrade: Mapping[str, Any]) -> Iterator[str]:

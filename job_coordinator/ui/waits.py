@@ -21,22 +21,8 @@ def listed(names: Sequence[str]) -> str:
 
 def waits(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[str]:
     """What the processor waits for, a sentence each, which begins after "waits"."""
-    phase, wanted = container["phase"], container.get("requested_host")
     yield from container.get("waits") or ()
-    if phase == "requested":
-        yield f"for a container on {wanted or 'any host'}"
-    elif phase == "allocated":
-        yield f"for the launcher on {wanted or 'any host'} to check in"
-    elif phase == "queued" and wanted:
-        yield f"for its turn at {wanted}, which another requests"
-    elif phase == "queued" and not status.get("hosts"):
-        yield "for the ResourceManager's word of the hosts"
-    elif phase == "backing-off":
-        yield "for its retry delay to pass"
-    elif phase == "starting":
-        yield "for its report that its stores are restored"
-    elif phase == "stopping":
-        yield "for the evidence that it has stopped"
+    yield from _in_its_phase(status, container)
     yield from _unaccounted(status, container)
     yield from _missing(status, container)
     yield from _waits_in_turn(status, container)
@@ -47,6 +33,26 @@ def waits(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[s
     excluded = status.get("excluded_hosts") or ()
     if container.get("last_host") in excluded:
         yield f"while {container['last_host']} is not asked, as its launchers fell silent"
+
+
+def _in_its_phase(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[str]:
+    phase, wanted = container["phase"], container.get("requested_host")
+    if phase == "requested":
+        yield f"for a container on {wanted or 'any host'}"
+    elif phase == "allocated":
+        yield f"for the launcher on {wanted or 'any host'} to check in"
+    elif phase == "assigned":
+        yield f"for the next check-in of its launcher on {container.get('host')}"
+    elif phase == "queued" and wanted:
+        yield f"for its turn at {wanted}, which another requests"
+    elif phase == "queued" and not status.get("hosts"):
+        yield "for the ResourceManager's word of the hosts"
+    elif phase == "backing-off":
+        yield "for its retry delay to pass"
+    elif phase == "starting":
+        yield "for its report that its stores are restored"
+    elif phase == "stopping":
+        yield "for the evidence that it has stopped"
 
 
 def _unaccounted(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[str]:
@@ -88,4 +94,10 @@ def _waits_in_turn(status: Mapping[str, Any], container: Mapping[str, Any]) -> I
             yield f"until it has made way on {host} for processor {active}"
     for placement in status.get("placements") or ():
         if placement["processor_id"] == processor_id:
-            yield f"for an operator's command to {placement['destination']}: {placement['step']}"
+            yield f"for {command(placement)}"
+
+
+def command(placement: Mapping[str, Any]) -> str:
+    """An operator's command that has not ended, and what it waits for, as the status has it."""
+    said = f"an operator's command to {placement['destination']}: {placement['step']}"
+    return f"{said}, {placement['waits']}" if placement.get("waits") else said

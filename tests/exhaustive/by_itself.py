@@ -12,7 +12,7 @@ from homeport.appmaster.allocation.job_state.placements import SparkWait
 from homeport.appmaster.allocation.job_state.state import ContainerPhase, JobPhase
 from homeport.appmaster.allocation.protocol.events import TimerKind
 from homeport.job_coordinator.model.ids import ProcessorId
-from tests.exhaustive.job import Job
+from tests.exhaustive.job import GRANTS, KEEPER, REPORTS, STARTS, Job
 from tests.exhaustive.judges import require
 from tests.exhaustive.things import (
     End,
@@ -51,7 +51,7 @@ class ByItself(Job):
 
     def _by_itself(self, world: World) -> Moves:
         yield from self._news(world)
-        for request, host in world.pending:
+        for request, host in world.pending if world.silent != GRANTS else ():
             for place, granted in self._granted(world, request, host):
                 after = granted
                 if not self.is_fine and not world.adopting:
@@ -80,7 +80,7 @@ class ByItself(Job):
 
     def _news(self, world: World) -> Moves:
         """The reports that YARN and the keeper can send now."""
-        for owner in world.adopting:
+        for owner in world.adopting if world.silent != KEEPER else ():
             if not any(_may_speak_for(x, owner) for x in world.launchers):
                 yield f"{owner} is accounted for", self._lost_lease(world, owner)
         state = self.memory.states[world.machine]
@@ -97,7 +97,8 @@ class ByItself(Job):
                 continue  # the ResourceManager says that of the host
             stated = self._ends_told(world, ((request, is_taken_back, host),))
             yield f"end of {request}", stated
-        yield from self._silences(world)
+        if world.silent != KEEPER:
+            yield from self._silences(world)
 
     def _silences(self, world: World) -> Moves:
         together = {host for _, _, host in world.gone if host} if not self.is_fine else set()
@@ -154,9 +155,10 @@ class ByItself(Job):
         if child is None and world.adopting:
             return
         yield f"{launcher} polls", self._poll(world, launcher.request)
-        if child is not None and child.done < len(self.start_order):
+        is_starting = child is not None and child.done < len(self.start_order)
+        if is_starting and world.silent != STARTS:
             yield f"{launcher} goes on", self._goes_on(world, launcher)
-        elif child is not None and (what := self._awaited(world, child.owner)):
+        elif child is not None and not is_starting and (what := self._awaited(world, child.owner)):
             yield f"{launcher} reports its {what}", self.fed(world, (what, child.owner))
 
     def _awaited(self, world: World, owner: Owner) -> str | None:
@@ -164,6 +166,8 @@ class ByItself(Job):
         state = self.memory.states[world.machine]
         standby = state.container(ProcessorId(owner[0]))
         if standby is None or standby.epoch != owner[1]:
+            return None
+        if world.silent == REPORTS:
             return None
         of_it = [p for p in state.placements if p.standby == standby.processor_id]
         if of_it and standby.lag is None:
@@ -208,6 +212,8 @@ class ByItself(Job):
         """The keeper ends a lease: after its launcher has, or while that cannot act."""
         over = {Life.OUT, Life.FROZEN} if self.has_margin else {Life.CUT, Life.OUT, Life.FROZEN}
         if launcher.life not in over or not launcher.is_known:
+            return
+        if world.silent == KEEPER:
             return
         if self.is_fine or world.hosts[self._places[launcher.host]] is HostLife.UP:
             yield f"{launcher} silent", self._revoked(world, launcher)
@@ -319,10 +325,13 @@ class ByItself(Job):
         """Whether all that can be placed runs, really, and nothing is left over; or the job ended.
 
         On the hosts that live, every active can be placed, and one replica of it on each other.
-        Where all run, no processor runs that the model does not have, and no command is open.
+        Where all run, no processor runs that the model does not have, and no command is open. Of a
+        partner of which nothing more comes a container may wait for ever, but no command does.
         """
         if world.result:
             return True
+        if world.silent and world.silent != REPORTS:
+            return not world.stream.commands
         state, model = self.memory.states[world.machine], self.models[world.version - 1]
         if state.phase is not JobPhase.ACTIVE:
             return False

@@ -47,6 +47,7 @@ from tests.exhaustive.things import (
 )
 
 Moves = Iterator[tuple[str, World]]
+GRANTS, STARTS, STOPS, REPORTS, KEEPER = "grants", "starts", "stops", "reports", "the keeper"
 
 SETTINGS = AllocatorSettings(
     host_affinity_enabled=True,
@@ -105,6 +106,11 @@ class Job:
         self._numbering = Numbering(self.memory)
         self._places = {host: i for i, host in enumerate(hosts)}
         self.causes: tuple[str, ...] = ("failed",)
+        self.partners: tuple[str, ...] = ()
+        """Of which nothing more may come, one at a time: see ``things.World.silent``. GRANTS: YARN
+        grants no request. STARTS: children stand still in their start. STOPS: children do not end
+        that are ordered to. REPORTS: nothing is reported of what standbys have left to read, nor of
+        their Sparks. KEEPER: it calls no lease over."""
 
     def plan(self, assignment: Assignment) -> None:
         """This is the last model that people will publish."""
@@ -348,7 +354,8 @@ class Job:
             return self._begun(world, launcher, child, steps)
         if launcher.child is not None and launcher.child.owner == owner:
             self._judge_end(world, launcher)
-            return self._child_stopped(world, launcher, "ordered")
+            is_deaf = world.silent == STOPS
+            return world if is_deaf else self._child_stopped(world, launcher, "ordered")
         cause = ran.get(owner, "ordered")
         ran[owner] = cause
         stated = launcher._replace(ran=tuple(sorted(ran.items())), report=(owner, cause))

@@ -21,13 +21,15 @@ class People:
 
     ``plan``: the assignments that they publish, in order, after the one in which each processor has
     the task of its name. ``commands``: (processor, destination) of what one operator commands at a
-    time; a destination that begins with ``WARM`` is that of a warm move. ``may_shut_down``: they
-    end the job. Commands and a shutdown count as faults.
+    time; a destination that begins with ``WARM`` is that of a warm move. ``may_cancel``: they end
+    what was commanded. ``may_shut_down``: they end the job. Commands, their cancels and a shutdown
+    count as faults.
     """
 
     plan: tuple[Assignment, ...] = ()
     commands: tuple[tuple[str, str], ...] = ()
     may_shut_down: bool = False
+    may_cancel: bool = False
 
 
 NO_PEOPLE = People()

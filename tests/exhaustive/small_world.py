@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from homeport.appmaster.allocation.job_state.state import JobPhase
 from homeport.appmaster.allocation.protocol.events import TimerKind
+from homeport.job_coordinator.model.placement import CANCEL
 from tests.exhaustive.by_itself import ByItself, Moves
 from tests.exhaustive.judges import judge_world
 from tests.exhaustive.things import (
@@ -54,6 +55,8 @@ class SmallWorld(ByItself):
                 yield f"{host} is lost", self._host_lost(world, host)
                 yield f"{host} freezes", self._host_freezes(world, host)
         yield from self._of_driver(world)
+        for partner in self.partners if not world.silent else ():
+            yield f"nothing more comes of {partner}", world._replace(silent=partner)
         if self._is_open_to_people(world):
             yield from self._of_people(world)
 
@@ -62,6 +65,9 @@ class SmallWorld(ByItself):
         if not world.stream.commands:
             for processor, to in self.people.commands:
                 yield f"{processor} to {to}", self.commanded(world, processor, to)
+        elif self.people.may_cancel:
+            processor = world.stream.commands[0].processor
+            yield f"cancel of {processor}", self.commanded(world, processor, CANCEL)
         if self.people.may_shut_down:
             yield "the job is shut down", self.fed(world, ("shutdown",))
 
@@ -71,7 +77,12 @@ class SmallWorld(ByItself):
             yield from self._restarts(world)
         if not self.is_fine and not self.is_in_time:
             yield from self._slow_grants(world)
-        waits = {TimerKind.REQUEST_EXPIRY, TimerKind.CHECK_IN, TimerKind.SPARE_SPARK}
+        waits = {
+            TimerKind.REQUEST_EXPIRY,
+            TimerKind.CHECK_IN,
+            TimerKind.SPARE_SPARK,
+            TimerKind.COMMAND,
+        }
         yield from self._timers(world, frozenset(waits))
 
     def _slow_grants(self, world: World) -> Moves:

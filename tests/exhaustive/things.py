@@ -159,7 +159,8 @@ class World(NamedTuple):
     messages on their way. ``cancelled``: requests that YARN has orders to end, with a check-in on
     its way and an end that is not reported yet. ``adopting``: incarnations with a permit of an
     earlier driver that are not accounted for. ``was_charged``: something happened that counts as a
-    failure. ``version``: of the model in force.
+    failure. ``version``: of the model in force. ``silent``: the partner of which nothing more
+    comes; "" for none.
     """
 
     machine: int
@@ -176,6 +177,7 @@ class World(NamedTuple):
     was_charged: bool = False
     result: str = ""
     version: int = 1
+    silent: str = ""
 
 
 def launcher_of(world: World, request: int) -> Launcher:

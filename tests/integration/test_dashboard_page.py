@@ -214,7 +214,7 @@ def test_an_operator_moves_a_container(page: Page, served: Served) -> None:
 
 
 def test_an_operator_drains_a_host_and_takes_it_back(page: Page, served: Served) -> None:
-    """And moves a container warm: each by the plan that was shown, and with what is not typed."""
+    """And moves a container warm, and ends that: each by its plan, and with what is not typed."""
     show(page, served)
     page.press("5")
     type_token(page, ADA)
@@ -222,6 +222,10 @@ def test_an_operator_drains_a_host_and_takes_it_back(page: Page, served: Served)
     choose(page, "Move a container warm: its state first")
     fill(page, processor="0", host=LOST)
     confirm(page, "move 0")
+    page.until("document.querySelector('#outcome').innerText.startsWith('SUCCEEDED')")
+    choose(page, "End the moves and restarts of a container")
+    fill(page, processor="0")
+    confirm(page, "cancel 0")
     page.until("document.querySelector('#outcome').innerText.startsWith('SUCCEEDED')")
     choose(page, "Drain a host")
     offered = "[...document.querySelectorAll('#known-nodes option')].map((o) => o.value)"
@@ -240,9 +244,10 @@ def test_an_operator_drains_a_host_and_takes_it_back(page: Page, served: Served)
     fill(page, host=LOST)
     confirm(page, f"undo drain {LOST}")
     page.until("document.querySelector('#outcome').innerText.includes('containers again')")
-    page.until("document.querySelectorAll('#changes tr').length === 4")
+    page.until("document.querySelectorAll('#changes tr').length === 5")
     assert job_of(served).asked == [
         {"action": "move", "processor": "0", "host": LOST, "warm": True, "dry_run": False},
+        {"action": "cancel", "processor": "0", "dry_run": False},
         {"action": "drain", "host": LOST, "dry_run": False},
         {"action": "drain", "host": LOST, "force": True, "dry_run": False},
         {"action": "drain", "host": LOST, "undo": True, "dry_run": False},

@@ -182,6 +182,28 @@ def test_no_launcher_gets_a_permit_before_the_keeper_knows(tmp_path: Path) -> No
     drive(tmp_path, story)
 
 
+def test_the_status_names_partners_that_do_not_answer(tmp_path: Path) -> None:
+    """With the reason, and as long as that lasts; what runs is not touched."""
+
+    def unanswered(am: Am) -> dict[str, str]:
+        found: dict[str, str] = am.backend.status()["unanswered"]
+        return found
+
+    async def story(am: Am) -> None:
+        await am.started()
+        assert unanswered(am) == {}
+        am.keeper.is_away, am.cluster.fault = True, UnavailableError("no answer in 10 s")
+        said = {"the ResourceManager", "Skein", "the lease keeper"}
+        await am.until(lambda: unanswered(am).keys() == said)
+        assert unanswered(am)["Skein"] == "no answer in 10 s"
+        assert (await am.check_in(FIRST)).kind is OrderKind.WAIT
+        am.keeper.is_away, am.cluster.fault = False, None
+        await am.until(lambda: unanswered(am) == {})
+        await am.backend.stopped(Stopped(FIRST, StopCause.FINISHED, 0))
+
+    drive(tmp_path, story)
+
+
 def test_only_the_keepers_report_ends_a_silent_container(tmp_path: Path) -> None:
     """Its lease has run out: the launcher is given up and a request for a successor made."""
 

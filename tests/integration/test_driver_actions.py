@@ -18,15 +18,17 @@ from homeport.config.declarations import all_keys as keys
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.grouper.standby_models import temporary_id
 from homeport.job_coordinator.http.actions import Operators
-from homeport.job_coordinator.http.container_report import ContainerReport
+from homeport.job_coordinator.http.container_report import ContainerReport, RestoreProgress
 from homeport.job_coordinator.http.messages import OrderKind, Started, Stopped
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
-from homeport.job_coordinator.model.ids import Host
+from homeport.job_coordinator.model.host_drain import UNDONE
+from homeport.job_coordinator.model.ids import Host, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 
 SECOND = Incarnation(P0, 2)
+WARM = temporary_id(P0)
 ADA = "the-token-of-ada"
 OPERATE = keys.JOB_COORDINATOR_OPERATE_TOKENS.name
 
@@ -191,6 +193,66 @@ def test_what_cannot_be_done_is_refused_before_anything_is_written(tmp_path: Pat
         assert (await operator.ask("move", "wrong", processor="0", host="any"))[0] == 401
         await am.rounds()
         assert len(await operator.changes()) == 1
+        await am.backend.stopped(Stopped(FIRST, StopCause.FINISHED, 0))
+
+    act(tmp_path, story)
+
+
+def test_a_drain_is_taken_back_and_a_warm_move_cancelled(tmp_path: Path) -> None:
+    """Both while a standby reads: it goes, and the container is not touched."""
+    nm2 = Host("nm2")
+    far = ContainerReport(restoring=(RestoreProgress("s", TaskName("t"), 5, 60, 7, 2.5, 3.0),))
+
+    async def warming(am: Am, request_id: int) -> Incarnation:
+        await am.until_order(OrderKind.RUN, request_id=request_id, host=nm2)
+        standby = Incarnation(WARM, request_id - 1)
+        await am.check_in(standby, request_id, report=far, host=nm2)
+        await am.until(lambda: getattr(am.driver.state.container(WARM), "lag", None) == 7)
+        (placement,) = am.backend.status()["placements"]
+        assert "0-warm@" in placement["waits"]
+        assert placement["waits"].endswith("has 7 records left to read")
+        return standby
+
+    async def gone(am: Am, standby: Incarnation, request_id: int) -> None:
+        await am.until_order(OrderKind.STOP, standby, request_id, far, nm2)
+        await am.backend.stopped(Stopped(standby, StopCause.ORDERED, 143))
+        await am.until_order(OrderKind.EXIT, request_id=request_id, host=nm2)
+        assert (await am.check_in(FIRST)).kind is OrderKind.WAIT
+        assert am.backend.status()["placements"] == []
+
+    async def story(am: Am, operator: Operator) -> None:
+        am.cluster.names = (NM1, nm2)
+        await am.until(lambda: nm2 in (am.driver.state.hosts or ()))
+        drained = (await operator.ask("drain", host="nm1", dry_run=False))[1]["uuid"]
+        standby = await warming(am, 2)
+        plan = (await operator.ask("drain", host="nm1", undo=True))[1]
+        assert plan["lines"] == ["nm1 gets containers again; none is moved back", UNDONE]
+        assert (await operator.ask("drain", host="nm1", undo=True, dry_run=False))[0] == 200
+        await gone(am, standby, 2)
+        answer = await operator.final(drained)
+        stays = "the drain of nm1 was taken back: processor 0 stays"
+        assert (answer["status"], answer["message"]) == ("FAILED", stays)
+        nothing = (await operator.ask("cancel", processor="0"))[1]
+        assert (nothing["possible"], nothing["lines"]) == (
+            False,
+            ["no command for processor 0 is under way"],
+        )
+        move = {"processor": "0", "host": "nm2", "warm": True}
+        moved = (await operator.ask("move", dry_run=False, **move))[1]["uuid"]
+        standby = await warming(am, 3)
+        plan = (await operator.ask("cancel", processor="0"))[1]
+        said = "nm2: cancelled; processor 0 is running on nm1"
+        assert (plan["possible"], plan["lines"][-1]) == (True, said)
+        own = (await operator.ask("cancel", processor="0", dry_run=False))[1]["uuid"]
+        assert (await operator.final(moved))["message"] == "it was cancelled"
+        assert (await operator.final(own))["message"] == said
+        await gone(am, standby, 3)
+        assert [change[2] for change in (await operator.changes())[1:]] == [
+            "drain nm1",
+            "undo drain nm1",
+            "warm move 0",
+            "cancel 0",
+        ]
         await am.backend.stopped(Stopped(FIRST, StopCause.FINISHED, 0))
 
     act(tmp_path, story)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from collections.abc import Callable
 from http import HTTPStatus
 
@@ -60,6 +61,59 @@ def test_a_warm_move_under_load_pauses_for_no_restore(
     localities = job.get("locality")
     assert "warm" not in str(localities)
     assert job.kill() == f"stopped {job.application_id} in order"
+
+
+def stand_still(job: Job) -> None:
+    """The standby of the move gets SIGSTOP in its start: its launcher goes on, and it does not."""
+    wait_for(lambda: job.containers().get("0-warm", {}).get("pid"), job, every_s=0.02)
+    os.kill(job.containers()["0-warm"]["pid"], signal.SIGSTOP)
+
+
+def fails(tool: subprocess.Popen[str], story: str) -> None:
+    """The command ends with this in its last line."""
+    out, err = tool.communicate(timeout=120)
+    assert (tool.returncode, story in err.splitlines()[-1]) == (1, True), (out, err)
+
+
+def test_a_standby_that_stands_still_ends_its_move_alone(make_job: Callable[[str], Job]) -> None:
+    """By time, by a cancel, and with a drain that is taken back: the container is not touched.
+
+    On a drained host it restarts in its place.
+    """
+    limit = "cluster-manager.command.timeout.ms"
+    job, there = with_state(make_job, "stands-still", **{"task.shutdown.ms": "2000", limit: "4000"})
+    here, resource = (job.containers()["0"][name] for name in ("host", "resource"))
+
+    with moving(job, there) as tool:
+        stand_still(job)
+        fails(tool, "it has come no further in 4000 ms")
+    wait_for(lambda: set(job.containers()) == {"0"}, job)
+    assert homeport(job, "config", "set", limit, "600000").returncode == 0
+    wait_for(lambda: job.get("config")[limit] == "600000", job)
+
+    with moving(job, there) as tool:
+        stand_still(job)
+        assert "homeport move 0 --cancel ends it" in homeport(job, "status").stdout
+        cancelled = f"SUCCEEDED: {there}: cancelled; processor 0 is running on {here}"
+        assert moved(job, "0", "--cancel") == cancelled
+        fails(tool, "it was cancelled")
+    wait_for(lambda: set(job.containers()) == {"0"}, job)
+
+    with job.operating("drain", here) as tool:
+        stand_still(job)
+        assert homeport(job, "drain", here, "--undo").returncode == 0
+        fails(tool, f"the drain of {here} was taken back: processor 0 stays")
+    wait_for(lambda: set(job.containers()) == {"0"}, job)
+    assert (job.containers()["0"]["epoch"], job.containers()["0"]["resource"]) == (1, resource)
+
+    drained = "cluster-manager.drained.hosts"
+    assert homeport(job, "config", "set", drained, here).returncode == 0
+    wait_for(lambda: job.get("v1/status")["drained_hosts"] == [here], job)
+    assert f"{here} is drained and has processor 0" in homeport(job, "status").stdout
+    assert homeport(job, "restart", "0").stdout.strip() == f"SUCCEEDED: 0@2 runs on {here}"
+    assert job.containers()["0"]["resource"] == resource
+    job.judge_history()
+    job.kill()
 
 
 @pytest.mark.long

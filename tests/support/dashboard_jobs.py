@@ -241,7 +241,7 @@ def lose_host(status: dict[str, Any], host: str) -> None:
 class ActionsOnPage:
     """``OperatorActions`` of a job on a page: a container is where it is moved to at once."""
 
-    names = ("move", "restart", "drain", "config")
+    names = ("move", "restart", "cancel", "drain", "config")
 
     def __init__(self, job: JobOnPage) -> None:
         self._job = job

@@ -79,13 +79,16 @@ class Cluster:
 
     def __init__(self) -> None:
         self.names: tuple[Host, ...] = (NM1,)
+        self.fault: UnavailableError | None = None
         self.asked: list[tuple[RequestId, Host | None, Mapping[str, str]]] = []
         self.cancelled: set[RequestId] = set()
         self.finished: tuple[JobResult, str] | None = None
         self.polls = 0
 
     def hosts(self) -> tuple[HostReport, ...]:
-        """All of them live."""
+        """All of them live, unless there is a fault."""
+        if self.fault is not None:
+            raise self.fault
         return tuple(HostReport(name, "/rack", 8192, 8, 8192, 8) for name in self.names)
 
     def request(
@@ -106,6 +109,8 @@ class Cluster:
     def resources(self) -> tuple[ResourceReport, ...]:
         """What was granted and not cancelled runs."""
         self.polls += 1
+        if self.fault is not None:
+            raise self.fault
         return tuple(
             ResourceReport(SkeinContainer(f"h-0_{r}", r, SkeinContainerState.RUNNING))
             for r, _, _ in self.asked

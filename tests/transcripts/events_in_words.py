@@ -69,8 +69,14 @@ def settings_of(words: str, settings: AllocatorSettings) -> AllocatorSettings:
         elif isinstance(now[name], int):
             now[name] = int(value)
         else:
-            now[name] = tuple(map(Host, value.split("+")))
+            now[name] = _hosts_like(now[name], value)
     return AllocatorSettings(**now)
+
+
+def _hosts_like(before: object, text: str) -> tuple[Host, ...] | frozenset[Host]:
+    """The hosts of ``a+b``, as a set where ``before`` is one."""
+    hosts = tuple(Host(name) for name in text.split("+") if name)
+    return frozenset(hosts) if isinstance(before, frozenset) else hosts
 
 
 def incarnation_of(text: str) -> Incarnation:
@@ -167,7 +173,8 @@ def _ended(match: _Match) -> Event:
 def _placement(match: _Match) -> Event:
     """``move u1: 0 to b, said at 100``; ``, expires after 9 ms`` and ``, for another run``.
 
-    ``warm move`` is one whose state is read at the destination first.
+    ``warm move`` is one whose state is read at the destination first, ``drain's move`` one that
+    holds while its container is on a drained host.
     """
     return PlacementRequested(
         PlacementRequest(
@@ -178,6 +185,7 @@ def _placement(match: _Match) -> Event:
             int(match["expiry"]) if match["expiry"] else None,
             int(match["at"]),
             match["warm"] is not None,
+            match["drain"] is not None,
         ),
         refusal="it is for another run of the job" if match["stray"] else "",
     )
@@ -189,6 +197,8 @@ def _timer(match: _Match) -> Event:
         return TimerFired(Timer(kind, request_id=RequestId(int(key))))
     if kind in {TimerKind.SILENCE, TimerKind.EXCLUSION}:
         return TimerFired(Timer(kind, host=Host(key)))
+    if kind is TimerKind.COMMAND:
+        return TimerFired(Timer(kind, command=key))
     return TimerFired(Timer(kind, processor_id=ProcessorId(key)))  # of retries, or of a standby
 
 
@@ -227,8 +237,8 @@ _FORMS: tuple[tuple[str, Callable[[_Match], Event]], ...] = (
     ),
     (
         (
-            r"(?P<warm>warm )?move (?P<uuid>\S+): (?P<processor>\S+) to (?P<to>[^ ,]+)"
-            r", said at (?P<at>\d+)"
+            r"(?P<drain>drain's )?(?P<warm>warm )?move (?P<uuid>\S+): "
+            r"(?P<processor>\S+) to (?P<to>[^ ,]+), said at (?P<at>\d+)"
             r"(?:, expires after (?P<expiry>\d+) ms)?(?P<stray>, for another run)?"
         ),
         _placement,

@@ -19,6 +19,7 @@ from homeport.appmaster.allocation.job_state.state import (
     ContainerPhase,
     ContainerState,
     EarlyPhase,
+    command_timer,
     spare_spark_timer,
 )
 from homeport.appmaster.allocation.job_state.transitions import Trigger
@@ -61,15 +62,18 @@ def begin(
 
 def accept(draft: Draft, placement: Placement, reason: str) -> None:
     """The request waits; that is answered once."""
-    if placement.status is PlacementStatus.CREATED:
-        accepted = replace(placement, status=PlacementStatus.ACCEPTED)
+    is_news = placement.status is PlacementStatus.CREATED
+    status = PlacementStatus.ACCEPTED if is_news else placement.status
+    accepted = replace(placement, status=status, story=reason)
+    if accepted != placement:
         draft.placements[placement.request.uuid] = accepted
+    if is_news:
         answer(draft, accepted, PlacementStatus.ACCEPTED, reason)
 
 
 def give_reason(draft: Draft, placement: Placement, text: str) -> None:
     """How far the action has come."""
-    said = replace(placement, status=PlacementStatus.IN_PROGRESS)
+    said = replace(placement, status=PlacementStatus.IN_PROGRESS, story=text)
     draft.placements[placement.request.uuid] = said
     answer(draft, said, PlacementStatus.IN_PROGRESS, text)
 
@@ -95,6 +99,7 @@ def fail(draft: Draft, placement: Placement, text: str) -> None:
 def end(draft: Draft, placement: Placement, status: PlacementStatus, text: str) -> None:
     """The final answer; nothing is reserved any more, and no temporary standby stays."""
     del draft.placements[placement.request.uuid]
+    draft.cancel_timer(command_timer(placement.request.uuid))
     placement = await_no_spark(draft, placement)
     withdraw(draft, placement.request.processor_id)
     temporary_standbys.dismiss(draft, placement)

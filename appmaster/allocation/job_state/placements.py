@@ -51,7 +51,9 @@ class Placement:
     ``status``: the last that was answered. ``source``: where the container was when it began;
     ``host``: where it is to go, ``resource_id``: the launcher reserved there; ``is_launched``:
     whether the container has been assigned that. ``standby``: of a warm move, whose place it takes;
-    ``spark``: and what it still waits for.
+    ``spark``: and what it still waits for. ``least``: how many records were left to read in this
+    step, at the least, for what it waits for (None: not known). ``story``: what it waits for, as
+    was answered last, for people.
     """
 
     request: PlacementRequest
@@ -63,3 +65,11 @@ class Placement:
     is_launched: bool = False
     standby: ProcessorId | None = None
     spark: SparkWait = SparkWait.NOT_YET
+    least: int | None = None
+    story: str = ""
+
+
+def turn(placement: Placement) -> tuple[bool, int, str]:
+    """What commands are sorted by: those that have begun first, then by their timestamps."""
+    request = placement.request
+    return placement.step is PlacementStep.WAITING, request.timestamp_ms, request.uuid

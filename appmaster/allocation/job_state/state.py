@@ -152,8 +152,8 @@ class ContainerState:
     counts those charged within the window; ``last_failure`` is the last one. ``launch_failures``
     counts those in a row since a launcher last came, as far as rests grow. ``replica_of`` is the
     active one that it is a standby of; None: it is active itself. ``lag``: how many records it is
-    behind as a standby (None: unknown); ``has_spark``: whether the spare beside it has a Spark
-    ready. ``failover`` is what is under way of an active that could
+    behind as a standby, or has to read in its start (None: unknown); ``has_spark``: whether the
+    spare beside it has a Spark ready. ``failover`` is what is under way of an active that could
     not go home, from the choice until it has started. ``is_temporary``: it is no processor of the
     JobModel, but a standby for one warm move; see ``commands.temporary_standbys``.
     """
@@ -464,6 +464,11 @@ def standby_stop_timer(processor_id: ProcessorId) -> Timer:
 def spare_spark_timer(processor_id: ProcessorId) -> Timer:
     """The timer that limits how long the warm move of this container waits for a Spark."""
     return Timer(TimerKind.SPARE_SPARK, processor_id=processor_id)
+
+
+def command_timer(uuid: str) -> Timer:
+    """The timer that limits how long this command may come no further."""
+    return Timer(TimerKind.COMMAND, command=uuid)
 
 
 def silence_timer(host: Host) -> Timer:

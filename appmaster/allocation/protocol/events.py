@@ -47,6 +47,8 @@ class TimerKind(Enum):
     """How long a standby may take to stop for its active; its key is the active's id."""
     SPARE_SPARK = "spare-spark"
     """How long a warm move waits for the Spark of the spare; its key is the moved container."""
+    COMMAND = "command"
+    """How long an operator's command may come no further; its key is the command's uuid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +56,18 @@ class Timer:
     """Name of one timer. Setting a timer that is armed starts it again.
 
     ``request_id`` is set for REQUEST_EXPIRY and CHECK_IN, ``processor_id`` for the two of retries,
-    STANDBY_STOP and SPARE_SPARK, ``host`` for SILENCE and EXCLUSION; the others are None;
-    for TOO_SMALL all are.
+    STANDBY_STOP and SPARE_SPARK, ``host`` for SILENCE and EXCLUSION, ``command`` for COMMAND; the
+    others are None; for TOO_SMALL all are.
     """
 
     kind: TimerKind
     request_id: RequestId | None = None
     processor_id: ProcessorId | None = None
     host: Host | None = None
+    command: str | None = None
 
     def __str__(self) -> str:
-        keys = (self.request_id, self.processor_id, self.host)
+        keys = (self.request_id, self.processor_id, self.host, self.command)
         key = next((k for k in keys if k is not None), "job")
         return f"{self.kind.value}:{key}"
 
@@ -333,7 +336,10 @@ class FencedByDriver:
 
 @dataclass(frozen=True, slots=True)
 class LagsReported:
-    """How far standbys that run are behind: {standby: records}; the others are as before."""
+    """What containers have left to read: {processor: records}; the others are as before.
+
+    Of a standby what it is behind, of one that starts what its restores have left.
+    """
 
     lags: Mapping[ProcessorId, int]
 

@@ -26,7 +26,8 @@ class AllocatorSettings:
     active container stops for a warm move. ``own_have_spark``, ``temporary_have_spark``: whether
     the spare beside the job's own standbys, or beside temporary ones, is to have a Spark ready,
     which a warm move waits for, but no longer than ``spark_timeout_ms``. ``drained_hosts``: where
-    no container is placed.
+    no container is placed. ``command_timeout_ms``: how long an operator's command may come no
+    further.
     """
 
     host_affinity_enabled: bool
@@ -50,3 +51,4 @@ class AllocatorSettings:
     temporary_have_spark: bool = False
     spark_timeout_ms: int = 120_000
     drained_hosts: frozenset[Host] = frozenset()
+    command_timeout_ms: int = 600_000

@@ -19,7 +19,7 @@ from homeport.appmaster.driver.actions.outlook_text import fate_line
 from homeport.appmaster.driver.driver import Driver
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.errors import HomeportError, UnavailableError, WireError
+from homeport.config.errors import HomeportError, WireError
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
@@ -28,11 +28,14 @@ from homeport.job_coordinator.http.actions import Plan
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.host_drain import (
+    TAKEN_MS,
+    UNDONE,
     HostDrain,
     Move,
     am_stays,
     changed_hosts,
     moves,
+    not_taken,
     require_host,
     without_place,
 )
@@ -49,8 +52,6 @@ _KEY = keys.DRAINED_HOSTS
 _BUSY = "the containers of {host} are being moved already"
 _POLL_S = 0.5
 """The answers come through the coordinator stream, which has no event for one of them."""
-_TAKEN_MS = 60_000
-"""How long the key may take until it is in force; else another key of the stream is refused."""
 
 
 class DrainHost:
@@ -88,8 +89,8 @@ class DrainHost:
     def _plan_of_undo(self, plan: Plan, host: Host, before: Sequence[str]) -> Plan:
         if host not in map(host_of, before):
             return _impossible(plan, f"{host} is not drained")
-        line = f"{host} gets containers again; none is moved back"
-        return Plan(f"undo drain {host}", plan.before, plan.after, (line,))
+        lines = (f"{host} gets containers again; none is moved back", UNDONE)
+        return Plan(f"undo drain {host}", plan.before, plan.after, lines)
 
     async def carry_out(self, asked: Mapping[str, Any], by: Caller) -> Mapping[str, Any]:
         """The key is in the stream; the moves follow, and are answered under the uuid."""
@@ -151,18 +152,22 @@ class DrainHost:
     async def _await_taken(self, host: Host) -> None:
         began_ms = boot_ms()
         while host not in self._driver.state.settings.drained_hosts:
-            if boot_ms() - began_ms > _TAKEN_MS:
-                raise UnavailableError(
-                    f"the running job has not taken {_KEY.name} in {_TAKEN_MS} ms: see "
-                    "config in homeport status"
-                )
+            if boot_ms() - began_ms > TAKEN_MS:
+                raise not_taken(_KEY.name)
             await asyncio.sleep(_POLL_S)
 
     async def _written(self, due: Sequence[Move]) -> list[PlacementRequest]:
         application = self._driver.status.identity.rank.application
         requests = [
             PlacementRequest(
-                str(uuid.uuid4()), application, processor, ANY_HOST, None, wall_ms(), is_warm
+                str(uuid.uuid4()),
+                application,
+                processor,
+                ANY_HOST,
+                None,
+                wall_ms(),
+                is_warm,
+                is_drain=True,
             )
             for processor, is_warm in due
         ]

@@ -37,6 +37,7 @@ from homeport.job_coordinator.model.ids import ProcessorId, host_of
 from homeport.job_coordinator.model.json_values import optional_field, required_field, shown
 from homeport.job_coordinator.model.placement import (
     ANY_HOST,
+    CANCEL,
     FORCE_RESTART_LAST_SEEN,
     LAST_SEEN,
     PlacementRequest,
@@ -74,6 +75,7 @@ class DriverActions:
         self._actions: Mapping[str, _Action] = {
             "move": _Move(driver),
             "restart": _Restart(driver),
+            "cancel": _Cancel(driver),
             "drain": self._drain,
             "config": _SetKey(driver, file, check_model),
         }
@@ -165,6 +167,14 @@ class _Restart(_Move):
     def _destination(self, asked: Mapping[str, Any]) -> str:
         del asked
         return FORCE_RESTART_LAST_SEEN
+
+
+class _Cancel(_Move):
+    """The moves and restarts of a container that have not ended do so. ``processor``."""
+
+    def _destination(self, asked: Mapping[str, Any]) -> str:
+        del asked
+        return CANCEL
 
 
 class _SetKey:

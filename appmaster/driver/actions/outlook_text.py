@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from homeport.appmaster.allocation.what_if import CommandOutlook, Fate
-from homeport.job_coordinator.model.placement import PlacementStatus
+from homeport.job_coordinator.model.placement import CANCEL, PlacementStatus
 
 REFUSED = frozenset({PlacementStatus.BAD_REQUEST, PlacementStatus.FAILED})
 """Answers to what is not done."""
@@ -19,7 +19,7 @@ def outlook_lines(outlook: CommandOutlook) -> Iterable[str]:
         yield "the job takes no command now: it waits until it does"
     elif not outlook.answer.status.is_final:
         yield f"then it waits: {outlook.answer.message}"
-    elif outlook.answer.status in REFUSED:
+    elif outlook.answer.status in REFUSED or outlook.answer.request.destination == CANCEL:
         yield outlook.answer.message
 
 

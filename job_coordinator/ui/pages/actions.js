@@ -10,6 +10,7 @@ const ACTIONS = [
   { action: "move", title: "Move a container", fields: MOVE },
   { action: "move", title: "Move a container warm: its state first", fields: MOVE, fixed: { warm: true } },
   { action: "restart", title: "Restart a container", fields: [["processor", "Processor", "known-processors"]] },
+  { action: "cancel", title: "End the moves and restarts of a container", fields: [["processor", "Processor", "known-processors"]] },
   { action: "drain", title: "Drain a host", fields: HOST },
   { action: "drain", title: "Drain a host as far as there is room", fields: HOST, fixed: { force: true } },
   { action: "drain", title: "Take a drain back", fields: HOST, fixed: { undo: true } },

@@ -137,6 +137,7 @@ class Clock:
         if self._is_lost:
             return
         for process in self.processes:
+            process.is_held = False
             process.kill()
         self.failure = None
         while any(not t.is_over for p in self.processes for t in p.threads):
@@ -324,6 +325,8 @@ class Process:
         self.name = name
         self.host = host
         self.state = ProcessState.RUNNING
+        self.is_held = False
+        """It stands in the kernel: a SIGKILL stops it, and ends it only when it is let go."""
         self.exit_code: object = None
         self.failure: HomeportError | None = None
         self.threads: list[Thread] = []
@@ -365,6 +368,9 @@ class Process:
     def kill(self) -> None:
         """SIGKILL: it does nothing more. From within: it ends itself."""
         if self.state is ProcessState.DEAD:
+            return
+        if self.is_held:
+            self.stop()
             return
         self._clock.announce("is killed", self.name)
         self.ended(None)

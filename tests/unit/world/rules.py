@@ -32,7 +32,7 @@ RULES = {
     "L5": "when most hosts fall silent at once, the fault is taken to be here",
     "C1": "the launcher counts from sending, the AM's side from answering, plus M",
     "C2": "the child itself watches its deadline",
-    "C3": "a child that does not beat is killed",
+    "C3": "a child that does not beat is killed, and its lease renewed no more",
     "C4": "one child per epoch, and a permit takes effect after one renewal",
     "C5": "the child dies with the launcher's thread that started it",
     "C6": "a launcher that lost its lease kills its child, stays, and checks in again",

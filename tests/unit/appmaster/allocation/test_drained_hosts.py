@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from homeport.appmaster.allocation import host_search
+from homeport.appmaster.allocation.job_state.placements import PlacementStep
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.job_state.state import ContainerState
 from homeport.appmaster.allocation.protocol.events import (
     LauncherSilent,
+    PlacementRequested,
     ResourceEnded,
     SettingsChanged,
 )
+from homeport.appmaster.allocation.protocol.instructions import CancelRequest
 from homeport.appmaster.allocation.shortage import shortage
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
-from homeport.job_coordinator.model.placement import ANY_HOST
+from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.model.placement import (
+    ANY_HOST,
+    FORCE_RESTART_LAST_SEEN,
+    PlacementSource,
+)
 from tests.unit.appmaster.allocation.conftest import (
     SETTINGS,
     Machine,
@@ -23,15 +33,30 @@ from tests.unit.appmaster.allocation.conftest import (
     check_in,
     deployed,
     expired,
+    inc,
     job,
     live,
+    permits,
     started,
     stopped,
+    stops,
 )
-from tests.unit.appmaster.allocation.placement_words import BAD, answers, orders, said, wants
+from tests.unit.appmaster.allocation.placement_words import (
+    BAD,
+    DONE,
+    FAILED,
+    answers,
+    asked,
+    orders,
+    running,
+    said,
+    settled,
+    wants,
+)
 from tests.unit.appmaster.allocation.test_warm_moves import behind, wants_warm
 
 A, B = Host("a"), Host("b")
+ZERO = ProcessorId("0")
 
 
 def drained(*hosts: str) -> SettingsChanged:
@@ -91,11 +116,103 @@ def test_a_launcher_that_comes_from_there_is_not_taken(machine: Machine) -> None
     assert machine.container("0").resource_id is None
 
 
-def test_a_stopped_container_does_not_come_back_there(machine: Machine) -> None:
-    """A restart by command leads away."""
+@pytest.mark.parametrize("hosts", [("a",), ("a", "b")])
+def test_a_restart_comes_back_on_its_launcher(machine: Machine, hosts: tuple[str, ...]) -> None:
+    """As after a failure: its store is there, and another host would read the whole state."""
+    deployed(machine, {"0": "a"}, *hosts)
+    machine.feed(drained("a"), wants("0", FORCE_RESTART_LAST_SEEN))
+    assert orders(machine.feed(stopped("0", 1, StopCause.ORDERED, 143))) == []
+    assert orders(machine.feed(check_in("r0", "a"))) == list(permits("r0", "0", 2, (inc("0", 1),)))
+    machine.feed(started("0", 2))
+    assert (answers(machine)[-1], said(machine)) == (DONE, "0@2 runs on a")
+
+
+def test_a_restart_there_does_not_cost_the_standby(machine: Machine) -> None:
+    """The pair is where it was, restarted one after the other as in an upgrade."""
+    deployed(machine, {"0": "a", "0-0": "b"}, "a", "b")
+    machine.feed(drained("a"))
+    for at, (processor, resource, host) in enumerate([("0-0", "r1", "b"), ("0", "r0", "a")]):
+        machine.feed(wants(processor, FORCE_RESTART_LAST_SEEN, f"u{at}", at))
+        machine.feed(stopped(processor, 1, StopCause.ORDERED, 143), check_in(resource, host))
+        machine.feed(started(processor, 2))
+        assert answers(machine, f"u{at}")[-1] is DONE
+    assert [settled(machine, p) for p in ("0", "0-0")] == [("a", P.RUNNING), ("b", P.RUNNING)]
+
+
+def test_a_new_model_restarts_there_too(machine: Machine) -> None:
+    """A container that a version overtakes starts again on its launcher."""
     deployed(machine, {"0": "a"}, "a", "b")
-    machine.feed(drained("a"), wants("0", "FORCE_RESTART_LAST_SEEN"), stopped("0", 1))
-    assert machine.container("0").requested_host == "b"
+    machine.feed(drained("a"), replace(job({"0": "a"}, 2), epochs={ZERO: 1}, floors={ZERO: 2}))
+    assert machine.phase("0") is P.STOPPING
+    assert orders(machine.feed(stopped("0", 1, StopCause.ORDERED, 143))) == []
+    assert settled(machine, "0") == ("a", P.ASSIGNED)
+
+
+def of_drain(processor: str, uuid: str = "u1", at: int = 1, *, warm: bool) -> PlacementRequested:
+    """A move of a drain is read."""
+    request = replace(asked(processor, ANY_HOST, uuid, at), is_warm=warm, is_drain=True)
+    return PlacementRequested(request)
+
+
+def test_a_drain_that_is_taken_back_stops_its_moves(machine: Machine) -> None:
+    """What has no order to stop yet stays; a move of an operator goes on."""
+    running(machine, "h1", "h1")
+    machine.feed(drained("h1"), of_drain("0", warm=True), of_drain("0", "u2", 2, warm=False))
+    machine.feed(wants("1", "h4", "u3", at=3))
+    reserving = PlacementStep.RESERVING
+    steps = [p.step for p in machine.state.placements]
+    assert steps == [reserving, PlacementStep.WAITING, reserving]
+    given = orders(machine.feed(drained()))
+    assert [(answers(machine, u)[-1], said(machine, u)) for u in ("u1", "u2")] == [
+        (FAILED, "processor 0 is on h1, which is not drained: nothing is left of the drain to do"),
+        (BAD, "processor 0 is on h1, which is not drained: nothing is left of the drain to do"),
+    ]
+    assert [p.request.uuid for p in machine.state.placements] == ["u3"]
+    assert any(isinstance(i, CancelRequest) for i in given)
+    assert machine.phases == (P.RUNNING, P.RUNNING)
+
+
+def test_a_warm_move_of_a_drain_stops_with_it(machine: Machine) -> None:
+    """The standby that reads goes; its launcher too."""
+    deployed(machine, {"0": "a"}, "a", "b")
+    machine.feed(drained("a"), of_drain("0", warm=True), check_in("r1", "b", request=2))
+    machine.feed(started("0-warm", 1))
+    assert orders(machine.feed(drained())) == list(stops("r1", "0-warm", 1))
+    machine.feed(stopped("0-warm", 1, StopCause.ORDERED, 143))
+    assert (settled(machine, "0"), machine.state.placements) == (("a", P.RUNNING), ())
+
+
+def test_a_container_that_has_stopped_for_a_drain_goes_on(machine: Machine) -> None:
+    """Its place elsewhere is sure, and it stands still already."""
+    deployed(machine, {"0": "a"}, "a", "b")
+    machine.feed(drained("a"), of_drain("0", warm=False), check_in("r1", "b", request=2))
+    assert machine.phase("0") is P.STOPPING
+    machine.feed(drained(), stopped("0", 1, StopCause.ORDERED, 143))
+    machine.run("0", "r1", "b")
+    assert answers(machine)[-1] is DONE
+
+
+def test_a_move_of_a_drain_that_comes_too_late_is_refused(machine: Machine) -> None:
+    """The drain was taken back, or the container has left by itself; or it is nowhere now."""
+    deployed(machine, {"0": "a"}, "a", "b")
+    machine.feed(of_drain("0", warm=True))
+    assert answers(machine) == [BAD]
+    machine.feed(drained("a"), LauncherSilent(ResourceId("r0")), of_drain("0", "u2", 2, warm=True))
+    assert (answers(machine, "u2"), said(machine, "u2")) == (
+        [BAD],
+        "processor 0 is on no drained host: nothing is left of the drain to do",
+    )
+
+
+@pytest.mark.parametrize("is_back", [True, False])
+def test_a_resumed_move_of_a_drain_may_have_arrived(machine: Machine, is_back: bool) -> None:  # noqa: FBT001 - a case
+    """The next driver looks where the container is before it looks at the key."""
+    epoch = 1 if is_back else 2
+    machine.feed(drained("a"), job({"0": "b"}, p0=epoch))
+    begun = of_drain("0", warm=False)
+    machine.feed(replace(begun, is_resumed=True, source=PlacementSource(1, A)))
+    machine.feed(check_in("r1", "b", inc("0", epoch)), live("a", "b"))
+    assert answers(machine)[-1] is (FAILED if is_back else DONE)
 
 
 def test_its_launcher_is_not_requested_early(machine: Machine) -> None:

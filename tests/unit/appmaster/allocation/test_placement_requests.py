@@ -176,7 +176,7 @@ def test_last_seen_is_the_host_where_it_runs(machine: Machine) -> None:
 def test_a_restart_stops_first_and_comes_back_on_its_launcher(machine: Machine) -> None:
     """Nothing is requested; nothing is charged; SUCCEEDED when it runs again."""
     running(machine)
-    assert machine.feed(wants(to=FORCE_RESTART_LAST_SEEN)) == stops("r1", "0", 1)
+    assert orders(machine.feed(wants(to=FORCE_RESTART_LAST_SEEN))) == list(stops("r1", "0", 1))
     assert machine.feed(stopped("0", 1, StopCause.KILLED, -9)) == ()
     assert machine.feed(check_in("r1", "h1")) == permits("r1", "0", 2, (inc("0", 1),))
     assert answers(machine) == [BEGUN]

@@ -41,10 +41,12 @@ def test_a_warm_move_takes_its_limits_from_the_configuration() -> None:
     )
     keys = {
         "cluster-manager.warm-move.max.records": "0",
+        "cluster-manager.command.timeout.ms": "7",
         "cluster-manager.container.memory.mb": "1280",
         "task.pipeline.class": "m:p",
     }
     near = allocator_settings(Config({**JOB, **keys}), None)
+    assert (plain.command_timeout_ms, near.command_timeout_ms) == (600_000, 7)
     assert (near.warm_lag, near.own_have_spark, near.temporary_have_spark) == (0, False, True)
     prewarmed = allocator_settings(Config({**JOB, **keys, "job.hotstandby.prewarm": "true"}), None)
     assert prewarmed.own_have_spark

@@ -6,6 +6,7 @@ launcher as a process.
 
 from __future__ import annotations
 
+import os
 import signal
 from dataclasses import replace
 
@@ -14,6 +15,8 @@ import pytest
 from homeport.config.errors import UnavailableError
 from homeport.container.host.exit_codes import EXIT_LEASE_LOST, EXIT_TERMINATED
 from homeport.container.launcher.child_end import EXITED
+from homeport.container.launcher.child_process import ChildProcess
+from homeport.container.launcher.lease_holder import LeaseHolder
 from homeport.job_coordinator.http.messages import (
     Order,
     OrderKind,
@@ -149,6 +152,40 @@ def test_a_deaf_child_is_killed_however_often_it_is_ordered_to_stop(life: Life) 
     assert life.run(DEAF) == 0
     report = life.am.reports[0]
     assert (report.cause, report.exit_code) == (StopCause.ORDERED, -signal.SIGKILL)
+
+
+def test_a_child_that_does_not_die_has_its_lease_renewed_no_more(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stands in the kernel, where SIGKILL waits: the keeper is to call its lease over."""
+    alive_at_close, ignored = list[bool](), list[signal.Signals]()
+    close, signalled = LeaseHolder.close, ChildProcess.signal
+
+    def closed(lease: LeaseHolder) -> None:
+        alive_at_close.append(life.started[0].poll() is None)
+        close(lease)
+
+    def not_let_go(process: ChildProcess, number: signal.Signals) -> None:
+        if number is signal.SIGKILL and not ignored:
+            ignored.append(number)
+        else:
+            signalled(process, number)
+
+    monkeypatch.setattr(LeaseHolder, "close", closed)
+    monkeypatch.setattr(ChildProcess, "signal", not_let_go)
+    life.am.until_runs(FIRST)
+    stop = Order(OrderKind.STOP, 10, 0, FIRST)
+    life.am.then(stop, lambda: bool(alive_at_close), step_ms=SHUTDOWN_MS)
+    life.am.then(stop, lambda: bool(life.am.check_ins[-1].running and _kill(life)))
+    life.am.until_stopped(FIRST)
+    life.run(DEAF)
+    assert alive_at_close[0]
+
+
+def _kill(life: Life) -> bool:
+    """The kernel lets it go at last."""
+    os.kill(life.started[0].pid, signal.SIGKILL)
+    return True
 
 
 def test_a_late_report_says_how_old_it_is(life: Life) -> None:

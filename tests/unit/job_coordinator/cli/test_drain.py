@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, UnavailableError
+from homeport.job_coordinator.cli import drain_command
 from homeport.job_coordinator.cli.drain_command import require_places
+from homeport.job_coordinator.cli.job_view import JobView
 from homeport.job_coordinator.model.ids import Host
 
 NM1 = Host("nm1")
@@ -20,3 +24,16 @@ def test_all_must_have_a_place_or_it_is_forced(capsys: pytest.CaptureFixture[str
         require_places(NM1, answer, is_forced=False)
     require_places(NM1, answer, is_forced=True)
     assert rule in capsys.readouterr().err
+
+
+def test_a_key_that_the_job_does_not_take_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another operator may have taken the drain back at once."""
+    looks = iter(range(0, 200_000, 20_000))
+    monkeypatch.setattr(drain_command, "boot_ms", lambda: next(looks))
+    monkeypatch.setattr(drain_command, "_status", lambda _: {"drained_hosts": []})
+    waited: list[None] = []
+    with pytest.raises(UnavailableError, match=r"has not taken cluster-manager\.drained\.hosts"):
+        drain_command._await_taken(cast("JobView", None), NM1, lambda: waited.append(None))
+    assert len(waited) == 3

@@ -67,7 +67,7 @@ def test_the_page_learns_what_its_token_allows(page: ServedActions) -> None:
     ):
         said = json.loads(page.call("GET", "/ui/actions", None, **headers)[2])
         assert (said["role"], said["may_act"]) == (role, may_act)
-        assert said["actions"] == ["move", "restart", "drain", "config"]
+        assert said["actions"] == ["move", "restart", "cancel", "drain", "config"]
 
 
 def test_a_dry_run_changes_nothing(page: ServedActions) -> None:

@@ -42,6 +42,13 @@ REPORT = ContainerReport(
 )
 
 
+def test_what_is_left_to_read_is_a_lag_or_what_restores_have() -> None:
+    """With the files that are merged at the end; of one that does neither it is not known."""
+    restores = (PROGRESS, RestoreProgress("t", TASK, 0, 0, 5, 0.0, None, 17))
+    reports = [ContainerReport(restores), REPORT, ContainerReport()]
+    assert [report.left_to_read for report in reports] == [7 + 5 + 17, 3, None]
+
+
 @pytest.mark.parametrize(
     "report",
     [

@@ -61,6 +61,11 @@ def test_a_warm_move_has_a_field_of_ours() -> None:
     warm = replace(_REQUEST, is_warm=True)
     assert encode_request(warm) == _BYTES[:-1] + b',"homeport":{"warm":true}}'
     assert decode_request(encode_request(warm)) == warm
+    drain = replace(warm, is_drain=True)
+    assert encode_request(drain) == _BYTES[:-1] + b',"homeport":{"warm":true,"drain":true}}'
+    assert decode_request(encode_request(drain)) == drain
+    accepted = replace(_DONE, request=drain, status=PlacementStatus.ACCEPTED)
+    assert decode_response(encode_response(accepted)).request.is_drain
     begun = replace(_DONE, request=warm, status=PlacementStatus.IN_PROGRESS)
     assert decode_response(encode_response(begun)) == begun
     final = replace(_DONE, request=warm)

@@ -11,7 +11,9 @@ from homeport.job_coordinator.model.host_drain import (
     HostDrain,
     am_stays,
     changed_hosts,
+    left_on_drained_hosts,
     moves,
+    not_taken,
     require_host,
     without_place,
 )
@@ -35,6 +37,7 @@ def container(processor: str, host: str | None, **facts: Any) -> dict[str, Any]:
 
 STATUS: dict[str, Any] = {
     "hosts": ["nm1"],
+    "drained_hosts": ["nm1", "nm3"],
     "containers": [
         container("1-0", "nm1"),
         container("0", "nm1"),
@@ -82,7 +85,7 @@ def test_it_is_over_when_all_have_left() -> None:
     assert drain.next_moves(STATUS) == [("0", True), ("1-0", False)]
     drain.answered(ProcessorId("0"), PlacementStatus.SUCCEEDED, "0@2 runs on nm2")
     drain.answered(ProcessorId("1-0"), PlacementStatus.SUCCEEDED, "1-0@2 runs on nm3")
-    left = {"containers": [container("0", "nm2"), container("1-0", "nm3")]}
+    left = {**STATUS, "containers": [container("0", "nm2"), container("1-0", "nm3")]}
     assert drain.next_moves(left) == []
     assert drain.fault(left) is None
     assert drain.done() == "nm1 has no container of the job"
@@ -91,7 +94,7 @@ def test_it_is_over_when_all_have_left() -> None:
 def test_a_move_that_fails_is_tried_three_times() -> None:
     """Then it is said what has stayed, and why."""
     drain = HostDrain(NM1)
-    status = {"containers": [container("0", "nm1"), container("1", "nm1")]}
+    status = {**STATUS, "containers": [container("0", "nm1"), container("1", "nm1")]}
     for _ in range(3):
         assert [processor for processor, _ in drain.next_moves(status)] == ["0", "1"]
         drain.answered(ProcessorId("0"), PlacementStatus.FAILED, "its launcher was lost")
@@ -101,6 +104,33 @@ def test_a_move_that_fails_is_tried_three_times() -> None:
         "nm1 still has processor 0, 1 (0: its launcher was lost); it gets no other container; "
         "homeport drain nm1 goes on, --undo takes it back"
     )
+
+
+def test_a_drain_that_is_taken_back_moves_nothing_more() -> None:
+    """And says what stays; where all have left before, it is done."""
+    drain = HostDrain(NM1)
+    assert drain.next_moves(STATUS) != []
+    undone = {**STATUS, "drained_hosts": []}
+    assert drain.next_moves(undone) == []
+    assert drain.fault(undone) == "the drain of nm1 was taken back: processor 0, 1-0 stays"
+    assert drain.fault({**undone, "containers": []}) is None
+
+
+def test_a_key_that_is_not_taken_is_named() -> None:
+    """With the limit, and where to look."""
+    said = str(not_taken("cluster-manager.drained.hosts"))
+    assert said.startswith("the running job has not taken cluster-manager.drained.hosts in 60000")
+
+
+def test_what_stands_on_drained_hosts_is_named() -> None:
+    """With both ways out; a host without containers is not."""
+    assert list(left_on_drained_hosts(STATUS)) == [
+        (
+            "nm1 is drained and has processor 0, 1-0, which restarts there: "
+            "homeport drain nm1 moves what is left, --undo takes the drain back"
+        )
+    ]
+    assert list(left_on_drained_hosts({"containers": []})) == []
 
 
 @pytest.mark.parametrize(

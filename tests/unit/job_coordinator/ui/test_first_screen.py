@@ -140,17 +140,42 @@ def test_what_else_is_wrong_is_noticed() -> None:
         container("0-0", lag_seconds=59.9),
         container("1-0", lag_seconds=75.0),
         coordinator_stream="Kafka does not answer",
+        unanswered={"Skein": "no answer in 10 s"},
         excluded_hosts=["host-c"],
         suspects_itself=True,
     )
     assert found.notices == (
         "the coordinator stream: Kafka does not answer",
+        "Skein does not answer: no answer in 10 s",
         "standby 1-0 is 1m15s behind its changelogs",
         "not requested now, as their launchers fell silent: host-c",
         "most hosts fell silent at once: the fault is taken to be the ApplicationMaster's own",
     )
     assert not found.is_calm
     assert found.headline == "All 3 containers are where they should be"
+
+
+def test_a_command_for_a_container_that_runs_is_noticed() -> None:
+    """With what it waits for, and the way out; one that does not run says so itself."""
+    waits = "0-warm@1 has 13000 records left to read"
+    placement = {"processor_id": "0", "destination": "b", "step": "warming", "waits": waits}
+    found = screen(container("0"), placements=[placement])
+    assert found.notices == (
+        (
+            f"processor 0 has an operator's command to b: warming, {waits}; "
+            "homeport move 0 --cancel ends it"
+        ),
+    )
+    assert screen(container("0", phase="stopping"), placements=[placement]).notices == ()
+    assert screen(container("0"), placements=[{**placement, "processor_id": "9"}]).notices == ()
+
+
+def test_what_stands_on_a_drained_host_is_noticed() -> None:
+    """Until it has left, or the drain is taken back."""
+    here = container("0", host="host-a", role="active")
+    (notice,) = screen(here, drained_hosts=["host-a"]).notices
+    assert notice.startswith("host-a is drained and has processor 0")
+    assert screen(here, drained_hosts=["host-b"]).is_calm
 
 
 def test_an_upgrade_under_way_is_noticed() -> None:

@@ -23,6 +23,7 @@ def found(status: dict[str, Any], **container: Any) -> list[str]:  # noqa: ANN40
         ("requested", None, "for a container on any host"),
         ("allocated", None, "for the launcher on any host to check in"),
         ("queued", "nm1", "for its turn at nm1, which another requests"),
+        ("assigned", "nm1", "for the next check-in of its launcher on nm1"),
         ("backing-off", None, "for its retry delay to pass"),
         ("starting", None, "for its report that its stores are restored"),
         ("stopping", None, "for the evidence that it has stopped"),
@@ -30,7 +31,7 @@ def found(status: dict[str, Any], **container: Any) -> list[str]:  # noqa: ANN40
 )
 def test_each_phase_has_its_sentence(phase: str, host: str | None, sentence: str) -> None:
     """One alone, where nothing else is in the way."""
-    assert found({}, phase=phase, requested_host=host) == [sentence]
+    assert found({}, phase=phase, requested_host=host, host=host) == [sentence]
 
 
 def test_what_runs_waits_for_nothing_but_what_it_says() -> None:
@@ -89,14 +90,17 @@ def test_a_failover_that_its_parts_wait_for() -> None:
 
 def test_commands_changes_and_silent_hosts() -> None:
     """An operator's command, owners of its tasks that stop, a home whose launchers are silent."""
-    placement = {"processor_id": "0", "destination": "nm2", "step": "stopping"}
+    said = "0-warm@1 has 5 records left to read"
+    placement = {"processor_id": "0", "destination": "nm2", "step": "warming", "waits": said}
     change = {"waits": {"0": ["1", "2"]}}
     status = {"placements": [placement], "change": change, "excluded_hosts": ["nm1"]}
     assert found(status, phase="running", last_host="nm1") == [
-        "for an operator's command to nm2: stopping",
+        f"for an operator's command to nm2: warming, {said}",
         "for the stop of 1, 2, which own tasks of it",
         "while nm1 is not asked, as its launchers fell silent",
     ]
+    of_an_older_am = {"placements": [{k: v for k, v in placement.items() if k != "waits"}]}
+    assert found(of_an_older_am, phase="running") == ["for an operator's command to nm2: warming"]
     others = {"placements": [placement | {"processor_id": "1"}]}
     assert found(others, phase="running") == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -145,6 +146,31 @@ def a_child_stands_still_alone(scene: Scene) -> None:
     child.stop()
     scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started", 20_000)
     scene.require(not child.is_alive, "0@1 was not killed")
+    scene.work()
+    scene.judge()
+
+
+def renewed_to_the_end(patch: pytest.MonkeyPatch) -> None:
+    """The launcher renews the lease of a child that it has killed until that is gone."""
+
+    def sentence(self: launcher.Launcher, child: object) -> None:
+        del child
+        self._signal_child(signal.SIGKILL)
+
+    patch.setattr(launcher.Launcher, "_sentence", sentence)
+
+
+@schedule("C3", renewed_to_the_end, "it is not so that 0@2 has started", config=HANG_SOON)
+def a_child_does_not_die_of_sigkill(scene: Scene) -> None:
+    """It stands in the kernel, as on a disk that does not answer: only its lease can be over."""
+    scene.working()
+    child = scene.hosts.child("0@1")
+    child.is_held = True
+    child.stop()
+    scene.until(lambda: scene.has_fact("container:started", "0@2"), "0@2 has started", 30_000)
+    scene.require(child.is_alive, "0@1 was let go")
+    child.is_held = False
+    child.kill()
     scene.work()
     scene.judge()
 

@@ -11,7 +11,7 @@ from homeport.appmaster.allocation.protocol.instructions import WritePlacementRe
 from homeport.appmaster.allocation.what_if import CommandOutlook, Fate
 from homeport.appmaster.driver.actions.outlook_text import outlook_lines
 from homeport.job_coordinator.model.ids import Host, ProcessorId
-from homeport.job_coordinator.model.placement import PlacementRequest, PlacementStatus
+from homeport.job_coordinator.model.placement import CANCEL, PlacementRequest, PlacementStatus
 
 ASKED = PlacementRequest("u1", "a", ProcessorId("0"), "nm2", None, 5)
 RUNS = ContainerState(ProcessorId("0"), phase=ContainerPhase.RUNNING)
@@ -40,6 +40,13 @@ def test_each_container_has_a_line(fate: Fate, line: str) -> None:
     """From where to where; a good answer says no more than that."""
     done = answer(PlacementStatus.SUCCEEDED, "0@2 runs on nm2")
     assert list(outlook_lines(CommandOutlook(done, (fate,)))) == [line]
+
+
+def test_a_cancel_says_what_it_ends() -> None:
+    """No container moves for it."""
+    asked = replace(ASKED, destination=CANCEL)
+    done = WritePlacementResponse(asked, PlacementStatus.SUCCEEDED, "nm2: cancelled")
+    assert list(outlook_lines(CommandOutlook(done, ()))) == ["nm2: cancelled"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,126 @@
+"""Commands that do not come to their end by themselves: a time limits each, and a cancel ends all.
+
+PURE. Theory. A command waits for others: for a container to run, a standby to read, an incarnation
+to stop or to start. Any of these may never come, and what waits behind the command would wait with
+it. So a command fails once it has come no further for ``AllocatorSettings.command_timeout_ms``. It
+comes further with each of its steps, and with each report by which less is left to read for what it
+waits for: a restore may take hours, one that stands still may not.
+
+Decisions.
+
+* *What ends by a timer of its own has no second one*: the request of a launcher, the wait for a
+  Spark. A command that waits for its turn has none: the earlier one ends.
+* *A command that ends so leaves the container as it is*: it runs on, comes back on its launcher,
+  or goes on with its start. Nothing is taken back.
+* *A cancel is a request with an answer of its own*, of the container and not of one command: an
+  operator knows what should end, and not its uuid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+
+from homeport.appmaster.allocation import destinations
+from homeport.appmaster.allocation.commands import answers
+from homeport.appmaster.allocation.job_state.draft import Draft
+from homeport.appmaster.allocation.job_state.placements import (
+    Placement,
+    PlacementStep,
+    SparkWait,
+    turn,
+)
+from homeport.appmaster.allocation.job_state.state import ContainerState, command_timer
+from homeport.appmaster.allocation.protocol.events import named
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.placement import PlacementRequest, PlacementStatus
+
+Find = Callable[[ProcessorId], ContainerState | None]
+"""The container of that processor; None where there is none."""
+
+
+def limited(
+    placements: Iterable[Placement], group_of: Callable[[ProcessorId], ProcessorId]
+) -> list[Placement]:
+    """Those whose wait no other timer ends, nor the end of an earlier one of their group."""
+    found: list[Placement] = []
+    busy: set[ProcessorId] = set()
+    for placement in sorted(placements, key=turn):
+        group = group_of(placement.request.processor_id)
+        is_first = group not in busy
+        busy.add(group)
+        has_timer = (
+            placement.step is PlacementStep.RESERVING or placement.spark is SparkWait.AWAITED
+        )
+        if is_first and not has_timer:
+            found.append(placement)
+    return found
+
+
+def settle(draft: Draft) -> None:
+    """The timer of each such command runs, from when it has come further last."""
+    before = {p.request.uuid: p for p in draft.before.placements}
+    group_of = partial(destinations.group_id, draft)
+    due = {p.request.uuid for p in limited(draft.placements.values(), group_of)}
+    for uuid, placement in list(draft.placements.items()):
+        timer = command_timer(uuid)
+        is_further = _has_come_further(draft, before.get(uuid), placement)
+        if uuid not in due:
+            draft.cancel_timer(timer)
+        elif is_further or timer not in draft.timers:
+            draft.set_timer(timer, draft.settings.command_timeout_ms)
+
+
+def _has_come_further(draft: Draft, before: Placement | None, placement: Placement) -> bool:
+    """Whether it is in another step, or less is left to read than ever in this one."""
+    waits_for = awaited(draft.containers.get, placement)
+    left = None if waits_for is None else waits_for.lag
+    is_anew = before is None or before.step is not placement.step
+    is_less = left is not None and (placement.least is None or left < placement.least)
+    least = left if is_anew or is_less else placement.least
+    if least != placement.least:
+        draft.placements[placement.request.uuid] = replace(placement, least=least)
+    return is_anew or is_less
+
+
+def awaited(find: Find, placement: Placement) -> ContainerState | None:
+    """The container whose progress is the command's: the standby that reads, or its own."""
+    if placement.step is PlacementStep.WARMING and placement.standby is not None:
+        return find(placement.standby)
+    return find(placement.request.processor_id)
+
+
+def waits(find: Find, placement: Placement) -> str:
+    """What the command waits for, in one line."""
+    container = awaited(find, placement)
+    if container is None or container.lag is None:
+        return placement.story
+    left = f"{named(container.incarnation)} has {container.lag} records left to read"
+    return f"{placement.story}; {left}" if placement.story else left
+
+
+def time_is_over(draft: Draft, uuid: str) -> None:
+    """The command has come no further: that is its end."""
+    placement = draft.placements[uuid]
+    story = waits(draft.containers.get, placement)
+    limit_ms = draft.settings.command_timeout_ms
+    answers.refuse(draft, placement, f"{story}; it has come no further in {limit_ms} ms")
+
+
+def cancel(draft: Draft, request: PlacementRequest) -> None:
+    """All commands for the container end; what has begun leaves it as it is."""
+    own, name = Placement(request), f"processor {request.processor_id}"
+    same = (p for p in draft.placements.values() if p.request.processor_id == request.processor_id)
+    found = sorted(same, key=turn)
+    container = draft.containers.get(request.processor_id)
+    if not found or container is None:
+        text = f"no command for {name} is under way"
+        answers.answer(draft, own, PlacementStatus.BAD_REQUEST, text)
+        return
+    for placement in found:
+        answers.refuse(draft, placement, "it was cancelled")
+    ended = ", ".join(p.request.destination for p in found)
+    place = draft.host_of(container) or "no host"
+    text = f"{ended}: cancelled; {name} is {container.phase.value} on {place}"
+    answers.answer(draft, own, PlacementStatus.SUCCEEDED, text)
