@@ -28,6 +28,8 @@ class StopCause(Enum):
     UNAVAILABLE = "unavailable"
     CUT_OFF = "cut-off"
     """Its host did not reach Kafka, for longer than leases are renewed without it."""
+    NO_PACKAGE = "no-package"
+    """It was never begun: its launcher cannot have, or unpack, the package of its permit."""
 
 
 class RestoreKind(Enum):

@@ -45,6 +45,7 @@ _ENDED: Final = {
     "signalled": "a signal ended it",
     "lease-lost": "it lost its lease",
     "cut-off": "its host was cut off from Kafka",
+    "no-package": "its launcher cannot have or unpack the package: its log says why",
     "unavailable": "it could not reach Kafka",
     "launcher-silent": "its launcher fell silent",
     "taken-back": "YARN took its container back",
