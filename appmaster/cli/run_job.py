@@ -426,8 +426,7 @@ def command(
         bool,
         typer.Option(
             state_check.OTHER_PACKAGE,
-            help="With run: submit yarn.package.path although the last upgrade of the job has left "
-            "it with another package.",
+            help="With run: submit yarn.package.path although the last upgrade left other code.",
         ),
     ] = False,
 ) -> None:

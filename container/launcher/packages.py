@@ -92,7 +92,7 @@ class JobPackages:
         return fault[1] if fault is not None and fault[0] == name else None
 
     def give_up(self, name: str | None) -> str | None:
-        """As ``fault``, once it was not to be had again and again; then the tries begin anew."""
+        """As ``fault``, once it was not to be had again and again; then the tries begin again."""
         fault = self.fault(name)
         if fault is None or self._failures < _TRIES:
             return None

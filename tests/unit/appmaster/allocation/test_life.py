@@ -15,7 +15,6 @@ from homeport.appmaster.allocation.protocol.events import (
     ShutdownRequested,
 )
 from homeport.appmaster.allocation.protocol.instructions import EndJob, Instruction, JobResult
-from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.outcomes import StopCause
@@ -133,21 +132,6 @@ def test_a_container_whose_host_is_cut_off_from_kafka_goes_elsewhere_uncharged(
     assert machine.feed(check_in("r0", "a")) == releases("r0")
     machine.feed(expired(2))
     assert machine.container("0").requested_host in {"a", None}
-
-
-def test_a_launcher_that_cannot_have_its_package_is_tried_elsewhere(machine: Machine) -> None:
-    """Charged, as that no launcher came; so one that no host can start comes to an end."""
-    machine.deploy({"0": "a"}, "a", "b")
-    machine.feed(check_in("r1", "a", request=1))
-    assert machine.phase("0") is P.STARTING
-    decision = machine.decide(stopped("0", 1, StopCause.NO_PACKAGE))
-    assert {*releases("r1"), *asks(2, "b")} <= set(decision.instructions)
-    assert (machine.container("0").failures, machine.container("0").resource_id) == (1, None)
-    assert ReasonKind.PACKAGELESS_RELEASED in {r.kind for r in decision.reasons}
-    machine.feed(check_in("r2", "b", request=2), stopped("0", 2, StopCause.NO_PACKAGE))
-    request = machine.container("0").request_id
-    machine.feed(check_in("r3", "a", request=request), stopped("0", 3, StopCause.NO_PACKAGE))
-    assert machine.phase("0") is P.FAILED
 
 
 def test_an_only_host_that_is_cut_off_is_requested_again(machine: Machine) -> None:

@@ -263,7 +263,7 @@ def test_whatever_cannot_be_unpacked_has_its_rest(
 
 
 def test_it_is_hopeless_after_some_tries_in_a_row(place: Place) -> None:
-    """Then it begins anew; what another package cannot is no reason."""
+    """Then it begins again; what another package cannot is no reason."""
     fault, other = WireError("404 there is no package"), "cd" * 32
     place.answers = [fault] * 99
     assert place.packages.fault(None) is None
