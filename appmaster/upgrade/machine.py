@@ -2,8 +2,8 @@
 
 PURE. Theory. The record (``UpgradeState``) says with which package each processor is wanted; every
 permit follows it. It is written before anything follows from it, and holds all that the next driver
-needs: ``decide`` looks only at the record, the order, and at what is seen. What is seen to differ
-from the record is put right by a restart, one container at a time, and only while all others run.
+needs: ``decide`` looks only at the record, the orders, and at what is seen. What is seen to differ
+from the record is put right by a restart, one container at a time.
 
 Forward, the processors get the package in the order of ``seen.in_order``:
 
@@ -30,7 +30,6 @@ Decisions.
 * *A package from before that a launcher cannot prepare* is waited for while its container works,
   but not for ever: after the time for it the restart is made all the same. A launcher that then
   cannot have the package reports that, and the container goes to another host.
-
 * *Retries.* A failure of the new package is charged like any other, once for each container: its
   next permit has the package from before. A container that has no retry left is not begun with.
 * *A launcher that does not answer* has an unknown package: nothing is begun until it is heard. If
