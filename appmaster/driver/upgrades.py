@@ -100,11 +100,13 @@ class Upgrades:
         """The coordinator stream says this now."""
         before, orders = self._orders, news.upgrade
         self._news, self._orders = news, orders
-        if orders.forward not in {None, before.forward} and orders.is_new(self._state):
-            self._ordered(orders.forward)
-        is_of_use = orders.takes_back(self._state) or orders.cancels(self._state)
-        if orders.back not in {None, before.back} and is_of_use:
-            self._ordered(orders.back)
+        of_use = (
+            (orders.forward, orders.is_new(self._state)),
+            (orders.back, orders.takes_back(self._state) or orders.cancels(self._state)),
+        )
+        for order, is_of_use in of_use:
+            if order is not None and is_of_use and order not in {before.forward, before.back}:
+                self._ordered(order)
 
     def messages(
         self,

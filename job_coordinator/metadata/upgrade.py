@@ -52,11 +52,9 @@ class UpgradeManager:
 
     def orders(self, application: str) -> UpgradeOrders:
         """What was ordered for that run of the job, without what is damaged."""
-        found = self._of_keys(_order)
-        forward, back = (
-            order if order is not None and order.application == application else None
-            for order in map(found.get, _ORDER_KEYS.values())
-        )
+        known = self._of_keys(_order)
+        own = {key: order for key, order in known.items() if order.application == application}
+        forward, back = own.get(ORDER_KEY), own.get(UNDO_KEY)
         refused = self._of_keys(_note).get(REFUSED_KEY)
         if refused is None or refused.application != application:
             return UpgradeOrders(forward, back)
@@ -79,13 +77,17 @@ class UpgradeManager:
 
     def messages_of_a_new_run(self, application: str) -> Iterator[CoordinatorStreamMessage]:
         """Tombstones of what is void for that run of the job, damaged records too."""
-        records = (self._of_keys(_order), self._of_keys(_state), self._of_keys(_note))
-        found = [item for of_kind in records for item in of_kind.items()]
-        known = {key for key, record in found if record.application == application}
-        # Its client writes the submission's package beside the AM, perhaps since this was read.
-        known.add(SUBMITTED_KEY)
+        orders = self.orders(application)
+        known = {
+            ORDER_KEY: orders.forward,
+            UNDO_KEY: orders.back,
+            REFUSED_KEY: orders.refused,
+            STATE_KEY: self.state(application),
+            # Its client writes this one beside the AM, perhaps since it was read here.
+            SUBMITTED_KEY: SUBMITTED_KEY,
+        }
         for key in sorted(self._stream.latest(MessageType.SET_UPGRADE)):
-            if key not in known:
+            if known.get(key) is None:
                 yield wire.tombstone(MessageType.SET_UPGRADE, key)
 
     def _of_keys(self, decode: Callable[[CoordinatorStreamMessage], _T | None]) -> dict[str, _T]:
