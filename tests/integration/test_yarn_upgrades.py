@@ -257,7 +257,7 @@ def test_the_next_attempt_of_the_am_goes_on_with_the_upgrade(
         assert None not in packages_of(job).values()
         undone = upgrade(job, "--undo")
         assert undone.returncode == 0, undone.stderr
-        assert undone.stdout.splitlines()[-1].startswith("gone back: all run package that of the")
+        assert undone.stdout.splitlines()[-1].startswith("gone back to package that of the")
         job.wait_until_running()
         assert set(packages_of(job).values()) == {None}
     finally:
