@@ -213,6 +213,10 @@ def test_one_that_never_starts_with_the_package_turns_it_back() -> None:
     assert made.reason == "processor 0-0 has not started with the package in 600000 ms"
     soon = replace(late, step_ms=PREPARATION_MS - 1)
     assert decide(GIVEN, ORDER, soon).state is None
+    ready = replace(standby(is_running=False, prepared="new"), step_ms=PREPARATION_MS)
+    assert decide(GIVEN, ORDER, ready).state == made, (
+        "its process has the old package, and is stuck"
+    )
     restores = replace(standby(package="new", is_running=False), step_ms=PREPARATION_MS)
     assert decide(GIVEN, ORDER, restores).state is None
 
@@ -249,6 +253,10 @@ def test_a_lag_that_stays_turns_it_back() -> None:
     assert made is not None
     assert (made.phase, made.given) == (UpgradePhase.BACK, (S0,))
     assert made.reason == "processor 0-0 has a lag of 10001 records after 10000 ms, more than 10000"
+    slow = active(watched_ms=10_000, lag=10_001, quiet_ms=QUIET_MS + 1)
+    made = decide(ACTIVE, ORDER, slow).state
+    assert made is not None
+    assert "has a lag of" in made.reason, "whatever else it does"
 
 
 ACTIVE = replace(BEGUN, given=(S0, P0), current=P0, lag_before=0)
@@ -293,12 +301,17 @@ def test_it_is_not_done_while_one_that_was_watched_does_nothing() -> None:
     done = Next(replace(watched, phase=UpgradePhase.DONE))
     assert decide(watched, ORDER, active(quiet_ms=20_000)) == done
     assert decide(watched, ORDER, active(quiet_ms=20_001)).state is None
+    short = replace(watched, watch_ms=1_000)
+    assert decide(short, ORDER, active(quiet_ms=QUIET_MS)).state is not None
+    assert decide(short, ORDER, active(quiet_ms=QUIET_MS + 1)).state is None
 
 
 def test_the_old_code_may_take_its_time() -> None:
     """Nor is one looked at that starts."""
     old = active(package=None, quiet_ms=HANG_MS)
-    assert decide(replace(ACTIVE, given=(S0,), current=None), ORDER, old).state is not None
+    on = decide(replace(ACTIVE, given=(S0,), current=None), ORDER, old).state
+    assert on is not None
+    assert (on.phase, on.given) == (UpgradePhase.FORWARD, (S0, P0))
     starts = active(is_running=False, quiet_ms=HANG_MS)
     assert decide(ACTIVE, ORDER, starts).state is None
 
@@ -354,7 +367,9 @@ def test_what_is_down_for_another_reason_is_not_in_the_way_back() -> None:
     alone = (replace(BOTH_NEW.containers[0], is_running=False), *BOTH_NEW.containers[1:])
     group = replace(BOTH_NEW, containers=alone)
     assert decide(last, ORDER, group).restart is None
-    assert decide(last, ORDER, replace(group, step_ms=PREPARATION_MS)).restart == S0
+    late = replace(group, step_ms=PREPARATION_MS)
+    assert decide(last, ORDER, late).restart == S0
+    assert decide(last, ORDER, replace(late, hindrance="a move")) == Next(waits="a move")
 
 
 def test_what_cannot_be_restarted_keeps_no_other_from_it() -> None:
