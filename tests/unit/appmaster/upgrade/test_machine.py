@@ -335,6 +335,8 @@ def test_back_is_in_reverse_order() -> None:
     """The record first, then the restart; the submission's package needs no preparation."""
     taken_out = replace(GOES_BACK, given=(S0,), current=P0)
     assert decide(GOES_BACK, ORDER, BOTH_NEW) == Next(taken_out)
+    busy = replace(BOTH_NEW, hindrance="a move")
+    assert decide(GOES_BACK, ORDER, busy) == Next(waits="a move")
     assert decide(taken_out, ORDER, BOTH_NEW).restart == P0
     one_old = replace(BOTH_NEW, containers=(ContainerSeen(P0), BOTH_NEW.containers[1]))
     assert decide(taken_out, ORDER, one_old) == Next(replace(GOES_BACK, given=(), current=S0))
