@@ -128,7 +128,7 @@ class Evidence:
             is_known=known is not None,
             failures=container.failures,
             refusal=refusal,
-            is_down=container.phase not in LIVE,
+            is_down=container.resource_id is None,
         )
         if known is None:
             return seen

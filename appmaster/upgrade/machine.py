@@ -248,16 +248,20 @@ def _back(state: UpgradeState, seen: Seen) -> Next:
         return Next(replace(state, given=kept, current=dropped))
     # What never comes up is not in the way of its group for ever either.
     is_late = seen.step_ms >= PREPARATION_MS
-    strays = [
-        _restarted(c, state.previous, seen, seen.hindrance if is_late else seen.group_obstacle(c))
-        for c in _strays(state, seen)
-    ]
-    restart = next((made for made in strays if made.restart is not None), None)
-    if restart is not None:
-        return restart
-    if state.given and not seen.hindrance:
-        return Next(replace(state, given=state.given[:-1], current=state.given[-1]))
-    waits = seen.hindrance or next((made.waits for made in strays), "")
+    obstacles = {c: seen.hindrance if is_late else seen.group_obstacle(c) for c in seen.containers}
+    strays = list(_strays(state, seen))
+    free = [c for c in strays if c.is_running and not (obstacles[c] or c.refusal)]
+    made = [_restarted(c, state.previous, seen, "") for c in free]
+    if made:
+        return next((step for step in made if step.restart is not None), made[0])
+    clear = {c.processor_id for c, obstacle in obstacles.items() if not obstacle}
+    due = next((p for p in reversed(state.given) if p in clear), None)
+    if due is not None:
+        given = tuple(p for p in state.given if p != due)
+        return Next(replace(state, given=given, current=due))
+    waits = seen.hindrance
+    if strays and not waits:
+        waits = _restarted(strays[0], state.previous, seen, obstacles[strays[0]]).waits
     if not waits and is_late:
         # What is down gets the package from before with its next permit, whatever keeps it down.
         waits = unheard([c for c in seen.containers if not (c.is_known or c.is_down)])

@@ -17,10 +17,11 @@ class ContainerSeen:
     """One processor of the job that has not finished.
 
     ``replica_of``: the active one that it is a standby of; None: it is active itself.
-    ``is_running``: it has reported started, and no stop of it was ordered. ``is_down``: no
-    incarnation of it is permitted. ``is_known``: whether ``package`` is known, as the launcher of
-    its live incarnation says it. ``package``: that it runs; None: the submission's. ``prepared``:
-    the package that its launcher has ready for its next incarnation; None: none. ``unprepared``:
+    ``is_running``: it has reported started, and no stop of it was ordered. ``is_down``: it has
+    no launcher, and may wait for one for ever. ``is_known``: whether ``package`` is known, as the
+    launcher of its live incarnation says it. ``package``: that it runs; None: the submission's.
+    ``prepared``: the package that its launcher has ready for its next incarnation; None: none.
+    ``unprepared``:
     why another one is not ready there; empty: not known. ``lag``: of an active one input that it
     has not read, of a standby how far it is behind, in records; None: not known. ``quiet_ms``: for
     how long an active one has neither committed nor found that no input waits. ``failures``: what
@@ -83,8 +84,8 @@ class Seen:
 
         The group keeps the state at hand.
         """
-        group = [c for c in self.containers if c.group == container.group]
-        return self.hindrance or _lacking(group)
+        others = (c for c in self.containers if c.group == container.group or not c.is_down)
+        return self.hindrance or _lacking(list(others))
 
 
 def _lacking(containers: Sequence[ContainerSeen]) -> str:

@@ -92,7 +92,7 @@ class SmallWorld:
             _QUIET_MS[container.hang],
             container.failures,
             (0, 1, machine.PATIENCE)[container.watched] * _WATCH_MS,
-            is_down=container.phase == "down" and crash is None,
+            is_down=container.has_no_place and container.phase == "down" and crash is None,
         )
 
     # --- by itself

@@ -88,7 +88,7 @@ def test_of_what_does_not_run_nothing_is_told() -> None:
     stopped = step(running(), ContainerStopped(FIRST, StopCause.FAILED, 1)).state
     (container,) = evidence.seen(stopped, "", {}, 10).containers
     assert (container.is_running, container.is_known, container.failures) == (False, False, 1)
-    assert container.is_down
+    assert not container.is_down, "it starts again on its launcher"
     assert evidence.ran(FIRST) == (None,)
 
 
@@ -135,7 +135,8 @@ def test_a_command_for_what_has_no_place_is_not_in_the_way() -> None:
     machine.feed(PlacementRequested(RESTART))
     machine.feed(LauncherSilent(ResourceId("r0")))
     assert machine.state.placements
-    assert Evidence().seen(machine.state, "", {}, 1).hindrance == ""
+    seen = Evidence().seen(machine.state, "", {}, 1)
+    assert (seen.hindrance, seen.containers[0].is_down) == ("", True)
 
 
 def test_a_failover_is_in_the_way() -> None:

@@ -345,11 +345,8 @@ def test_back_is_in_reverse_order() -> None:
 def test_back_to_another_package_waits_until_that_is_ready() -> None:
     """It was perhaps removed from the disk meanwhile."""
     to_old = replace(GOES_BACK, previous="old", given=(S0,), current=P0)
-    last = replace(to_old, given=(), current=S0)
     waits = "the launcher of processor 0 prepares the package"
-    assert decide(last, ORDER, BOTH_NEW) == Next(waits=waits)
-    # Meanwhile the launcher of the next one prepares it, too.
-    assert decide(to_old, ORDER, BOTH_NEW) == Next(last)
+    assert decide(to_old, ORDER, BOTH_NEW) == Next(waits=waits)
 
 
 def test_a_package_from_before_that_is_never_prepared_is_not_waited_for() -> None:
@@ -366,8 +363,20 @@ def test_what_is_down_for_another_reason_is_not_in_the_way_back() -> None:
     last = replace(GOES_BACK, given=(), current=S0)
     assert decide(last, ORDER, seen).restart == P0
     assert decide(last, ORDER, replace(seen, hindrance="a move")) == Next(waits="a move")
-    alone = (replace(BOTH_NEW.containers[0], is_running=False), *BOTH_NEW.containers[1:])
-    group = replace(BOTH_NEW, containers=alone)
+    comes = (*BOTH_NEW.containers, ContainerSeen(P1, is_running=False))
+    waits = "processor 1 does not run"
+    assert decide(last, ORDER, replace(BOTH_NEW, containers=comes)) == Next(waits=waits)
+    alone = (
+        replace(BOTH_NEW.containers[0], is_running=False, is_down=True),
+        *BOTH_NEW.containers[1:],
+        ContainerSeen(P1, package="new"),
+    )
+    other = replace(BOTH_NEW, containers=alone)
+    kept = decide(replace(last, given=(S0, P1)), ORDER, other).state
+    assert kept == replace(last, given=(S0,), current=P1), "the other group goes first"
+    assert kept is not None
+    assert decide(kept, ORDER, other).restart == P1
+    group = replace(BOTH_NEW, containers=alone[:2])
     assert decide(last, ORDER, group).restart is None
     late = replace(group, step_ms=PREPARATION_MS)
     assert decide(last, ORDER, late).restart == S0
