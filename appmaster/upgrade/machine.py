@@ -20,8 +20,8 @@ a processor that does not get the package, or an order turn the upgrade back (``
 failure changes; its record is written with the failure's own).
 Back, in reverse order: a processor is not wanted with the package any more (record), and is
 restarted if it runs with it. Those that do not run with it need no restart, and are taken out at
-once: they get the package from before with their next permit. What is down for another reason is in
-the way of its own group alone.
+once: they get the package from before with their next permit. What has no launcher is in the way of
+its own group alone.
 
 Decisions.
 
