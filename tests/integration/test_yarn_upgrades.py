@@ -185,7 +185,7 @@ def test_new_code_comes_container_by_container_and_a_bad_one_goes_back(
     other = job.call("run")
     assert other.returncode == 1
     assert "yarn.package.path = " in other.stderr
-    assert f"in {job.application_id}, has left the job with {two.pop()[:12]}" in other.stderr
+    assert f"in {job.application_id}, has left the job with {str(two.pop())[:12]}" in other.stderr
 
 
 def upgrading(

@@ -102,15 +102,18 @@ def test_its_launcher_knows_how_long_ago_it_worked(monkeypatch: pytest.MonkeyPat
     now_ms = [1_000]
     monkeypatch.setattr(lease_memory, "boot_ms", lambda: now_ms[0])
     memory = LeaseMemory.create(1, 1)
-    assert memory.quiet_ms is None
+    assert LeaseMemory(memory.fd).quiet_ms is None
     report = WorkReport(memory.announce, lambda: 0.25, memory.say_works)
-    for works in (lambda: report.committed(int), lambda: report.idles(lambda: True, int)) * 2:
-        works()
+    for is_idle in (False, True, False, True):
+        if is_idle:
+            report.idles(lambda: True, int)
+        else:
+            report.committed(int)
         assert memory.quiet_ms == 0
         now_ms[0] += 70
         assert memory.quiet_ms == 70
     memory.say_rests(1)
-    assert memory.quiet_ms is None, "the next incarnation has not worked yet"
+    assert LeaseMemory(memory.fd).quiet_ms is None, "the next incarnation has not worked yet"
 
 
 def test_without_a_launcher_nothing_is_reported() -> None:

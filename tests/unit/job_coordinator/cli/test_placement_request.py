@@ -198,7 +198,10 @@ def test_a_status_is_asked_until_the_am_gives_one(
     waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may die between two questions."""
-    answers_ = [UnavailableError("gone"), {"containers": [1]}]
+    answers_: list[UnavailableError | dict[str, Any]] = [
+        UnavailableError("gone"),
+        {"containers": [1]},
+    ]
 
     def status() -> dict[str, Any]:
         answer = answers_.pop(0)
