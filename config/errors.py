@@ -57,6 +57,10 @@ class UnavailableError(HomeportError):
     """
 
 
+class UnansweredError(UnavailableError):
+    """What was ordered of a running job may go on, but how it ends is not known here."""
+
+
 class CannotListenError(UnavailableError):
     """A server's address or port is not to be had on this host."""
 

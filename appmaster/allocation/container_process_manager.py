@@ -10,13 +10,13 @@ phase.
 
 Decisions.
 
-* *What is charged to the retry keys*: causes FAILED, KILLED and DISK_FULL, a lost resource unless
-  its host is lost, a launcher that never came, unless its host is lost, and what YARN ends for its
-  memory. Not charged: ORDERED and SIGNALLED (the stop was wanted: a stray SIGTERM never retires a
-  processor), LEASE_LOST, reported or seen by the keeper (safety C6), UNAVAILABLE (Kafka or the AM
+* *What is charged to the retry keys*: the causes in ``retries.CHARGED_CAUSES``, a lost resource
+  unless its host is lost, a launcher that never came, unless its host is lost, and what YARN ends
+  for its memory. Not charged: ORDERED and SIGNALLED (the stop was wanted: a stray SIGTERM never
+  retires a processor), LEASE_LOST, reported or seen by the keeper (safety C6), UNAVAILABLE (Kafka or the AM
   was away, which must not fail the job), CUT_OFF (the same of its host alone). All but FINISHED
-  start the processor again, on the same launcher where it lives; after CUT_OFF that goes, and other
-  hosts are requested first. FINISHED is for good.
+  start the processor again, on the same launcher where it lives; after CUT_OFF and NO_PACKAGE that
+  goes, and other hosts are requested first. FINISHED is for good.
 * *Retry window*: each charged failure sets a timer; when it ends the count is zero. So the count
   restarts after the window has passed since the last failure and the rest after it, as
   samza-behaviours 4.7 has it, and no time is stored. When a container rests: see ``retries``.
@@ -433,24 +433,25 @@ def _child_failed(
     """It goes on at the same launcher, unless that is gone too, or was where a command wants it.
 
     Of a host that does not reach Kafka it goes away, and its launcher too: while that had its
-    lease renewed, our own attempt reached Kafka, so that it is the host that is cut off. None of
-    its group requests it first.
+    lease renewed, our own attempt reached Kafka, so that it is the host that is cut off. So it does
+    of one without room for its package. None of its group requests it first.
     """
     next_phase = ContainerPhase.ASSIGNED
     is_moving = placement.is_launching(draft, container)
-    is_cut_off = event.cause is StopCause.CUT_OFF
+    leaves = event.cause in {StopCause.CUT_OFF, StopCause.NO_PACKAGE}
     if launcher.ended is not None:
         del draft.resources[launcher.resource_id]
-    elif is_cut_off:
+    elif leaves:
         draft.release(launcher)
-        id_ = str(launcher.resource_id)
-        draft.because(ReasonKind.CUT_OFF_RELEASED, host=launcher.host, detail=id_)
-    if is_cut_off:
+        is_cut_off = event.cause is StopCause.CUT_OFF
+        kind = ReasonKind.CUT_OFF_RELEASED if is_cut_off else ReasonKind.PACKAGELESS_RELEASED
+        draft.because(kind, host=launcher.host, detail=str(launcher.resource_id))
+    if leaves:
         # Its standby, too: where that stops for it, it would be placed on this very host.
         for other in (container, *separation.others(draft, container)):
             draft.change(other, tried=allocator.with_tried(other, launcher.host))
         container = draft.containers[container.processor_id]
-    if launcher.ended is not None or is_moving or is_cut_off:
+    if launcher.ended is not None or is_moving or leaves:
         container = draft.change(container, resource_id=None)
         next_phase = ContainerPhase.QUEUED
     fail(

@@ -54,7 +54,9 @@ def longer_series(container: ContainerState) -> int:
     return min(container.launch_failures + 1, _LONGEST_SERIES)
 
 
-CHARGED_CAUSES = frozenset({StopCause.FAILED, StopCause.KILLED, StopCause.DISK_FULL})
+CHARGED_CAUSES = frozenset(
+    {StopCause.FAILED, StopCause.KILLED, StopCause.DISK_FULL, StopCause.NO_PACKAGE}
+)
 """Causes of a stop that count as failures of the processor."""
 
 

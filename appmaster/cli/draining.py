@@ -1,11 +1,17 @@
-"""The order to drain: a job is to end once it has processed what its inputs hold."""
+"""Orders to end a job: once it has processed what its inputs hold, or at once."""
 
 from __future__ import annotations
 
+import os
+
+from homeport.appmaster.cli.am_address import am_address
 from homeport.appmaster.cli.job import SOURCE, Job
+from homeport.appmaster.yarn.client_files import token_path
+from homeport.appmaster.yarn.resource_manager_rest import Application
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 
 
@@ -47,3 +53,21 @@ def write_order(stream: CoordinatorStream) -> bool:
         )
     manager.set(key, "true", SOURCE)
     return True
+
+
+def order_shutdown(job: Job, application: Application) -> None:
+    """The AM has begun the orderly end of the job.
+
+    Raises:
+        UnavailableError: there is no token, or no AM that answers.
+    """
+    path = token_path(os.environ, application.application_id)
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except OSError as e:
+        raise UnavailableError(f"no token at {path}: {e.strerror}") from None
+    with job.stream() as store:
+        address = am_address(store, application.application_id)
+    if address is None:
+        raise UnavailableError("its AM has not said where it answers")
+    CoordinatorClient(address.url, token, certificate=address.certificate).shutdown()

@@ -31,15 +31,20 @@ from homeport.appmaster.cli import (
 from homeport.appmaster.cli.am_address import am_address, is_answering
 from homeport.appmaster.cli.application_text import end_of, log_place, samza_status
 from homeport.appmaster.cli.cluster_check import cluster_facts, require_fit
-from homeport.appmaster.cli.draining import order_drain
+from homeport.appmaster.cli.draining import order_drain, order_shutdown
 from homeport.appmaster.cli.job import SOURCE, Job
 from homeport.appmaster.cli.record_sizes import check_record_sizes
 from homeport.appmaster.cli.waiting import Waiter, log_shortage, say
 from homeport.appmaster.environment.job_python import job_python, published
-from homeport.appmaster.yarn.client_files import cache_folder, forget_token, token_path
+from homeport.appmaster.yarn.client_files import cache_folder, forget_token
 from homeport.appmaster.yarn.hadoop_files import hadoop_files
 from homeport.appmaster.yarn.host_affinity import warnings
-from homeport.appmaster.yarn.job_package import PreparedPackage, package_path, prepared
+from homeport.appmaster.yarn.job_package import (
+    PreparedPackage,
+    digest_of,
+    package_path,
+    prepared,
+)
 from homeport.appmaster.yarn.kerberos import kerberos_login
 from homeport.appmaster.yarn.resource_manager_rest import (
     CONF_DIR_VARIABLE,
@@ -61,7 +66,6 @@ from homeport.config.settings.standalone_section import (
 )
 from homeport.config.settings.validation import validate
 from homeport.job_coordinator.cli.usage import run_app, usage_error
-from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.output_topics import create_outputs
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec, topics_of
@@ -69,12 +73,15 @@ from homeport.job_coordinator.metadata import epochs
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.state_reset import OPTION
+from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.job_model import JobModel
 
 _ANSWER_LIMIT_S = 180.0
 _CLAIM_LIMIT_S = 30.0
 _KILL_MARGIN_S = 15.0
 _YARN_KILL_LIMIT_S = 60.0
+_SILENCE_S = 300.0
+"""Of the ResourceManager; one that starts again answers sooner."""
 _ADVICE = "see the log of the AM"
 
 
@@ -91,12 +98,13 @@ class Operation(StrEnum):
 # ---------------------------------------------------------------------------------------- run
 
 
-def run(job: Job, *, reset_state: bool = False) -> None:
+def run(job: Job, *, reset_state: bool = False, other_package: bool = False) -> None:
     """Submits the job, whose configuration is valid, and returns when its AM answers.
 
     Prints id and URLs.
 
     ``reset_state``: whatever state and input positions it has are thrown away before.
+    ``other_package``: it may have other code than the last upgrade has left it with.
 
     Raises:
         HomeportError: refused, in which case nothing has been written, or failed.
@@ -116,6 +124,8 @@ def run(job: Job, *, reset_state: bool = False) -> None:
         require_fit(config, facts)
         preflight.check_sizes(config, job.rest, facts.partition)
         with prepared(path, files) as package:
+            digest = digest_of(package)
+            state_check.check_package(job, digest, is_other_meant=other_package)
             preflight.check_classes(config, python, package.import_path)
             preflight.check_own_groupers(config, python, package.import_path)
             for warning in warnings(config, facts):
@@ -127,7 +137,7 @@ def run(job: Job, *, reset_state: bool = False) -> None:
                 job, package, python.node, driver, Reset(model) if reset_state else None
             )
     say(f"submitted {application_id}")
-    url = await_am(job, number, application_id)
+    url = await_am(job, number, application_id, digest)
     print(f"application {application_id}")
     print(f"JobModel    {url}")
     print(f"status      {url}v1/status")
@@ -256,8 +266,10 @@ def reset_state_of(
     say(f"reset: recreated: {', '.join(str(topic) for topic in topics) or 'no topics'}")
 
 
-def await_am(job: Job, number: int, application_id: str) -> str:
-    """The URL at which the AM of this application answers; the stream names the application.
+def await_am(job: Job, number: int, application_id: str, package: str) -> str:
+    """The URL at which the AM of this application answers.
+
+    The stream names the application, and the sha256 of its ``package``.
 
     The job is submitted: a Kafka or a ResourceManager that is away for a while is waited for.
 
@@ -277,6 +289,7 @@ def await_am(job: Job, number: int, application_id: str) -> str:
                     store = opened.enter_context(job.stream())
                     named = epochs.Submission(number, application_id)
                     epochs.EpochManager(store).write_submission(named)
+                    store.write([UpgradeManager.submitted_message(application_id, package)])
                 address = am_address(store, application_id)
             except UnavailableError as e:
                 waiter.log_progress(str(e))
@@ -308,7 +321,7 @@ def wait(job: Job) -> int:
     application = job.last_application()
     if application is None:
         raise UnavailableError(f"YARN knows no application {job.name!r}: run the job first")
-    last = _await_end(job, application, None)
+    last = await_end(job, application, None)
     if last.final_status in ("SUCCEEDED", "KILLED"):
         say(end_of(last))
     else:
@@ -316,12 +329,20 @@ def wait(job: Job) -> int:
     return 0 if last.final_status == "SUCCEEDED" else 1
 
 
-def _await_end(job: Job, application: Application, limit_s: float | None) -> Application:
+def await_end(job: Job, application: Application, limit_s: float | None) -> Application:
     """The application as it has ended; UnavailableError at the limit."""
     last = application
-    waiter = Waiter(limit_s)
+    waiter, heard_s = Waiter(limit_s), 0.0
     for _ in waiter.polls():
-        last = job.rest.application(application.application_id) or last
+        try:
+            last = job.rest.application(application.application_id) or last
+        except UnavailableError as error:
+            # The job goes on without the ResourceManager: that does not say how it ends.
+            if waiter.elapsed_s - heard_s >= _SILENCE_S:
+                raise
+            waiter.log_progress(f"{error}")
+            continue
+        heard_s = waiter.elapsed_s
         if not last.is_active:
             return last
         waiter.log_progress(f"{last.application_id} is {last.state}")
@@ -338,11 +359,11 @@ def kill(job: Job) -> None:
     try:
         order_shutdown(job, application)
         say(f"ordered {application.application_id} to stop; waiting up to {limit_s:.0f} s")
-        last = _await_end(job, application, limit_s)
+        last = await_end(job, application, limit_s)
     except HomeportError as e:
         say(f"no orderly stop ({e}): killing it by YARN")
         job.rest.kill(application.application_id)
-        _await_end(job, application, _YARN_KILL_LIMIT_S)
+        await_end(job, application, _YARN_KILL_LIMIT_S)
         print(f"killed {application.application_id} by YARN")
     else:
         if last.final_status == "KILLED":
@@ -350,24 +371,6 @@ def kill(job: Job) -> None:
         else:  # by itself, before the order reached it
             print(end_of(last))
     forget_token(os.environ, application.application_id)
-
-
-def order_shutdown(job: Job, application: Application) -> None:
-    """The AM has begun the orderly end of the job.
-
-    Raises:
-        UnavailableError: there is no token, or no AM that answers.
-    """
-    path = token_path(os.environ, application.application_id)
-    try:
-        token = path.read_text(encoding="utf-8").strip()
-    except OSError as e:
-        raise UnavailableError(f"no token at {path}: {e.strerror}") from None
-    with job.stream() as store:
-        address = am_address(store, application.application_id)
-    if address is None:
-        raise UnavailableError("its AM has not said where it answers")
-    CoordinatorClient(address.url, token, certificate=address.certificate).shutdown()
 
 
 # ---------------------------------------------------------------------------------------- command
@@ -419,12 +422,21 @@ def command(
         bool,
         typer.Option(OPTION, help="With run: begin with no state and no input position."),
     ] = False,
+    other_package: Annotated[
+        bool,
+        typer.Option(
+            state_check.OTHER_PACKAGE,
+            help="With run: submit yarn.package.path although the last upgrade left other code.",
+        ),
+    ] = False,
 ) -> None:
     """Runs a stream job on YARN, or asks about, waits for, drains or ends one."""
-    if reset_state and operation is not Operation.RUN:
-        raise ConfigError(
-            OPTION, None, "only run resets the state of a job", f"leave --operation={operation} out"
-        )
+    options = {OPTION: reset_state, state_check.OTHER_PACKAGE: other_package}
+    for option in (name for name, is_given in options.items() if is_given):
+        if operation is not Operation.RUN:
+            raise ConfigError(
+                option, None, "it is for run alone", f"leave --operation={operation} out"
+            )
     for warning in warnings_of_overrides(config or ()):
         say(f"warning: {warning}")
     is_run = operation is Operation.RUN
@@ -436,7 +448,7 @@ def command(
             say(f"warning: {warning}")
     job = Job(loaded, ResourceManagerRest.from_environment(os.environ), loaded)
     if is_run:
-        run(job, reset_state=reset_state)
+        run(job, reset_state=reset_state, other_package=other_package)
     elif operation is Operation.STATUS:
         status(job)
     elif operation is Operation.WAIT:

@@ -1,13 +1,20 @@
-"""Whether the state and the input positions that a job has fit what it is to run with."""
+"""Whether state, input positions and code that a job has fit what it is to run with."""
 
 from __future__ import annotations
 
 from homeport.appmaster.cli import one_time_configuration, preflight, state_reset
 from homeport.appmaster.cli.job import Job
 from homeport.appmaster.cli.waiting import say
+from homeport.appmaster.upgrade.words import in_brief
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.upgrade import UpgradeManager
+from homeport.job_coordinator.model.upgrade import UpgradeState
+
+OTHER_PACKAGE = "--other-package"
 
 
 def check_state(job: Job, *, reset_state: bool) -> None:
@@ -30,3 +37,42 @@ def check_state(job: Job, *, reset_state: bool) -> None:
     if reset_state:
         topics = state_reset.state_topics(before, job.config)
         state_reset.check_topics(topics, job.config, before)
+
+
+def check_package(job: Job, package: str, *, is_other_meant: bool) -> None:
+    """The job gets the code that its last upgrade has left it with, or other code is meant.
+
+    ``package``: the sha256 of what is to be submitted.
+
+    Raises:
+        ConfigError: it would get other code in silence; nothing has been written.
+    """
+    if not job.has_stream():
+        return
+    with job.stream() as store:
+        state = UpgradeManager(store).last_state()
+    rule = None if state is None else other_package(state, package)
+    if rule is None:
+        return
+    if not is_other_meant:
+        key = keys.YARN_PACKAGE_PATH
+        remedy = f"let it name the code of the upgrade; {OTHER_PACKAGE} if other code is meant"
+        raise ConfigError(key.name, key.read(job.config), rule, remedy)
+    say(f"note: {rule}")
+
+
+def other_package(state: UpgradeState, package: str) -> str | None:
+    """That ``package`` is not what the job ran when it was last seen; None: it is, or may be.
+
+    One that was submitted, and no upgrade has brought, may be replaced by any.
+    """
+    is_over = state.phase.is_final
+    ran = (state.left,) if is_over else (state.package, state.previous)
+    if package in ran or None in ran:
+        return None
+    names = " and ".join(in_brief(name) for name in ran)
+    how = "has left the job with" if is_over else f"({state.phase.value}) was under way between"
+    return (
+        f"it is package {in_brief(package)}, and the last upgrade, in {state.application}, {how} "
+        f"{names}"
+    )

@@ -6,14 +6,11 @@ command, or the AM, dies. Everything that can be refused is refused before anyth
 
 from __future__ import annotations
 
-import hashlib
 import os
-import tempfile
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -23,7 +20,7 @@ from homeport.appmaster.environment.job_python import job_python
 from homeport.appmaster.upgrade.seen import ContainerSeen, in_order
 from homeport.appmaster.upgrade.words import end, in_brief, steps
 from homeport.appmaster.yarn.hadoop_files import hadoop_files
-from homeport.appmaster.yarn.job_package import package_path, prepared, zip_folder
+from homeport.appmaster.yarn.job_package import package_name, package_path, prepared, zipped
 from homeport.appmaster.yarn.kerberos import kerberos_login
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -39,7 +36,8 @@ from homeport.job_coordinator.cli.job_view import (
     stream_place,
 )
 from homeport.job_coordinator.cli.options import ConfigPath, Overrides, loaded, new_app, note
-from homeport.job_coordinator.cli.placement_request import NoWait, patience
+from homeport.job_coordinator.cli.placement_request import NoWait, Patience, write_order
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
@@ -48,10 +46,11 @@ from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.host_drain import left_on_drained_hosts
 from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.model.job_package import package_entries
+from homeport.job_coordinator.model.job_package import require_readable
 from homeport.job_coordinator.model.upgrade import (
     UpgradeDirection,
     UpgradeOrder,
+    UpgradeOrders,
     UpgradePhase,
     UpgradeState,
 )
@@ -107,7 +106,8 @@ def upgrade(
 
     Standbys get it before their active container. Each is restarted on its host once its launcher
     has the code ready, and watched; one failure of the new code, or a lag that stays, and all go
-    back. Ends with exit code 0 when all run the new code, with 1 when they went back.
+    back. Ends with exit code 0 when all run the new code, with 1 when they went back or nothing was
+    begun, with 3 when Kafka or the AM has not answered for minutes: the upgrade goes on without it.
     """
     given = loaded(config_path, config)
     if undo is (package is not None):
@@ -121,7 +121,7 @@ def upgrade(
             note(line)
         if package is None:
             order = _order_back(job, running.application)
-            lines = [f"goes back to package {in_brief(_state(job, order).previous)}"]
+            lines = [f"takes back the upgrade to package {in_brief(order.package)}"]
             messages = [UpgradeManager.order_message(order)]
         else:
             data = _checked_package(job, running.application, package)
@@ -130,8 +130,12 @@ def upgrade(
         if dry_run:
             print("\n".join(lines))
             return
-        job.stream.write(messages)
-        note(f"asked of {running}")
+        # The check of the classes has taken its time.
+        job.stream.catch_up()
+        if package is not None:
+            _require_free(job, order)
+        write_order(job.stream, messages)
+        note(f"asked of {running}: {lines[0]}")
         if no_wait:
             print(order.id)
             return
@@ -189,39 +193,54 @@ def require_upgradable(config: Config) -> None:
 
 
 def require_free(
-    state: UpgradeState | None, order: UpgradeOrder | None, package: str | None = None
+    state: UpgradeState | None,
+    orders: UpgradeOrders,
+    package: str | None = None,
+    submitted: str | None = None,
 ) -> None:
-    """No upgrade is under way, nor ordered, and the package is not what runs.
+    """No upgrade is under way, nor ordered, nor to be taken back, and the package is not what runs.
+
+    ``submitted``: the package of the submission; None: not known.
 
     Raises:
         ConfigError: it is not so.
     """
-    is_waiting = order is not None and (state is None or state.id != order.id)
-    under_way = state is not None and not state.phase.is_final
-    if is_waiting or under_way:
-        rule = "another upgrade is under way" if under_way else "another upgrade was ordered"
+    rule = None
+    if state is not None and not state.phase.is_final:
+        rule = "another upgrade is under way"
+    elif orders.is_new(state):
+        rule = "another upgrade was ordered"
+    elif orders.takes_back(state):
+        rule = "the last upgrade is about to be taken back"
+    if rule is not None:
         raise ConfigError(_OPTION, package, rule, "wait for it, or take it back by --undo")
-    if state is not None and state.left is not None and state.left == package:
+    runs = submitted if state is None or state.left is None else state.left
+    if package is not None and runs == package:
         raise ConfigError(_OPTION, package, "the job runs this package", "name another one")
 
 
-def order_back(state: UpgradeState | None, order: UpgradeOrder | None) -> UpgradeOrder:
-    """The order that takes the last upgrade back.
+def order_back(state: UpgradeState | None, orders: UpgradeOrders) -> UpgradeOrder:
+    """The order that takes back the upgrade under way, else the one ordered, else the last one.
 
     Raises:
-        ConfigError: there is none, or it goes back, or has gone back.
+        ConfigError: there is none, or it goes back, or has gone back, or was taken back.
     """
-    if order is None or order.direction is UpgradeDirection.BACK:
-        gone = order is not None
-        rule = "the last upgrade was taken back already" if gone else "there was no upgrade"
-        raise ConfigError("--undo", "", f"{rule} in this run of the job", "give --package")
-    is_back = state is not None and state.id == order.id and state.phase in _BACK
-    if is_back and state is not None:
-        raise ConfigError("--undo", "", f"the upgrade is {state.phase.value}", "give --package")
-    return replace(order, direction=UpgradeDirection.BACK, by="")
-
-
-_BACK = frozenset({UpgradePhase.BACK, UpgradePhase.GONE_BACK})
+    is_free = state is None or state.phase.is_final
+    if is_free and orders.forward is not None and orders.is_new(state):
+        if orders.cancels(state):
+            raise ConfigError("--undo", "", "the order is taken back already", "wait for its end")
+        return replace(orders.forward, direction=UpgradeDirection.BACK, by="")
+    if state is None:
+        rule = "there was no upgrade in this run of the job"
+        raise ConfigError("--undo", "", rule, "give --package")
+    if state.phase not in {UpgradePhase.FORWARD, UpgradePhase.DONE}:
+        rule = f"the last upgrade is {state.phase.value}: it was taken back, or went back by itself"
+        raise ConfigError("--undo", "", rule, "give --package")
+    if orders.takes_back(state):
+        rule = "the last upgrade is about to be taken back already"
+        raise ConfigError("--undo", "", rule, "homeport status shows how far it is")
+    back = UpgradeDirection.BACK
+    return UpgradeOrder(state.id, state.application, state.package, state.watch_ms, back)
 
 
 def _checked_package(job: JobView, application: str, named: str) -> bytes:
@@ -229,14 +248,16 @@ def _checked_package(job: JobView, application: str, named: str) -> bytes:
     config = job.recorded_config()
     require_upgradable(config)
     upgrades = UpgradeManager(job.stream)
-    require_free(upgrades.state(application), upgrades.order(application))
+    state, orders = upgrades.state(application), upgrades.orders(application)
+    require_free(state, orders)
+    require_way_back(job.stream, state)
     files = partial(hadoop_files, os.environ, kerberos_login(config))
     python = job_python(config, os.environ, files, note)
     try:
         with prepared(package_path(named), files) as package:
             data = zipped(package.import_path)
-            package_entries(data)
-            require_free(upgrades.state(application), None, package_name(data))
+            require_readable(data)
+            require_free(state, orders, package_name(data), upgrades.submitted(application))
             preflight.check_classes(config, python, package.import_path)
     except WireError as error:
         rule = f"{error}"
@@ -249,17 +270,28 @@ def _checked_package(job: JobView, application: str, named: str) -> bytes:
     return data
 
 
-def zipped(import_path: Path) -> bytes:
-    """One zip of it: a zip as it is, a folder so that equal folders are equal bytes."""
-    if import_path.is_file():
-        return import_path.read_bytes()
-    with tempfile.TemporaryDirectory(prefix="homeport-upgrade-") as folder:
-        return zip_folder(import_path, Path(folder) / "package.zip").read_bytes()
+def require_way_back(stream: CoordinatorStream, state: UpgradeState | None) -> None:
+    """What the job runs now can be had again.
+
+    Raises:
+        ConfigError: it came by an upgrade, and is not in the coordinator stream any more.
+    """
+    left = None if state is None else state.left
+    if left is not None and JobPackageManager(stream).read(left) is None:
+        raise ConfigError(
+            _OPTION,
+            None,
+            f"package {in_brief(left)}, which the job runs, is not in the coordinator stream: "
+            "there would be no way back",
+            "deploy with run-job, whose yarn.package.path names the new code",
+        )
 
 
-def package_name(data: bytes) -> str:
-    """By which the coordinator stream, the AM and launchers know the package."""
-    return hashlib.sha256(data).hexdigest()
+def _require_free(job: JobView, order: UpgradeOrder) -> None:
+    upgrades = UpgradeManager(job.stream)
+    require_free(
+        upgrades.state(order.application), upgrades.orders(order.application), order.package
+    )
 
 
 # ----------------------------------------------------------------------------- what is written
@@ -271,17 +303,25 @@ def _order(application: str, data: bytes, watch_ms: int) -> UpgradeOrder:
 
 def _order_back(job: JobView, application: str) -> UpgradeOrder:
     upgrades = UpgradeManager(job.stream)
-    return order_back(upgrades.state(application), upgrades.order(application))
+    return order_back(upgrades.state(application), upgrades.orders(application))
 
 
 def _package_messages(
     job: JobView, order: UpgradeOrder, data: bytes
 ) -> list[CoordinatorStreamMessage]:
-    """The package, the order, and tombstones of packages that none can go back to any more."""
     system, named = stream_place(job.given)
-    limit = record_limit(system, named.coordinator_topic)
-    packages = JobPackageManager(job.stream)
-    state = UpgradeManager(job.stream).state(order.application)
+    return package_messages(job.stream, order, data, record_limit(system, named.coordinator_topic))
+
+
+def package_messages(
+    stream: CoordinatorStream, order: UpgradeOrder, data: bytes, limit: int | None = None
+) -> list[CoordinatorStreamMessage]:
+    """The package, the order, and tombstones of packages that none can go back to any more.
+
+    ``limit``: bytes of the largest record that the topic takes; None: the default.
+    """
+    packages = JobPackageManager(stream)
+    state = UpgradeManager(stream).state(order.application)
     left = None if state is None else state.left
     keep = {order.package, left} - {None}
     return [
@@ -317,24 +357,45 @@ def containers(status: Mapping[str, Any]) -> list[ContainerSeen]:
     ]
 
 
-def _state(job: JobView, order: UpgradeOrder) -> UpgradeState:
-    found = UpgradeManager(job.stream).state(order.application)
-    if found is None:
-        return UpgradeState(order.id, order.application, order.package, None, order.watch_ms)
-    return found
-
-
 def _followed(job: JobView, order: UpgradeOrder, status: Mapping[str, Any]) -> UpgradeState:
-    """Prints each step; the record of the end."""
-    wait = patience(job)
+    """Prints each step; the record of the end.
+
+    Raises:
+        HomeportError: nothing comes of the order any more.
+        UnansweredError: its end is not known.
+    """
+    wait = Patience(job)
     show = Progress(len(containers(status)), order)
+    upgrades = UpgradeManager(job.stream)
     while True:
-        job.stream.catch_up()
-        state = UpgradeManager(job.stream).state(order.application)
-        if state is not None and state.id == order.id and show.is_over(state):
-            return state
-        show.waits(lambda: _waits(job))
         wait()
+        state = upgrades.state(order.application)
+        if state is not None and state.id == order.id:
+            if show.is_over(state):
+                return state
+        else:
+            require_pending(order, state, upgrades.orders(order.application))
+        show.waits(lambda: _waits(job))
+
+
+def require_pending(order: UpgradeOrder, state: UpgradeState | None, orders: UpgradeOrders) -> None:
+    """The order, of which the record is not, may yet be taken.
+
+    Raises:
+        HomeportError: it was refused, another one has taken its place, or the record of what came
+            of it is gone.
+    """
+    if orders.refused == order.id:
+        raise HomeportError(f"nothing was begun: {orders.why}")
+    is_back = order.direction is UpgradeDirection.BACK
+    known = orders.back if is_back else orders.forward
+    is_last = known is not None and known.id == order.id
+    # An order back that no driver will take: its upgrade is neither in the record nor ordered.
+    if not is_last or (is_back and not orders.cancels(state)):
+        now = "no upgrade" if state is None else f"the upgrade to package {in_brief(state.package)}"
+        raise HomeportError(
+            f"the record is of {now}, not of what was ordered here: see homeport status"
+        )
 
 
 def _waits(job: JobView) -> str:

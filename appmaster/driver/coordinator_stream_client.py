@@ -29,7 +29,7 @@ from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.placement import PlacementResponse
-from homeport.job_coordinator.model.upgrade import UpgradeOrder
+from homeport.job_coordinator.model.upgrade import UpgradeOrders
 
 _T = TypeVar("_T")
 _RETRY_S = 1.0
@@ -47,7 +47,7 @@ class StreamNews:
     ``fenced``: what the last incarnation of each processor that reported has fenced.
     ``has_requests``: whether placement requests wait to be taken.
     ``written``: the newest record of each key of the configuration.
-    ``upgrade``: what was ordered of an upgrade of this run of the job; None: nothing.
+    ``upgrade``: what was ordered of upgrades of this run of the job.
     """
 
     config: Config
@@ -57,7 +57,7 @@ class StreamNews:
     versions: Mapping[ProcessorId, tuple[int, int]]
     has_requests: bool = False
     written: Mapping[str, CoordinatorStreamMessage] = field(default_factory=dict)
-    upgrade: UpgradeOrder | None = None
+    upgrade: UpgradeOrders = field(default_factory=UpgradeOrders)
 
 
 class CoordinatorStreamClient:
@@ -240,7 +240,7 @@ class CoordinatorStreamClient:
                 self._versions(),
                 bool(requests.read_requests() or requests.unanswerable()),
                 self._stream.latest(MessageType.SET_CONFIG),
-                UpgradeManager(self._stream).order(self._rank.application),
+                UpgradeManager(self._stream).orders(self._rank.application),
             )
         return self._news
 

@@ -13,6 +13,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from homeport.appmaster.allocation.container_process_manager import Decision
@@ -22,7 +23,7 @@ from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStrea
 from homeport.appmaster.driver.event_queue import EventQueue
 from homeport.appmaster.report.step import LauncherMessage, Step
 from homeport.appmaster.upgrade import machine
-from homeport.appmaster.upgrade.evidence import Evidence, failure_of
+from homeport.appmaster.upgrade.evidence import Evidence, failure_of, has_launcher
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
@@ -40,7 +41,7 @@ from homeport.job_coordinator.model.placement import (
     PlacementRequest,
     PlacementStatus,
 )
-from homeport.job_coordinator.model.upgrade import UpgradeOrder, UpgradeState
+from homeport.job_coordinator.model.upgrade import UpgradeOrder, UpgradeOrders, UpgradeState
 
 _POLL_S = 0.25
 """Time itself leads to a step, as the end of a watch does; so the steps are polled."""
@@ -82,7 +83,7 @@ class Upgrades:
         self._state = UpgradeManager(stream).state(application)
         self._next: UpgradeState | None = None
         """What is in the transaction under way; None: no other record."""
-        self._order: UpgradeOrder | None = None
+        self._orders = UpgradeOrders()
         self._news: StreamNews | None = None
         self._evidence = Evidence()
         self._requested: tuple[str, Incarnation] | None = None
@@ -97,10 +98,15 @@ class Upgrades:
 
     def heard(self, news: StreamNews) -> None:
         """The coordinator stream says this now."""
-        order, before = news.upgrade, self._order
-        self._news, self._order = news, order
-        if order is not None and order != before and machine.is_new(self._state, order):
-            self._ordered(order)
+        before, orders = self._orders, news.upgrade
+        self._news, self._orders = news, orders
+        of_use = (
+            (orders.forward, orders.is_new(self._state)),
+            (orders.back, orders.takes_back(self._state) or orders.cancels(self._state)),
+        )
+        for order, is_of_use in of_use:
+            if order is not None and is_of_use and order not in {before.forward, before.back}:
+                self._ordered(order)
 
     def messages(
         self,
@@ -134,12 +140,12 @@ class Upgrades:
             self._enter(self._next)
             self._next = None
         if isinstance(step.message, CheckIn):
-            self._evidence.heard(step.message)
+            self._evidence.heard(step.message, step.known_ms)
 
     async def run(self) -> None:
         """Takes the steps of upgrades for ever, as they become possible."""
         while True:
-            if self._news is not None and machine.is_due(self._state, self._order):
+            if self._news is not None and machine.is_due(self._state, self._orders):
                 await self._queue.carry_out(self._step)
             await asyncio.sleep(_POLL_S)
 
@@ -168,12 +174,14 @@ class Upgrades:
         try:
             await self._read_answer()
             now, is_known = self._now()
-            hindrance = self._hindrance(is_known=is_known)
+            hindrance = self._hindrance(now, is_known=is_known)
             now_ms = boot_ms()
             step_ms = now_ms - self._since_ms
             seen = self._evidence.seen(now, hindrance, self._refusals, now_ms, step_ms)
-            made = machine.decide(self._state, self._order, seen)
+            made = machine.decide(self._state, self._orders, seen)
             self._waits = made.waits
+            if made.refused:
+                await self._refuse(made.refused)
             if made.state is not None:
                 await self._client.append([UpgradeManager.state_message(made.state)])
                 self._enter(made.state)
@@ -184,11 +192,19 @@ class Upgrades:
         except UnavailableError as e:
             log.warning("%s", e)
 
-    def _hindrance(self, *, is_known: bool) -> str:
+    async def _refuse(self, why: str) -> None:
+        """The order forward is not taken, by this driver or a later one; its command finds why."""
+        order = self._orders.forward
+        if order is not None:
+            await self._client.append([UpgradeManager.refusal_message(order, why)])
+            self._orders = replace(self._orders, refused=order.id, why=why)
+            log.warning("upgrade %s, ordered by %s, is refused: %s", order.id, order.by, why)
+
+    def _hindrance(self, now: AllocatorState, *, is_known: bool) -> str:
         """What goes on that the allocator does not know of; empty: nothing."""
         if not is_known:
             return "it is not known yet what runs, or the job ends"
-        if self._requested is not None:
+        if self._requested is not None and has_launcher(now, self._requested[1].processor_id):
             return f"the restart of {named(self._requested[1])} is under way"
         if self._news is None or self._news.has_requests:
             return "a command waits in the coordinator stream"

@@ -27,13 +27,29 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 
 @dataclass(slots=True)
 class _Heard:
-    """Of one incarnation. ``since_ms``: since when it was seen to run; None: it was not yet."""
+    """The last check-in of one incarnation's launcher, which came at ``at_ms``.
+
+    ``since_ms``: since when it was seen to run; None: it was not yet.
+    """
 
     incarnation: Incarnation
     package: str | None
     prepared: str | None
+    unprepared: str
     input_lag: int | None
+    quiet_ms: int | None
+    at_ms: int
     since_ms: int | None = None
+
+    def watched_ms(self, now_ms: int) -> int:
+        """For how long it was seen to run."""
+        return 0 if self.since_ms is None else now_ms - self.since_ms
+
+    def quiet_until(self, now_ms: int) -> int:
+        """For how long it has not worked; one that never has, since it was seen to run."""
+        if self.quiet_ms is None:
+            return self.watched_ms(now_ms)
+        return self.quiet_ms + now_ms - self.at_ms
 
 
 class Evidence:
@@ -42,8 +58,8 @@ class Evidence:
     def __init__(self) -> None:
         self._heard: dict[ProcessorId, _Heard] = {}
 
-    def heard(self, message: CheckIn) -> None:
-        """A launcher has checked in."""
+    def heard(self, message: CheckIn, now_ms: int) -> None:
+        """A launcher has checked in; ``now_ms``: of a clock that never stops."""
         running = message.running
         if running is None:
             return
@@ -51,8 +67,16 @@ class Evidence:
         known = self._of(running)
         is_same = known is not None and known.package == message.package
         since_ms = known.since_ms if known is not None and is_same else None
-        heard = _Heard(running, message.package, message.prepared, lag, since_ms)
-        self._heard[running.processor_id] = heard
+        self._heard[running.processor_id] = _Heard(
+            running,
+            message.package,
+            message.prepared,
+            message.unprepared or "",
+            lag,
+            message.quiet_ms,
+            now_ms,
+            since_ms,
+        )
 
     def ran(self, incarnation: Incarnation) -> tuple[str | None] | None:
         """The package that it runs or ran with; None: not known."""
@@ -104,6 +128,7 @@ class Evidence:
             is_known=known is not None,
             failures=container.failures,
             refusal=refusal,
+            is_down=container.resource_id is None,
         )
         if known is None:
             return seen
@@ -113,8 +138,10 @@ class Evidence:
             seen,
             package=known.package,
             prepared=known.prepared,
+            unprepared=known.unprepared,
             lag=container.lag if is_standby else known.input_lag,
-            watched_ms=0 if known.since_ms is None else now_ms - known.since_ms,
+            quiet_ms=0 if is_standby else known.quiet_until(now_ms),
+            watched_ms=known.watched_ms(now_ms),
         )
 
 
@@ -122,13 +149,16 @@ def _hindrance(state: AllocatorState) -> str:
     """What the allocator does, because of which an upgrade must not begin anything."""
     if state.phase is not JobPhase.ACTIVE or state.ending is not None:
         return "the job begins or ends"
-    if state.placements:
-        busy = sorted({p.request.processor_id for p in state.placements})
+    named = {p.request.processor_id for p in state.placements}
+    if busy := sorted(name for name in named if has_launcher(state, name)):
         return f"a command for processor {', '.join(busy)} is under way"
-    failing_over = sorted(c.processor_id for c in state.containers if c.failover is not None)
-    if failing_over:
-        return f"a failover of processor {', '.join(failing_over)} is under way"
     return ""
+
+
+def has_launcher(state: AllocatorState, processor_id: ProcessorId) -> bool:
+    """Whether a command for it does anything; one for a container that has no place waits."""
+    container = state.container(processor_id)
+    return container is None or container.resource_id is not None
 
 
 def failure_of(

@@ -2,8 +2,8 @@
 
 PURE. Theory. The record (``UpgradeState``) says with which package each processor is wanted; every
 permit follows it. It is written before anything follows from it, and holds all that the next driver
-needs: ``decide`` looks only at the record, the order, and at what is seen. What is seen to differ
-from the record is put right by a restart, one container at a time, and only while all others run.
+needs: ``decide`` looks only at the record, the orders, and at what is seen. What is seen to differ
+from the record is put right by a restart, one container at a time.
 
 Forward, the processors get the package in the order of ``seen.in_order``:
 
@@ -11,17 +11,25 @@ Forward, the processors get the package in the order of ``seen.in_order``:
    package (record);
 2. its launcher prepares the package while the container works on; then it is restarted. One that
    does not run takes the package with its next permit;
-3. it is watched, without a failure, until its lag is no larger than before, or than a warm lag.
+3. it is watched, without a failure, until it has just worked, and its lag is no larger than before,
+   or than a warm lag. The next step waits for those that were watched before as well: what hangs
+   is seen before all have it.
 
-A failure of an incarnation that ran the package, a lag that does not shrink, a launcher that does
-not prepare the package, or an order turn the upgrade back (``failed`` is what a failure changes;
-its record is written with the failure's own).
+A failure of an incarnation that ran the package, one that does no work, a lag that does not shrink,
+a processor that does not get the package, or an order turn the upgrade back (``failed`` is what a
+failure changes; its record is written with the failure's own).
 Back, in reverse order: a processor is not wanted with the package any more (record), and is
 restarted if it runs with it. Those that do not run with it need no restart, and are taken out at
-once: they get the package from before with their next permit.
+once: they get the package from before with their next permit. What has no launcher is in the way of
+its own group alone.
 
 Decisions.
 
+* *One upgrade at a time.* An order forward is refused while another upgrade is under way.
+* *After DONE* nothing goes back by itself: what fails then is as any failure of the job's code.
+* *A package from before that a launcher cannot prepare* is waited for while its container works,
+  but not for ever: after the time for it the restart is made all the same. A launcher that then
+  cannot have the package reports that, and the container goes to another host.
 * *Retries.* A failure of the new package is charged like any other, once for each container: its
   next permit has the package from before. A container that has no retry left is not begun with.
 * *A launcher that does not answer* has an unknown package: nothing is begun until it is heard. If
@@ -33,11 +41,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from homeport.appmaster.upgrade.seen import ContainerSeen, Seen, in_order
+from homeport.appmaster.upgrade.seen import ContainerSeen, Seen, in_order, unheard
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.upgrade import (
-    UpgradeDirection,
     UpgradeOrder,
+    UpgradeOrders,
     UpgradePhase,
     UpgradeState,
 )
@@ -45,8 +53,13 @@ from homeport.job_coordinator.model.upgrade import (
 PATIENCE = 10
 """So many times as long as it is watched a container may take until its lag is small again."""
 PREPARATION_MS = 600_000
-"""A launcher that has not prepared the package after this time never will: it cannot be unpacked
-there, or the process that waits with it does not get ready."""
+"""A processor that has not got the package after this time never will: its launcher cannot unpack
+it, the process that waits with it does not get ready, or it has no place to start at."""
+QUIET_MS = 10_000
+"""An active container that has done nothing for so long may hang."""
+HANG_MS = 60_000
+"""One that has done nothing for so long hangs, if it was also watched for long (``PATIENCE``)."""
+UNDER_WAY = "another upgrade is under way: wait for it, or take it back by homeport upgrade --undo"
 TAKEN_BACK_UNBEGUN = "taken back before it began"
 
 
@@ -54,58 +67,48 @@ TAKEN_BACK_UNBEGUN = "taken back before it began"
 class Next:
     """One step. ``state``: what the record must say before anything else; None: what it says.
 
-    ``restart``: the processor whose incarnation is to be restarted; None: none. ``waits``: for what
-    it waits, for people; empty: it does not.
+    ``restart``: the processor whose incarnation is to be restarted; None: none. ``refused``: why
+    the order forward is not taken; empty: it is, or there is none. ``waits``: for what it waits,
+    for people; empty: it does not.
     """
 
     state: UpgradeState | None = None
     restart: ProcessorId | None = None
+    refused: str = ""
     waits: str = ""
 
 
-def is_due(state: UpgradeState | None, order: UpgradeOrder | None) -> bool:
+def is_due(state: UpgradeState | None, orders: UpgradeOrders) -> bool:
     """Whether there may be a next step: an upgrade is under way, or an order is to be taken."""
     is_under_way = state is not None and not state.phase.is_final
-    return is_under_way or (order is not None and is_new(state, order))
+    return is_under_way or orders.is_new(state) or orders.takes_back(state)
 
 
-def is_new(state: UpgradeState | None, order: UpgradeOrder) -> bool:
-    """Whether the order is not in the record yet."""
-    if state is None or state.id != order.id:
-        return True
-    is_back = order.direction is UpgradeDirection.BACK
-    return is_back and state.phase in {UpgradePhase.FORWARD, UpgradePhase.DONE}
-
-
-def decide(state: UpgradeState | None, order: UpgradeOrder | None, seen: Seen) -> Next:
+def decide(state: UpgradeState | None, orders: UpgradeOrders, seen: Seen) -> Next:
     """The next step of what is recorded and ordered.
 
     Args:
         state: what the record says; None: there is none.
-        order: the last one for this run of the job.
+        orders: for this run of the job.
         seen: the job now.
     """
-    taken = None if order is None else _taken(state, order, seen)
-    if taken is not None:
-        return Next(taken)
+    if state is not None and orders.back is not None and orders.takes_back(state):
+        return Next(_taken_back(state, orders.back, seen))
+    if orders.forward is not None and orders.is_new(state):
+        if state is not None and not state.phase.is_final:
+            return Next(refused=UNDER_WAY)
+        return Next(_begun(state, orders.forward, is_back=orders.cancels(state)))
     if state is None or state.phase.is_final:
         return Next()
     return _forward(state, seen) if state.phase is UpgradePhase.FORWARD else _back(state, seen)
 
 
-def _taken(state: UpgradeState | None, order: UpgradeOrder, seen: Seen) -> UpgradeState | None:
-    """What the order makes of the record; None: nothing, or not yet."""
-    is_back = order.direction is UpgradeDirection.BACK
-    if state is None or state.id != order.id:
-        is_free = state is None or state.phase.is_final
-        return _begun(state, order, is_back=is_back) if is_free else None
+def _taken_back(state: UpgradeState, order: UpgradeOrder, seen: Seen) -> UpgradeState:
     reason = f"taken back by {order.by}" if order.by else "taken back"
-    if is_back and state.phase is UpgradePhase.FORWARD:
-        return _turned(state, reason)
-    if is_back and state.phase is UpgradePhase.DONE:
+    if state.phase is UpgradePhase.DONE:
         given = tuple(c.processor_id for c in in_order(seen.containers))
         return _turned(replace(state, given=given), reason)
-    return None
+    return _turned(state, reason)
 
 
 def _begun(state: UpgradeState | None, order: UpgradeOrder, *, is_back: bool) -> UpgradeState:
@@ -125,6 +128,9 @@ def _turned(state: UpgradeState, reason: str) -> UpgradeState:
 
 
 def _forward(state: UpgradeState, seen: Seen) -> Next:
+    hangs = next((c for c in _quiet(state, seen) if c.quiet_ms >= _hang_ms(state)), None)
+    if hangs is not None:
+        return Next(_turned(state, f"{_said_quiet(hangs)}: a call of its code may hang"))
     if state.current is None:
         return _next(state, seen)
     current = seen.find(state.current)
@@ -132,16 +138,39 @@ def _forward(state: UpgradeState, seen: Seen) -> Next:
         return Next(_without_current(state))
     if current.is_running and current.runs(state.package):
         return _watched(state, current, seen)
-    is_unprepared = current.is_running and current.prepared != state.package
-    if is_unprepared and seen.step_ms >= PREPARATION_MS:
-        return Next(_turned(state, _unprepared(current)))
-    return _restarted(current, state.package, seen)
+    is_on_its_way = current.is_running and current.prepared == state.package
+    if seen.step_ms >= PREPARATION_MS and not (is_on_its_way or current.runs(state.package)):
+        return Next(_turned(state, _not_there(current)))
+    return _restarted(current, state.package, seen, seen.obstacle)
 
 
-def _unprepared(container: ContainerSeen) -> str:
+def _not_there(container: ContainerSeen) -> str:
+    name = container.processor_id
+    if not container.is_running:
+        return f"processor {name} has not started with the package in {PREPARATION_MS} ms"
+    why = container.unprepared or "its log, and those of its spares, say why"
     return (
-        f"the launcher of processor {container.processor_id} has not prepared the package in "
-        f"{PREPARATION_MS} ms: its log, and those of its spares, say why"
+        f"the launcher of processor {name} has not prepared the package in {PREPARATION_MS} ms: "
+        f"{why}"
+    )
+
+
+def _quiet(state: UpgradeState, seen: Seen) -> Iterator[ContainerSeen]:
+    """Those that run the new package, and may hang."""
+    for container in in_order(seen.containers):
+        is_new = container.is_running and container.runs(state.package)
+        if is_new and container.quiet_ms > QUIET_MS:
+            yield container
+
+
+def _hang_ms(state: UpgradeState) -> int:
+    return max(PATIENCE * state.watch_ms, HANG_MS)
+
+
+def _said_quiet(container: ContainerSeen) -> str:
+    return (
+        f"processor {container.processor_id} has committed nothing, and not found its input "
+        f"empty, for {container.quiet_ms} ms"
     )
 
 
@@ -152,6 +181,10 @@ def _without_current(state: UpgradeState) -> UpgradeState:
 def _next(state: UpgradeState, seen: Seen) -> Next:
     if seen.obstacle:
         return Next(waits=seen.obstacle)
+    # No longer than a watch: code that takes its time for each batch holds up nothing.
+    quiet = next((c for c in _quiet(state, seen) if c.quiet_ms > state.watch_ms), None)
+    if quiet is not None:
+        return Next(waits=_said_quiet(quiet))
     due = next((c for c in in_order(seen.containers) if c.processor_id not in state.given), None)
     if due is None:
         return Next(replace(state, phase=UpgradePhase.DONE))
@@ -165,18 +198,20 @@ def _next(state: UpgradeState, seen: Seen) -> Next:
     return Next(replace(state, given=given, current=due.processor_id, lag_before=due.lag))
 
 
-def _restarted(container: ContainerSeen, wanted: str | None, seen: Seen) -> Next:
+def _restarted(container: ContainerSeen, wanted: str | None, seen: Seen, obstacle: str) -> Next:
     """The container, which runs another package, is restarted once that is of use and does no harm.
 
-    ``wanted``: the package that it is to run.
+    ``wanted``: the package that it is to run. ``obstacle``: why it may not be stopped.
     """
     name = container.processor_id
     if not container.is_running:
         return Next(waits=f"processor {name} does not run; its next start has the package")
-    if seen.obstacle:
-        return Next(waits=seen.obstacle)
-    if wanted is not None and container.prepared != wanted:
-        return Next(waits=f"the launcher of processor {name} prepares the package")
+    if obstacle:
+        return Next(waits=obstacle)
+    is_prepared = wanted is None or container.prepared == wanted
+    if not is_prepared and seen.step_ms < PREPARATION_MS:
+        why = f": {container.unprepared}" if container.unprepared else ""
+        return Next(waits=f"the launcher of processor {name} prepares the package{why}")
     if container.refusal:
         return Next(waits=f"the restart of processor {name} was refused: {container.refusal}")
     return Next(restart=name, waits=f"processor {name} restarts")
@@ -193,6 +228,8 @@ def _watched(state: UpgradeState, current: ContainerSeen, seen: Seen) -> Next:
     else:
         is_well = current.lag <= limit
         lag = f"a lag of {current.lag} records"
+    if is_well and current.quiet_ms > QUIET_MS:
+        return Next(waits=_said_quiet(current))
     if is_well:
         return Next(_without_current(state))
     if current.watched_ms < PATIENCE * state.watch_ms:
@@ -209,13 +246,29 @@ def _back(state: UpgradeState, seen: Seen) -> Next:
     if kept != state.given:
         dropped = next(p for p in reversed(state.given) if p not in kept)
         return Next(replace(state, given=kept, current=dropped))
-    stray = next(_strays(state, seen), None)
-    if stray is not None:
-        return _restarted(stray, state.previous, seen)
-    if seen.obstacle:
-        return Next(waits=seen.obstacle)
-    if state.given:
-        return Next(replace(state, given=state.given[:-1], current=state.given[-1]))
+    # What never comes up is not in the way of its group for ever either.
+    is_late = seen.step_ms >= PREPARATION_MS
+    obstacles = {c: seen.hindrance if is_late else seen.group_obstacle(c) for c in seen.containers}
+    strays = list(_strays(state, seen))
+    free = [c for c in strays if c.is_running and not (obstacles[c] or c.refusal)]
+    made = [_restarted(c, state.previous, seen, "") for c in free]
+    if made:
+        return next((step for step in made if step.restart is not None), made[0])
+    clear = {c.processor_id for c, obstacle in obstacles.items() if not obstacle}
+    due = next((p for p in reversed(state.given) if p in clear), None)
+    if due is not None:
+        given = tuple(p for p in state.given if p != due)
+        return Next(replace(state, given=given, current=due))
+    waits = seen.hindrance
+    if strays and not waits:
+        waits = _restarted(strays[0], state.previous, seen, obstacles[strays[0]]).waits
+    if not waits and is_late:
+        # What is down gets the package from before with its next permit, whatever keeps it down.
+        waits = unheard([c for c in seen.containers if not (c.is_known or c.is_down)])
+    elif not waits:
+        waits = seen.obstacle
+    if waits:
+        return Next(waits=waits)
     return Next(replace(_without_current(state), phase=UpgradePhase.GONE_BACK))
 
 
@@ -225,8 +278,8 @@ def _runs_it(state: UpgradeState, seen: Seen, processor_id: ProcessorId) -> bool
 
 
 def _strays(state: UpgradeState, seen: Seen) -> Iterator[ContainerSeen]:
-    """Those that run another package than they are wanted with."""
-    for container in in_order(seen.containers):
+    """Those that run another package than they are wanted with, in reverse order."""
+    for container in reversed(in_order(seen.containers)):
         wanted = state.wanted(container.processor_id)
         if container.is_known and container.package != wanted:
             yield container

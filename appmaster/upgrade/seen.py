@@ -17,14 +17,17 @@ class ContainerSeen:
     """One processor of the job that has not finished.
 
     ``replica_of``: the active one that it is a standby of; None: it is active itself.
-    ``is_running``: it has reported started, and no stop of it was ordered. ``is_known``: whether
-    ``package`` is known, as the launcher of its live incarnation says it. ``package``: that it
-    runs; None: the submission's. ``prepared``: the package that its launcher has ready for its next
-    incarnation; None: none. ``lag``: of an active one input that it has not read, of a standby how
-    far it is behind, in records; None: not known. ``failures``: what is charged to it.
-    ``watched_ms``: for how long this driver has seen the incarnation run with its package.
-    ``refusal``: why a restart of this very incarnation was not carried out; empty: it was not
-    refused.
+    ``is_running``: it has reported started, and no stop of it was ordered. ``is_down``: it has
+    no launcher, and may wait for one for ever. ``is_known``: whether ``package`` is known, as the
+    launcher of its live incarnation says it. ``package``: that it runs; None: the submission's.
+    ``prepared``: the package that its launcher has ready for its next incarnation; None: none.
+    ``unprepared``:
+    why another one is not ready there; empty: not known. ``lag``: of an active one input that it
+    has not read, of a standby how far it is behind, in records; None: not known. ``quiet_ms``: for
+    how long an active one has neither committed nor found that no input waits. ``failures``: what
+    is charged to it. ``watched_ms``: for how long this driver has seen the incarnation run with its
+    package. ``refusal``: why a restart of this very incarnation was not carried out; empty: it was
+    not refused.
     """
 
     processor_id: ProcessorId
@@ -34,9 +37,17 @@ class ContainerSeen:
     package: str | None = None
     prepared: str | None = None
     lag: int | None = 0
+    quiet_ms: int = 0
     failures: int = 0
     watched_ms: int = 0
     refusal: str = ""
+    unprepared: str = ""
+    is_down: bool = False
+
+    @property
+    def group(self) -> ProcessorId:
+        """The id of its active container."""
+        return self.replica_of or self.processor_id
 
     def runs(self, package: str | None) -> bool:
         """Whether its launcher says that an incarnation of it runs with ``package``."""
@@ -48,7 +59,7 @@ class Seen:
     """The job now.
 
     ``containers``: in any order, temporary standbys left out. ``hindrance``: what else goes on, as
-    a command or a failover, because of which nothing may be begun; empty: nothing. ``warm_lag``:
+    a command, because of which nothing may be begun; empty: nothing. ``warm_lag``:
     ``cluster-manager.warm-move.max.records``. ``retry_count``: failures that are forgiven, below
     zero all of them. ``step_ms``: for how long this driver has known the record as it is.
     """
@@ -66,13 +77,28 @@ class Seen:
     @property
     def obstacle(self) -> str:
         """Why no container may be stopped now; empty: all run, and nothing else goes on."""
-        if self.hindrance:
-            return self.hindrance
-        missing = sorted(c.processor_id for c in self.containers if not c.is_running)
-        if missing:
-            return f"processor {', '.join(missing)} does not run"
-        unheard = sorted(c.processor_id for c in self.containers if not c.is_known)
-        return f"the launcher of processor {', '.join(unheard)} was not heard" if unheard else ""
+        return self.hindrance or _lacking(self.containers)
+
+    def group_obstacle(self, container: ContainerSeen) -> str:
+        """As ``obstacle``, where of those that are down its own group alone is in the way.
+
+        The group keeps the state at hand.
+        """
+        others = (c for c in self.containers if c.group == container.group or not c.is_down)
+        return self.hindrance or _lacking(list(others))
+
+
+def _lacking(containers: Sequence[ContainerSeen]) -> str:
+    missing = sorted(c.processor_id for c in containers if not c.is_running)
+    if missing:
+        return f"processor {', '.join(missing)} does not run"
+    return unheard([c for c in containers if not c.is_known])
+
+
+def unheard(containers: Sequence[ContainerSeen]) -> str:
+    """That these were not heard; empty where there are none."""
+    names = ", ".join(sorted(c.processor_id for c in containers))
+    return f"the launcher of processor {names} was not heard" if names else ""
 
 
 def in_order(containers: Sequence[ContainerSeen]) -> list[ContainerSeen]:
@@ -83,7 +109,7 @@ def in_order(containers: Sequence[ContainerSeen]) -> list[ContainerSeen]:
     return sorted(
         containers,
         key=lambda c: (
-            _by_number(c.replica_of or c.processor_id),
+            _by_number(c.group),
             c.replica_of is None,
             _by_number(c.processor_id),
         ),

@@ -45,4 +45,4 @@ def end(state: UpgradeState) -> str:
     """The last line of an upgrade that is over."""
     if state.phase is UpgradePhase.DONE:
         return f"done: all run package {in_brief(state.package)}; {NEXT_DEPLOYMENT}"
-    return f"gone back: all run package {in_brief(state.previous)}; {state.story}"
+    return f"gone back to package {in_brief(state.previous)}: {state.story}"

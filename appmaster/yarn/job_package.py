@@ -6,6 +6,7 @@ Source: interfaces, "Job package"; the name is the reference's.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import tarfile
 import tempfile
 import zipfile
@@ -155,6 +156,28 @@ def zip_folder(folder: Path, target: Path) -> Path:
             entry.external_attr = (path.stat().st_mode & 0o777) << 16
             archive.writestr(entry, path.read_bytes())
     return target
+
+
+def zipped(import_path: Path) -> bytes:
+    """One zip of it: a zip as it is, a folder so that equal folders are equal bytes."""
+    if import_path.is_file():
+        return import_path.read_bytes()
+    with tempfile.TemporaryDirectory(prefix="homeport-upgrade-") as folder:
+        return zip_folder(import_path, Path(folder) / "package.zip").read_bytes()
+
+
+def digest_of(package: PreparedPackage) -> str:
+    """The name of ``package``, by which an upgrade to the same code would know it."""
+    for path in (package.import_path, package.archive):
+        if isinstance(path, Path) and path.suffix == ".zip":
+            with path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+    return package_name(zipped(package.import_path))
+
+
+def package_name(data: bytes) -> str:
+    """By which the coordinator stream, the AM and launchers know the package."""
+    return hashlib.sha256(data).hexdigest()
 
 
 def _require_zip(path: Path) -> None:

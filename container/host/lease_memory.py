@@ -1,6 +1,6 @@
 """What launcher and child share: the child's deadline, its last beat and its report.
 
-Numbers of eight bytes in anonymous memory, of which two are ms on CLOCK_BOOTTIME, which goes on
+Numbers of eight bytes in anonymous memory, of which three are ms on CLOCK_BOOTTIME, which goes on
 while the machine sleeps; behind them the child's last report, with its length and checksum
 before it. Each is written by one side only. The child watches its deadline from a thread of its own
 and ends the process when it has passed, also where its launcher is stopped (safety C2).
@@ -29,10 +29,11 @@ LEASE_THREAD = "lease"
 """Name of the thread that watches the deadline, which has to be in time."""
 
 _DEADLINE, _BEAT, _SPARE, _SPARE_SHARE, _READY, _NEAR, _FINISHED, _VERSION = range(8)
+_WORKED = 12
 _FENCED, _CONFIRMED, _STARTED, _RESTS = range(8, 12)
 """Of a processor's child, which runs one incarnation after another: the epoch that it is true of.
 An epoch is at least 1."""
-_NUMBERS = 12 * 8
+_NUMBERS = 13 * 8
 _NEVER_MS = 1 << 62
 _HEAD = struct.Struct("=II")
 REPORT_BYTES = 64 * 1024
@@ -102,6 +103,19 @@ class LeaseMemory:
     @beat_ms.setter
     def beat_ms(self, at_ms: int) -> None:
         self._numbers[_BEAT] = at_ms
+
+    @property
+    def quiet_ms(self) -> int | None:
+        """How long ago the child has worked; None: it has not yet."""
+        worked_ms = int(self._numbers[_WORKED])
+        return max(boot_ms() - worked_ms, 0) if worked_ms else None
+
+    def say_works(self) -> None:
+        """The launcher finds that the child works; the child says so.
+
+        It does when it commits a transaction, and when it finds that no input waits.
+        """
+        self._numbers[_WORKED] = boot_ms()
 
     @property
     def spare(self) -> SpareKind:
@@ -191,6 +205,7 @@ class LeaseMemory:
         with self._writing:
             self._own = self._standbys = _NOTHING
             self._write(_NOTHING)
+        self._numbers[_WORKED] = 0
         self._numbers[_RESTS] = epoch
 
     def rest(self) -> None:
@@ -262,6 +277,9 @@ class NoLauncher:
         """No launcher reads it."""
 
     def announce_standbys(self, report: ContainerReport) -> None:
+        """No launcher reads it."""
+
+    def say_works(self) -> None:
         """No launcher reads it."""
 
     def want_spare(self, kind: SpareKind, share_mb: int = 0) -> None:

@@ -149,7 +149,7 @@ class StreamContainer:
         self._reached = reached
         self.shutdown_ms = job.task.shutdown_ms
         self._phases = start_up.Phases()
-        self._report = WorkReport(launcher.announce, self._phases.elapsed_s)
+        self._report = WorkReport(launcher.announce, self._phases.elapsed_s, launcher.say_works)
         self._calls = CallWatch(job.task.callback_timeout_ms)
         self._spark: LocalSpark | None = None
         self._settings: PipelineSettings | None = None

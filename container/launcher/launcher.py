@@ -19,7 +19,8 @@ that report is the evidence of a stop on which the AM starts a successor (safety
   YARN signals; a standby leaves it (``niceness``) and is signalled by its launcher alone. It gets
   its permit on its standard input, and so may have been spawned long before, as a ``spare``.
 * A child has the package of the job's code that its order names, or it does not run. One that is
-  not here is fetched (``packages``), and the permit comes again with the next check-in.
+  not here is fetched (``packages``), and the permit comes again with the next check-in. Where it
+  cannot be had, the incarnation has stopped before it began: the AM tries another host.
 * Everything is imported at start and the child's log stays open, because YARN may remove both
   folders early.
 """
@@ -210,6 +211,8 @@ class Launcher:
                 spare=self._spare.last_report(),
                 package=self._child.package if self._child else None,
                 prepared=self._prepared,
+                unprepared=self._packages.fault(self._wanted),
+                quiet_ms=self._child.process.memory.quiet_ms if self._child else None,
             )
         )
         self._answered_ms = sent_ms
@@ -249,6 +252,11 @@ class Launcher:
             folder = self._packages.want(order.package)
             if folder is not None:
                 self._run_with(folder, order, incarnation)
+            elif (fault := self._packages.give_up(order.package)) is not None:
+                log.error("processor %s epoch %d cannot begin: %s", *_parts(incarnation), fault)
+                self._buried_ms = boot_ms()
+                self._report = Stopped(incarnation, StopCause.NO_PACKAGE, 1, (fault,))
+                self._ended[incarnation] = self._report
 
     def _run_with(self, folder: Path, order: Order, incarnation: Incarnation) -> None:
         """It runs with the package in ``folder``, if its lease is granted."""

@@ -4,7 +4,8 @@ YARN localises the submission's package, before the launcher is started. Another
 names, is fetched from the AM by a thread, so that neither lease nor check-ins wait for it. It is
 unpacked under another name, and has its own only when it is whole: a launcher that dies meanwhile
 leaves nothing that a later one would use. What cannot be fetched or unpacked is tried again, with
-an order that comes after a rest: what an order wants does not run with anything else.
+an order that comes after a rest: what an order wants does not run with anything else. After some
+tries in a row that is hopeless here, unless it is the AM that does not answer.
 """
 
 from __future__ import annotations
@@ -16,11 +17,10 @@ import logging
 import shutil
 import threading
 import zipfile
-import zlib
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from homeport.config.errors import HomeportError, WireError
+from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.model.job_package import package_entries
 
@@ -33,9 +33,8 @@ _PERMISSIONS = 0o777
 _REST_MS, _LONGEST_REST_MS = 250, 10_000
 """After the first failure in a row, doubled with each: a full disk must not cost the AM a package
 with each order."""
-_FAULTS = (HomeportError, OSError, zipfile.BadZipFile, zlib.error, EOFError, ValueError)
-# What zipfile says of a way to compress that it does not know.
-_UNKNOWN = (NotImplementedError, RuntimeError)
+_TRIES = 7
+"""They take a quarter of a minute: room on a disk that is about to come has come by then."""
 
 log = logging.getLogger("launcher")
 
@@ -56,7 +55,8 @@ class JobPackages:
         self._fetch = fetch
         self._on_fetched = on_fetched
         self._thread: threading.Thread | None = None
-        self._fault: str | None = None
+        self._fault: tuple[str, str] | None = None
+        self._failures = 0
         self._rest_ms = _REST_MS
         self._not_before_ms = 0
 
@@ -86,6 +86,19 @@ class JobPackages:
             self._thread.start()
         return folder
 
+    def fault(self, name: str | None) -> str | None:
+        """Why that package was not to be had at the last try; None: it was, or was not tried."""
+        fault = self._fault
+        return fault[1] if fault is not None and fault[0] == name else None
+
+    def give_up(self, name: str | None) -> str | None:
+        """As ``fault``, once it was not to be had again and again; then the tries begin again."""
+        fault = self.fault(name)
+        if fault is None or self._failures < _TRIES:
+            return None
+        self._failures, self._rest_ms, self._not_before_ms = 0, _REST_MS, 0
+        return fault
+
     def keep_only(self, wanted: Collection[Path | None]) -> None:
         """Fetched packages but these are gone, and what was not finished; not while one comes."""
         if self._is_busy:
@@ -103,15 +116,20 @@ class JobPackages:
         """It is here, or one line of the log says why not: once, as long as that stays so."""
         try:
             self._unpack(name, self._fetch(name))
-        except (*_FAULTS, *_UNKNOWN) as error:
-            fault = f"package {name[:_NAME_LENGTH]} is not here, trying again: {error}"
+        except Exception as error:  # noqa: BLE001 - each way to compress has errors of its own
+            fault = (name, " ".join(str(error).split()) or type(error).__name__)
             if fault != self._fault:
-                log.warning("%s", " ".join(fault.split()))
+                own = name[:_NAME_LENGTH]
+                log.warning("package %s is not here, trying again: %s", own, fault[1])
+            if self.fault(name) is None:
+                self._failures = 0
+            self._failures += not isinstance(error, UnavailableError)
             self._fault = fault
             self._not_before_ms = boot_ms() + self._rest_ms
             self._rest_ms = min(self._rest_ms * 2, _LONGEST_REST_MS)
         else:
-            self._fault, self._rest_ms, self._not_before_ms = None, _REST_MS, 0
+            self._fault, self._failures = None, 0
+            self._rest_ms, self._not_before_ms = _REST_MS, 0
             log.info("package %s is here", name[:_NAME_LENGTH])
             self._on_fetched()
 

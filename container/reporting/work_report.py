@@ -32,15 +32,18 @@ class WorkReport:
     Args:
         send: hands a report to the launcher; the last one holds.
         elapsed_s: seconds since the first own step of the process.
+        works: called whenever a transaction is committed, or no input waits.
     """
 
     def __init__(
         self,
         send: Callable[[ContainerReport], None] = unheard,
         elapsed_s: Callable[[], float] = float,
+        works: Callable[[], object] = bool,
     ) -> None:
         self._send = send
         self._elapsed_s = elapsed_s
+        self._works = works
         self._guards: list[ValueGuard] = []
         self._sent = ContainerReport()
         self._records = 0
@@ -100,6 +103,7 @@ class WorkReport:
 
         ``lag``: of the input, in records; not called for each transaction.
         """
+        self._works()
         self._committed = self._ended
         report = self._sent
         if report.first_commit_ms is None:
@@ -114,6 +118,7 @@ class WorkReport:
 
     def idles(self, is_caught_up: Callable[[], bool], lag: Callable[[], int]) -> None:
         """A poll brought nothing. ``is_caught_up``: whether no input waits; not called for long."""
+        self._works()
         report = self._sent
         if report.works_after_ms is None and is_caught_up():
             report = replace(report, caught_up_ms=self._now_ms())

@@ -7,7 +7,7 @@ request of its own, an active one warm. A command that was interrupted is given 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -25,6 +25,7 @@ from homeport.job_coordinator.cli.job_view import (
     require_running,
 )
 from homeport.job_coordinator.cli.options import ConfigPath, Overrides, loaded, new_app, note
+from homeport.job_coordinator.cli.placement_request import Patience, write_order
 from homeport.job_coordinator.cli.what_if_command import outlook
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.metadata.placement import PlacementManager
@@ -51,7 +52,6 @@ Examples:
   homeport drain nm2 --config-path=my.properties
   homeport drain nm2 --undo --config-path=my.properties
 """
-_NOWHERE: Mapping[str, Any] = {"containers": [], "drained_hosts": []}
 _WHAT_IF_TIMEOUT_S = 120.0
 
 
@@ -101,8 +101,8 @@ def drain(
         _write(given, name, is_drained=True)
     with open_job(given) as job:
         require_on_yarn(given, job.stream, "drain", PLACED_BY_USER)
-        wait = placement_request.patience(job)
-        _await_taken(job, name, wait)
+        wait = placement_request.Patience(job)
+        _await_taken(name, wait)
         _move_all(job, name, wait)
 
 
@@ -134,27 +134,23 @@ def _write(given: Config, host: Host, *, is_drained: bool) -> None:
     note(f"{host} {what} ({key.name}): {written.meaning}")
 
 
-def _status(job: JobView) -> Mapping[str, Any]:
-    return _NOWHERE if job.running is None else job.running.client.status()
-
-
-def _await_taken(job: JobView, host: Host, wait: Callable[[], None]) -> None:
+def _await_taken(host: Host, wait: Patience) -> None:
     began_ms = boot_ms()
-    while host not in _status(job)["drained_hosts"]:
+    while host not in wait.status()["drained_hosts"]:
         if boot_ms() - began_ms > TAKEN_MS:
             raise not_taken(keys.DRAINED_HOSTS.name)
         wait()
 
 
-def _move_all(job: JobView, host: Host, wait: Callable[[], None]) -> None:
+def _move_all(job: JobView, host: Host, wait: Patience) -> None:
     under_way = HostDrain(host)
-    while due := under_way.next_moves(_status(job)):
+    while due := under_way.next_moves(wait.status()):
         for request in _written(job, due):
             said = placement_request.answers(job.stream, request.uuid, wait)
             answer = placement_request.final(said, f"{request.processor_id}: ")
             print(f"{request.processor_id}: {answer.status}: {answer.message}")
             under_way.answered(request.processor_id, answer.status, answer.message)
-    fault = under_way.fault(_status(job))
+    fault = under_way.fault(wait.status())
     if fault is not None:
         raise HomeportError(fault)
     print(under_way.done())
@@ -171,5 +167,5 @@ def _written(job: JobView, due: Sequence[Move]) -> list[PlacementRequest]:
         )
         for processor, is_warm in due
     ]
-    job.stream.write(list(map(PlacementManager.request_message, requests)))
+    write_order(job.stream, list(map(PlacementManager.request_message, requests)))
     return requests

@@ -14,12 +14,13 @@ from importlib import metadata
 
 import typer
 
-from homeport.config.errors import HomeportError
+from homeport.config.errors import HomeportError, UnansweredError
 from homeport.job_coordinator.cli.scripting import completion_command
 from homeport.job_coordinator.cli.usage import run_app, usage_error
 
 _HELP = frozenset({"--help", "-h", "help"})
 _INTERRUPTED = 130
+_UNANSWERED = 3
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,8 @@ def help_text() -> str:
             "",
             "homeport COMMAND --help says more, homeport --version which version this is.",
             "",
-            "Exit codes: 0: done; 1: an error, in one line on standard error; 130: interrupted.",
+            "Exit codes: 0: done; 1: an error, in one line on standard error; 3: what was ordered",
+            "may go on, but its end is not known; 130: interrupted.",
             "Where a command has other ones, its --help has them.",
         ]
     )
@@ -179,6 +181,9 @@ def main() -> None:
     try:
         run(arguments)
         sys.stdout.flush()
+    except UnansweredError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(_UNANSWERED)
     except HomeportError as error:
         sys.exit(f"error: {error}")
     except typer.TyperException as error:

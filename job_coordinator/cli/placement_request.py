@@ -6,17 +6,24 @@ request stays the same when the command stops waiting.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.errors import ConfigError, HomeportError, UnavailableError
+from homeport.config.errors import (
+    ConfigError,
+    HomeportError,
+    UnansweredError,
+    UnavailableError,
+    WireError,
+)
 from homeport.job_coordinator.cli.job_view import (
     PLACED_BY_USER,
     JobView,
@@ -26,6 +33,9 @@ from homeport.job_coordinator.cli.job_view import (
 )
 from homeport.job_coordinator.cli.options import note
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.ids import ProcessorId, host_of
 from homeport.job_coordinator.model.placement import (
@@ -48,7 +58,9 @@ NoWait = Annotated[
 
 _POLL_S = 0.5
 _AM_POLL_S = 10.0
-_SILENCE_S = 60.0
+_SILENCE_S = 300.0
+"""YARN's next attempt answers after a minute or two; a broker that starts again, sooner."""
+_KAFKA, _AM = "Kafka", "the AM"
 _TOLD = 20
 
 
@@ -66,7 +78,8 @@ def ask(
     Raises:
         ConfigError: it cannot be done; nothing was written.
         HomeportError: it was refused, or has failed.
-        UnavailableError: Kafka, or for long the AM, did not answer.
+        UnavailableError: Kafka did not answer; nothing was written.
+        UnansweredError: its end is not known.
     """
     with open_job(config) as job:
         require_on_yarn(config, job.stream, "move and restart", PLACED_BY_USER)
@@ -82,12 +95,27 @@ def ask(
         request = new_request(
             job.running.application, processor, destination, expiry_ms=expiry_ms, is_warm=is_warm
         )
-        job.stream.write([PlacementManager.request_message(request)])
+        write_order(job.stream, [PlacementManager.request_message(request)])
         note(f"asked of {job.running}")
         if no_wait:
             print(request.uuid)
             return
-        print(outcome(final(answers(job.stream, request.uuid, patience(job)))))
+        print(outcome(final(answers(job.stream, request.uuid, Patience(job)))))
+
+
+def write_order(stream: CoordinatorStream, messages: Sequence[CoordinatorStreamMessage]) -> None:
+    """The messages are in the stream.
+
+    Raises:
+        UnansweredError: Kafka did not answer; they may be there, or may yet be.
+    """
+    try:
+        stream.write(messages)
+    except UnavailableError as error:
+        raise UnansweredError(
+            f"{error}; whether the order is in the coordinator stream is not known: see homeport "
+            "status before you give it again"
+        ) from None
 
 
 def new_request(
@@ -156,14 +184,12 @@ def destination_of(host: str) -> str:
 def answers(
     stream: CoordinatorStream, uuid: str, patience: Callable[[], None]
 ) -> Iterator[PlacementResponse]:
-    """Every answer that is seen, up to the last one; ``patience`` is called before each look.
+    """Every answer that is seen, up to the last one.
 
-    Raises:
-        UnavailableError: Kafka did not answer; or whatever ``patience`` raises.
+    ``patience``: waits, then reads the stream on; what it raises comes out.
     """
     manager, seen = PlacementManager(stream), None
     while True:
-        stream.catch_up()
         said = manager.read_responses().get(uuid)
         if said is not None and said != seen:
             seen = said
@@ -194,26 +220,58 @@ def outcome(answer: PlacementResponse) -> str:
     return line
 
 
-def patience(job: JobView) -> Callable[[], None]:
-    """Pauses; gives up when the AM has not answered for long."""
-    pause = threading.Event()
-    heard_s = asked_s = time.monotonic()
+class Patience:
+    """The waiting for what was ordered of a running job, which goes on without it.
 
-    def wait() -> None:
-        nonlocal heard_s, asked_s
-        pause.wait(_POLL_S)
-        now_s = time.monotonic()
-        if now_s - asked_s < _AM_POLL_S:
+    It says what does not answer, and waits on: the order is in the coordinator stream.
+    """
+
+    def __init__(self, job: JobView, clock: Callable[[], float] = time.monotonic) -> None:
+        self._job = job
+        self._clock = clock
+        self._pause = threading.Event()
+        self._asked_s = now_s = clock()
+        self._heard_s = {_KAFKA: now_s, _AM: now_s}
+
+    def __call__(self) -> None:
+        """Pauses, then reads the coordinator stream on.
+
+        Raises:
+            UnansweredError: Kafka, or the AM, has not answered for long.
+        """
+        self._pause.wait(_POLL_S)
+        try:
+            self._job.stream.catch_up()
+        except UnavailableError as error:
+            self._unanswered(_KAFKA, f"{error}")
             return
-        asked_s = now_s
-        if running_job(job.given, job.stream) is not None:
-            heard_s = now_s
+        now_s = self._heard_s[_KAFKA] = self._clock()
+        if now_s - self._asked_s < _AM_POLL_S:
             return
-        note("the AM does not answer; the request stays in the coordinator stream")
-        if now_s - heard_s >= _SILENCE_S:
-            raise UnavailableError(
-                f"the AM has not answered for {_SILENCE_S:.0f} s: see homeport coordinator-stream "
-                "show --type samza-place-container-v1 for an answer"
+        self._asked_s = now_s
+        if running_job(self._job.given, self._job.stream) is None:
+            self._unanswered(_AM, "the AM does not answer")
+        else:
+            self._heard_s[_AM] = now_s
+
+    def status(self) -> Mapping[str, Any]:
+        """What the AM says of the job, once it answers.
+
+        Raises:
+            UnansweredError: it has not for long.
+        """
+        while True:
+            running = running_job(self._job.given, self._job.stream)
+            with contextlib.suppress(UnavailableError, WireError):
+                if running is not None:
+                    return running.client.status()
+            self()
+
+    def _unanswered(self, who: str, fault: str) -> None:
+        note(f"{fault}; what was ordered stays in the coordinator stream, and goes on")
+        silent_s = self._clock() - self._heard_s[who]
+        if silent_s >= _SILENCE_S:
+            raise UnansweredError(
+                f"{who} has not answered for {silent_s:.0f} s: what was ordered may go on; see "
+                "homeport status, and homeport coordinator-stream show for its records"
             )
-
-    return wait

@@ -99,7 +99,10 @@ class CheckIn:
     ``report``: the running container's last report of its work; None where there is none.
     ``spare``: None where none is kept. ``package``: what the running container has; None: what YARN
     has localised, as in an order. ``prepared``: the last package that was ordered and made ready
-    here: it is unpacked, and the spare, where one is kept, waits with it.
+    here: it is unpacked, and the spare, where one is kept, waits with it. ``unprepared``: why the
+    package that was ordered last is not here; None: it is, or comes. ``quiet_ms``: how long ago the
+    running container, an active one, has committed a transaction, or found that no input waits;
+    None: it has not yet.
     """
 
     resource_id: ResourceId
@@ -112,6 +115,8 @@ class CheckIn:
     spare: SpareReport | None = None
     package: str | None = None
     prepared: str | None = None
+    unprepared: str | None = None
+    quiet_ms: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The body of ``POST /v1/check-in``."""
@@ -127,6 +132,8 @@ class CheckIn:
             **({} if self.spare is None else {"spare": self.spare.to_json()}),
             **({} if self.package is None else {"package": self.package}),
             **({} if self.prepared is None else {"prepared": self.prepared}),
+            **({} if self.unprepared is None else {"unprepared": self.unprepared}),
+            **({} if self.quiet_ms is None else {"quiet_ms": self.quiet_ms}),
         }
 
     @staticmethod
@@ -135,6 +142,7 @@ class CheckIn:
         running = optional_field(body, "running", dict)
         report = optional_field(body, "report", dict)
         spare = optional_field(body, "spare", dict)
+        unprepared = optional_field(body, "unprepared", str)
         return CheckIn(
             resource_id=ResourceId(_name(body, "resource_id")),
             skein_id=_name(body, "skein_id"),
@@ -146,6 +154,8 @@ class CheckIn:
             spare=None if spare is None else SpareReport.from_json(spare),
             package=optional_package(body, "package"),
             prepared=optional_package(body, "prepared"),
+            unprepared=None if unprepared is None else " ".join(unprepared.split())[:_MAX_NAME],
+            quiet_ms=optional_number(body, "quiet_ms"),
         )
 
 

@@ -1,14 +1,18 @@
 """Manager of upgrades container by container: set-upgrade.
 
-Two records: ``order``, which an operator's command writes, and ``state``, which the driver alone
-writes. Both name the application that they are for; for another one they are void.
+An operator's command writes ``order``, or ``undo`` to take an upgrade back: neither takes the
+other's place. The driver alone writes ``state``, and ``refused`` where it does not take an order.
+``run-job`` writes ``submitted``, the package of its submission. Each names the application that it
+is for, and is void for another one.
 
 How it reads: see ``reading``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
 
 from homeport.config.errors import WireError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
@@ -25,12 +29,19 @@ from homeport.job_coordinator.model.json_values import compact_json
 from homeport.job_coordinator.model.upgrade import (
     UpgradeDirection,
     UpgradeOrder,
+    UpgradeOrders,
     UpgradePhase,
     UpgradeState,
 )
 
+_T = TypeVar("_T")
+
 ORDER_KEY = "order"
+UNDO_KEY = "undo"
 STATE_KEY = "state"
+REFUSED_KEY = "refused"
+SUBMITTED_KEY = "submitted"
+_ORDER_KEYS = {UpgradeDirection.FORWARD: ORDER_KEY, UpgradeDirection.BACK: UNDO_KEY}
 
 
 class UpgradeManager:
@@ -39,22 +50,48 @@ class UpgradeManager:
     def __init__(self, stream: CoordinatorStream) -> None:
         self._stream = stream
 
-    def order(self, application: str) -> UpgradeOrder | None:
-        """What was ordered for that run of the job; None where nothing was, or it is damaged."""
-        found = read_all(self._stream, MessageType.SET_UPGRADE, _order).get(ORDER_KEY)
-        return found if found is not None and found.application == application else None
+    def orders(self, application: str) -> UpgradeOrders:
+        """What was ordered for that run of the job, without what is damaged."""
+        known = self._of_keys(_order)
+        own = {key: order for key, order in known.items() if order.application == application}
+        forward, back = own.get(ORDER_KEY), own.get(UNDO_KEY)
+        refused = self._of_keys(_note).get(REFUSED_KEY)
+        if refused is None or refused.application != application:
+            return UpgradeOrders(forward, back)
+        return UpgradeOrders(forward, back, refused.subject, refused.why)
+
+    def last_state(self) -> UpgradeState | None:
+        """How far the job's last upgrade has come, of whichever run; None: none, or damaged."""
+        return self._of_keys(_state).get(STATE_KEY)
 
     def state(self, application: str) -> UpgradeState | None:
         """How far that run's upgrade has come; None where there is none, or it is damaged."""
-        found = read_all(self._stream, MessageType.SET_UPGRADE, _state).get(STATE_KEY)
+        found = self.last_state()
         return found if found is not None and found.application == application else None
+
+    def submitted(self, application: str) -> str | None:
+        """The package of that run's submission; None: not known."""
+        found = self._of_keys(_note).get(SUBMITTED_KEY)
+        is_own = found is not None and found.application == application
+        return found.subject if found is not None and is_own else None
 
     def messages_of_a_new_run(self, application: str) -> Iterator[CoordinatorStreamMessage]:
         """Tombstones of what is void for that run of the job, damaged records too."""
-        known = {ORDER_KEY: self.order(application), STATE_KEY: self.state(application)}
+        orders = self.orders(application)
+        known = {
+            ORDER_KEY: orders.forward,
+            UNDO_KEY: orders.back,
+            REFUSED_KEY: orders.refused,
+            STATE_KEY: self.state(application),
+            # Its client writes this one beside the AM, perhaps since it was read here.
+            SUBMITTED_KEY: SUBMITTED_KEY,
+        }
         for key in sorted(self._stream.latest(MessageType.SET_UPGRADE)):
             if known.get(key) is None:
                 yield wire.tombstone(MessageType.SET_UPGRADE, key)
+
+    def _of_keys(self, decode: Callable[[CoordinatorStreamMessage], _T | None]) -> dict[str, _T]:
+        return read_all(self._stream, MessageType.SET_UPGRADE, decode)
 
     @staticmethod
     def order_message(order: UpgradeOrder) -> CoordinatorStreamMessage:
@@ -66,9 +103,20 @@ class UpgradeManager:
             "watch-ms": str(order.watch_ms),
             "direction": order.direction.value,
         }
-        return CoordinatorStreamMessage(
-            MessageType.SET_UPGRADE, ORDER_KEY, values, username=order.by
-        )
+        key = _ORDER_KEYS[order.direction]
+        return CoordinatorStreamMessage(MessageType.SET_UPGRADE, key, values, username=order.by)
+
+    @staticmethod
+    def refusal_message(order: UpgradeOrder, why: str) -> CoordinatorStreamMessage:
+        """The record by which that order is refused, for good."""
+        values = {"application": order.application, "subject": order.id, "why": why}
+        return CoordinatorStreamMessage(MessageType.SET_UPGRADE, REFUSED_KEY, values)
+
+    @staticmethod
+    def submitted_message(application: str, package: str) -> CoordinatorStreamMessage:
+        """The record of the package that was submitted with that run of the job."""
+        values = {"application": application, "subject": package}
+        return CoordinatorStreamMessage(MessageType.SET_UPGRADE, SUBMITTED_KEY, values)
 
     @staticmethod
     def state_message(state: UpgradeState) -> CoordinatorStreamMessage:
@@ -92,13 +140,32 @@ class UpgradeManager:
         return CoordinatorStreamMessage(MessageType.SET_UPGRADE, STATE_KEY, values)
 
 
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """A fact of one run: of the order ``subject`` its refusal, of the submission its package."""
+
+    application: str
+    subject: str
+    why: str
+
+
+def _note(message: CoordinatorStreamMessage) -> _Note | None:
+    if message.key not in {REFUSED_KEY, SUBMITTED_KEY}:
+        return None
+    subject = _package if message.key == SUBMITTED_KEY else _text
+    why = message.value("why") or ""
+    return _Note(_text(message, "application"), subject(message, "subject"), why)
+
+
 def _order(message: CoordinatorStreamMessage) -> UpgradeOrder | None:
-    if message.key != ORDER_KEY:
+    if message.key not in _ORDER_KEYS.values():
         return None
     try:
         direction = UpgradeDirection(message.value("direction") or "")
     except ValueError as error:
         raise WireError(f"{message.type} {message.key!r}: {error}") from None
+    if _ORDER_KEYS[direction] != message.key:
+        raise WireError(f"{message.type} {message.key!r}: its direction is {direction.value}")
     return UpgradeOrder(
         _text(message, "id"),
         _text(message, "application"),

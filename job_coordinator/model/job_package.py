@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from homeport.config.errors import WireError
+from homeport.config.errors import WireError, in_one_line
 from homeport.job_coordinator.model.json_values import optional_field, shown
 
 MAX_BYTES = 8 * 1024 * 1024
@@ -48,7 +48,7 @@ def package_entries(data: bytes) -> list[zipfile.ZipInfo]:
 
     Raises:
         WireError: it is no zip, or too large, also once it is unpacked; or an entry is encrypted,
-            or names a place outside.
+            names a place outside, or one below a file.
     """
     if len(data) > MAX_BYTES:
         raise WireError(f"a package of {len(data)} bytes is larger than {MAX_BYTES}")
@@ -58,13 +58,34 @@ def package_entries(data: bytes) -> list[zipfile.ZipInfo]:
     # NotImplementedError: zipfile's, for a feature of a zip that it does not know.
     except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as error:
         raise WireError(f"the package is no zip: {shown(str(error))}") from None
+    files = {PurePosixPath(entry.filename) for entry in entries if not entry.is_dir()}
+    files.discard(PurePosixPath())
     for entry in entries:
-        parts = PurePosixPath(entry.filename).parts
+        path = PurePosixPath(entry.filename)
+        parts = path.parts
         if not parts or parts[0] == "/" or ".." in parts or "\\" in entry.filename:
             raise WireError(f"the package has an entry outside it: {shown(entry.filename)}")
         if entry.flag_bits & _ENCRYPTED:
             raise WireError(f"the package has an encrypted entry: {shown(entry.filename)}")
+        if (path in files and entry.is_dir()) or not files.isdisjoint(path.parents):
+            raise WireError(f"the package has a file and a folder of one name: {shown(str(path))}")
     size = sum(entry.file_size for entry in entries)
     if size > MAX_UNPACKED_BYTES:
         raise WireError(f"the package has files of {size} bytes, more than {MAX_UNPACKED_BYTES}")
     return entries
+
+
+def require_readable(data: bytes) -> None:
+    """All entries of the zip ``data`` can be unpacked.
+
+    Raises:
+        WireError: as ``package_entries``, or an entry is damaged, or packed in an unknown way.
+    """
+    package_entries(data)
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            damaged = archive.testzip()
+    except Exception as error:  # noqa: BLE001 - each way to compress has errors of its own
+        raise WireError(f"the package cannot be unpacked: {in_one_line(error)}") from None
+    if damaged is not None:
+        raise WireError(f"the package has a damaged entry: {shown(damaged)}")

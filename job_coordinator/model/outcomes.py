@@ -30,6 +30,8 @@ class StopCause(Enum):
     """Its host did not reach Kafka, for longer than leases are renewed without it."""
     DISK_FULL = "disk-full"
     """There was no room for its stores, or for another file of its own."""
+    NO_PACKAGE = "no-package"
+    """It was never begun: its launcher cannot have, or unpack, the package of its permit."""
 
 
 class RestoreKind(Enum):

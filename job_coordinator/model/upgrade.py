@@ -58,6 +58,39 @@ class UpgradeOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class UpgradeOrders:
+    """What operators have ordered, for one run of the job.
+
+    ``forward``: the last order of an upgrade. ``back``: the last order to take one back. None:
+    there is none. ``refused``: the id of the last order that the driver has refused; None: it has
+    refused none. ``why``: the reason of that refusal, for people.
+    """
+
+    forward: UpgradeOrder | None = None
+    back: UpgradeOrder | None = None
+    refused: str | None = None
+    why: str = ""
+
+    def is_new(self, state: UpgradeState | None) -> bool:
+        """Whether the driver still has to take the order forward, or to refuse it."""
+        order = self.forward
+        if order is None or order.id == self.refused:
+            return False
+        return state is None or state.id != order.id
+
+    def cancels(self, state: UpgradeState | None) -> bool:
+        """Whether the order back is of the order forward, which has not begun yet."""
+        ids = {order.id for order in (self.forward, self.back) if order is not None}
+        return self.back is not None and self.is_new(state) and len(ids) == 1
+
+    def takes_back(self, state: UpgradeState | None) -> bool:
+        """Whether the order back is of the upgrade in the record, which does not go back yet."""
+        if self.back is None or state is None or state.id != self.back.id:
+            return False
+        return state.phase in {UpgradePhase.FORWARD, UpgradePhase.DONE}
+
+
+@dataclass(frozen=True, slots=True)
 class UpgradeState:
     """How far an upgrade has come, as the driver has recorded it before it acts on it.
 

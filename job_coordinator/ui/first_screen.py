@@ -47,6 +47,7 @@ _ENDED: Final = {
     "lease-lost": "it lost its lease",
     "disk-full": "its disk had no room",
     "cut-off": "its host was cut off from Kafka",
+    "no-package": "its launcher cannot have or unpack the package: its log says why",
     "unavailable": "it could not reach Kafka",
     "launcher-silent": "its launcher fell silent",
     "taken-back": "YARN took its container back",

@@ -39,7 +39,7 @@ ACTIVES: Assignment = {"0": "0"}
 WITH_STANDBY: Assignment = {"0": "0", "0-0": "0-0"}
 AB = ("a", "b")
 BACKS_OFF = replace(SETTINGS, retry_count=1, launch_retry_ms=1000, last_retry_delay_ms=5000)
-CAUSES = ("failed", "signalled", "finished", "cut-off")
+CAUSES = ("failed", "signalled", "finished", "cut-off", "no-package")
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_a_job_that_is_shut_down_at_any_time_ends(
 
 
 def test_a_container_may_end_for_every_cause(announce: Announce) -> None:
-    """It fails, is killed by a signal, comes to its end, or is cut off from Kafka."""
+    """It fails, is killed by a signal, comes to its end, is cut off, or has no package."""
     rules = SmallWorld(ONE, AB, people=People(may_shut_down=True))
     rules.causes = CAUSES
     assert searched(rules, 2, announce) > 500

@@ -13,6 +13,7 @@ import pytest
 from driver_attempts import NM1, P0, Am, Stream, drive
 
 from homeport.appmaster.allocation.protocol.events import ShutdownRequested
+from homeport.appmaster.upgrade.machine import HANG_MS
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
@@ -27,6 +28,7 @@ from homeport.job_coordinator.model.placement import PlacementResponse, Placemen
 from homeport.job_coordinator.model.upgrade import (
     UpgradeDirection,
     UpgradeOrder,
+    UpgradeOrders,
     UpgradePhase,
     UpgradeState,
 )
@@ -39,7 +41,11 @@ ORDER = UpgradeOrder("u", APPLICATION, NEW, 50, by="ann")
 
 @dataclass
 class Launcher:
-    """The only launcher; ``bad``: the packages whose containers fail once they have started."""
+    """The only launcher.
+
+    ``bad``: the packages whose containers fail once they have started; ``hanging``: those whose
+    containers do nothing; ``absent``: those that it cannot have.
+    """
 
     am: Am
     bad: set[str | None] = field(default_factory=set)
@@ -47,6 +53,8 @@ class Launcher:
     package: str | None = None
     prepared: str | None = None
     ran: list[str | None] = field(default_factory=list)
+    hanging: set[str | None] = field(default_factory=set)
+    absent: set[str | None] = field(default_factory=set)
     is_heard: bool = True
 
     async def go_on(self) -> None:
@@ -55,9 +63,10 @@ class Launcher:
         while True:
             report = ContainerReport(input_lag=0)
             running, package = self.running, self.package if self.running else None
-            order = await self.am.backend.check_in(
-                CheckIn(R1, "h-0_1", 1, NM1, 42, running, report, None, package, self.prepared)
-            )
+            unprepared = "no space left" if self.absent else None
+            quiet_ms = HANG_MS if package in self.hanging else 0
+            about = (running, report, None, package, self.prepared, unprepared, quiet_ms)
+            order = await self.am.backend.check_in(CheckIn(R1, "h-0_1", 1, NM1, 42, *about))
             if order.kind is OrderKind.EXIT:
                 return
             await self._follow(order.kind, order.incarnation, order.package)
@@ -67,7 +76,10 @@ class Launcher:
     async def _follow(
         self, kind: OrderKind, incarnation: Incarnation | None, package: str | None
     ) -> None:
-        if kind is OrderKind.RUN and incarnation is not None:
+        if kind is OrderKind.RUN and incarnation is not None and package in self.absent:
+            cause = StopCause.NO_PACKAGE
+            await self.am.backend.stopped(Stopped(incarnation, cause, 1, ("no space left",)))
+        elif kind is OrderKind.RUN and incarnation is not None:
             self.running, self.package = incarnation, package
             self.ran.append(package)
             await self.am.backend.started(Started(incarnation))
@@ -75,8 +87,12 @@ class Launcher:
                 await self._stopped(StopCause.FAILED, ("ValueError: a bug",))
         elif kind is OrderKind.STOP:
             await self._stopped(StopCause.ORDERED)
-        elif kind is OrderKind.WAIT and self.running is not None:
+        elif kind is OrderKind.WAIT and self.running is not None and package not in self.absent:
             self.prepared = package
+
+    async def fail(self) -> None:
+        """The container ends by a fault of the old code."""
+        await self._stopped(StopCause.FAILED)
 
     async def _stopped(self, cause: StopCause, last_lines: tuple[str, ...] = ()) -> None:
         assert self.running is not None
@@ -157,6 +173,65 @@ def test_a_failure_of_the_new_package_takes_it_back(tmp_path: Path) -> None:
 
     am, _ = upgraded(tmp_path, story, bad=NEW)
     assert recorded(am).story.endswith("failed, exit code 1: ValueError: a bug")
+
+
+def test_new_code_that_hangs_takes_it_back(tmp_path: Path) -> None:
+    """Its report is as it was when it last worked; the launcher says how old that is."""
+
+    async def story(am: Am, launcher: Launcher) -> None:
+        launcher.hanging = {NEW}
+        am.stream.write([UpgradeManager.order_message(ORDER)])
+        await am.until(in_phase(am, UpgradePhase.GONE_BACK))
+        assert launcher.ran == [None, NEW, None]
+
+    am, _ = upgraded(tmp_path, story)
+    assert recorded(am).reason.startswith("processor 0 has committed nothing, and not found its")
+
+
+def test_another_order_is_refused_and_the_order_back_is_of_what_is_under_way(
+    tmp_path: Path,
+) -> None:
+    """Its command finds why; the first upgrade goes on until it is taken back."""
+    slow = replace(ORDER, watch_ms=600_000)
+    other = replace(ORDER, id="other", package="cd" * 32)
+
+    async def story(am: Am, launcher: Launcher) -> None:
+        am.stream.write([UpgradeManager.order_message(slow)])
+        await am.until(lambda: "is watched" in (upgrade_of(am) or {}).get("waits", ""))
+        am.stream.write([UpgradeManager.order_message(other)])
+        await am.until(lambda: orders_of(am).refused == "other")
+        assert "another upgrade is under way" in orders_of(am).why
+        assert upgrade_of(am)["phase"] == "forward"
+        back = replace(slow, direction=UpgradeDirection.BACK)
+        am.stream.write([UpgradeManager.order_message(back)])
+        await am.until(in_phase(am, UpgradePhase.GONE_BACK))
+        assert (upgrade_of(am)["id"], launcher.ran) == ("u", [None, NEW, None])
+
+    am, _ = upgraded(tmp_path, story)
+    audited = [e["what"] for e in am.history() if e["event"] == "audit"]
+    ordered = [what for what in audited if what.startswith("upgrade")]
+    assert ordered == ["upgrade", "upgrade", "upgrade --undo"]
+
+
+def orders_of(am: Am) -> UpgradeOrders:
+    """What the stream says, as the driver has read it."""
+    return UpgradeManager(am.stream).orders(APPLICATION)
+
+
+def test_a_container_whose_launcher_cannot_have_the_package_is_not_left_down(
+    tmp_path: Path,
+) -> None:
+    """It fails while it works, and no disk has room: back to the package from before."""
+
+    async def story(am: Am, launcher: Launcher) -> None:
+        launcher.absent = {NEW}
+        am.stream.write([UpgradeManager.order_message(ORDER)])
+        await am.until(lambda: "no space left" in (upgrade_of(am) or {}).get("waits", ""))
+        await launcher.fail()
+        await am.until(in_phase(am, UpgradePhase.BACK))
+
+    am, _ = upgraded(tmp_path, story)
+    assert recorded(am).reason.endswith("no-package, exit code 1")
 
 
 def test_an_order_back_takes_it_back_after_its_end_too(tmp_path: Path) -> None:

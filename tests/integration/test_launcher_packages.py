@@ -13,6 +13,7 @@ from launchers import CHILD, FIRST, LIMIT_S, SECOND, Am, Running, is_alive, wait
 from zipped import sha256_of, zipped
 
 from homeport.job_coordinator.http.messages import OrderKind
+from homeport.job_coordinator.model.outcomes import StopCause
 
 Launch = Callable[..., Running]
 
@@ -162,6 +163,29 @@ def test_a_disk_without_room_leaves_nothing_half(am: Am, launch: Launch) -> None
     wait_for(lambda: am.check_ins[-1].prepared == name, launcher)
     assert fetched(launcher.folder) == [f"__package-{name[:16]}"]
     assert is_alive(child)
+
+
+def test_an_incarnation_whose_package_has_no_room_has_stopped_before_it_began(
+    am: Am, launch: Launch
+) -> None:
+    """The AM hears so, with the reason, after some seconds; a later one runs once there is room."""
+    large = zipped({"homeport_child/__main__.py": CHILD, "large": "x" * 200_000})
+    name = sha256_of(large)
+    am.packages[name] = large
+    launcher = launch()
+    wait_for(lambda: bool(am.check_ins), launcher)
+    pid = launcher.process.pid
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+    am.orders(OrderKind.RUN, FIRST, name)
+    wait_for(lambda: bool(am.reports), launcher)
+    report = am.reports[0]
+    assert (report.incarnation, report.cause) == (FIRST, StopCause.NO_PACKAGE)
+    assert "File too large" in report.last_lines[0]
+    assert "File too large" in (am.check_ins[-1].unprepared or "")
+    assert (fetched(launcher.folder), {m.running for m in am.check_ins}) == ([], {None})
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+    am.orders(OrderKind.RUN, SECOND, name)
+    wait_for(lambda: am.check_ins[-1].running == SECOND, launcher)
 
 
 def test_a_launcher_that_is_killed_while_it_unpacks_leaves_no_half_package(

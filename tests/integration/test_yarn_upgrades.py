@@ -29,9 +29,11 @@ _WATCH_BAD_MS = 5_000
 """Far longer than a container takes for its first transactions."""
 _TRANSACTIONS = 2
 _VERSIONED = """
+from threading import Event
+
 from probe_task import Count
 
-VERSION, LAST = "{version}", {last}
+VERSION, LAST, HANGS = "{version}", {last}, {hangs}
 
 class Versioned(Count):
     def init(self, context):
@@ -45,6 +47,8 @@ class Versioned(Count):
         for partition, offset, key in rows:
             collector.send(self.out, f"{{VERSION}} {{partition}} {{offset}}".encode(), key)
         if LAST is not None and self.ended >= LAST:
+            if HANGS:
+                Event().wait()
             raise ValueError("a bug of this version")
 
     def end_transaction(self, collector):
@@ -52,11 +56,16 @@ class Versioned(Count):
 """
 
 
-def package(job: Job, folder: Path, version: str, last: int | None = None) -> Path:
-    """A package of that version; its tasks fail after ``last`` transactions; None: they do not."""
+def package(
+    job: Job, folder: Path, version: str, last: int | None = None, *, hangs: bool = False
+) -> Path:
+    """A package of that version.
+
+    Its tasks fail after ``last`` transactions, or hang where it ``hangs``; None: neither.
+    """
     made = folder / version
     shutil.copytree(job.package, made, dirs_exist_ok=True)
-    (made / "versioned.py").write_text(_VERSIONED.format(version=version, last=last))
+    (made / "versioned.py").write_text(_VERSIONED.format(version=version, last=last, hangs=hangs))
     return made
 
 
@@ -130,11 +139,17 @@ def test_new_code_comes_container_by_container_and_a_bad_one_goes_back(
     announce: Callable[[str], None],
     containers: int,
 ) -> None:
-    """Version two is everywhere in the end; of version three a few records, and two again."""
+    """Version two is everywhere in the end; of three and four a few records, and two again.
+
+    Three fails, and four hangs, which no time-out of the container has found by then.
+    """
     job = upgrading_job(make_job, tmp_path, f"upgraded-{containers}", containers)
     refused = forward(job, job.package)
     assert refused.returncode == 1
     assert "versioned" in refused.stderr
+    same = forward(job, Path(job.values["yarn.package.path"]))
+    assert same.returncode == 1
+    assert "the job runs this package" in same.stderr
     assert job.get("v1/status")["upgrade"] is None
     feed = Feed(job)
     feed.go_on()
@@ -152,9 +167,14 @@ def test_new_code_comes_container_by_container_and_a_bad_one_goes_back(
         assert "a bug of this version" in bad.stderr
         job.wait_until_running()
         assert set(packages_of(job).values()) == two
+        hangs = package(job, tmp_path, "four", last=_TRANSACTIONS, hangs=True)
+        hung = forward(job, hangs)
+        assert hung.returncode == 1
+        assert "0 has committed nothing, and not found its input empty, for" in hung.stderr
+        assert set(packages_of(job).values()) == two
     finally:
         versions = is_exact(job, feed)
-    assert set(versions) == {"one", "two", "three"}
+    assert set(versions) == {"one", "two", "three", "four"}
     are_apart(job.containers())
     assert {p: c["failures"] for p, c in job.containers().items() if c["failures"]} == {"0": 1}
     job.judge_history()
@@ -162,6 +182,10 @@ def test_new_code_comes_container_by_container_and_a_bad_one_goes_back(
     for processor in map(str, range(containers)):
         announce(f"pauses of processor {processor}, s: {pauses(job, processor)}")
     assert job.kill() == f"stopped {job.application_id} in order"
+    other = job.call("run")
+    assert other.returncode == 1
+    assert "yarn.package.path = " in other.stderr
+    assert f"in {job.application_id}, has left the job with {str(two.pop())[:12]}" in other.stderr
 
 
 def upgrading(
@@ -233,7 +257,7 @@ def test_the_next_attempt_of_the_am_goes_on_with_the_upgrade(
         assert None not in packages_of(job).values()
         undone = upgrade(job, "--undo")
         assert undone.returncode == 0, undone.stderr
-        assert undone.stdout.splitlines()[-1].startswith("gone back: all run package that of the")
+        assert undone.stdout.splitlines()[-1].startswith("gone back to package that of the")
         job.wait_until_running()
         assert set(packages_of(job).values()) == {None}
     finally:

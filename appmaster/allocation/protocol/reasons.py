@@ -44,6 +44,7 @@ class ReasonKind(Enum):
     SURPLUS_RELEASED = "surplus-released"
     CANCELLED_RELEASED = "cancelled-released"
     CUT_OFF_RELEASED = "cut-off-released"
+    PACKAGELESS_RELEASED = "packageless-released"
 
     WAITS_FOR_OWNER = "waits-for-owner"
     PERMITTED = "permitted"
@@ -123,6 +124,7 @@ _SENTENCES: Mapping[ReasonKind, str] = MappingProxyType(
             "A launcher on {host} is released, as it came of a request that was cancelled"
         ),
         _K.CUT_OFF_RELEASED: "A launcher is released, as its host {host} is cut off from Kafka",
+        _K.PACKAGELESS_RELEASED: "A launcher is released, as it cannot have its package on {host}",
         _K.WAITS_FOR_OWNER: (
             "{Subject} is not permitted on {host} until {other}, an owner of its tasks, has stopped"
         ),

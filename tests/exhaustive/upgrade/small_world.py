@@ -16,6 +16,7 @@ from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.upgrade import (
     UpgradeDirection,
     UpgradeOrder,
+    UpgradeOrders,
     UpgradePhase,
     UpgradeState,
 )
@@ -26,13 +27,14 @@ Moves = Iterator[tuple[str, World]]
 ALL = frozenset(
     {
         *{"new_may_fail", "old_may_fail", "host_may_be_lost", "am_may_die", "may_undo", "may_lag"},
-        "may_not_prepare",
+        *{"may_not_prepare", "may_hang", "may_have_no_place", "may_be_ordered_twice"},
     }
 )
 _WATCH_MS = 1_000
 _WARM_LAG = 100
 _LARGE_LAG = 1_000
 _SLOW_MS = machine.PREPARATION_MS
+_QUIET_MS = (0, machine.QUIET_MS + 1, machine.HANG_MS)
 
 
 class SmallWorld:
@@ -62,14 +64,15 @@ class SmallWorld:
         order = UpgradeOrder("upgrade", "app", NEW, _WATCH_MS, by="ann")
         before = UpgradeState("before", "app", OLD, None, _WATCH_MS, UpgradePhase.DONE)
         state = before if self._previous else None
-        return World((old,) * len(self.ids), order, state)
+        return World((old,) * len(self.ids), UpgradeOrders(order), state)
 
     def seen(self, world: World) -> Seen:
         """What the shell makes of the world."""
-        is_under_way = any(c.has_request for c in world.containers) and self.waits_for_restarts
+        is_under_way = any(map(_is_busy, world.containers))
+        is_waited_for = is_under_way and self.waits_for_restarts
         return Seen(
             tuple(map(self._seen, self.ids, world.containers)),
-            "a restart is under way" if is_under_way else "",
+            "a restart is under way" if is_waited_for else "",
             _WARM_LAG,
             self._retry_count,
             _SLOW_MS if world.is_slow else 0,
@@ -86,16 +89,21 @@ class SmallWorld:
             container.package,
             container.prepared,
             _LARGE_LAG if container.is_behind else 0,
+            _QUIET_MS[container.hang],
             container.failures,
             (0, 1, machine.PATIENCE)[container.watched] * _WATCH_MS,
+            is_down=container.has_no_place and container.phase == "down" and crash is None,
         )
 
     # --- by itself
 
     def free(self, world: World) -> Moves:
         """What happens without any fault, and leads on."""
-        made = machine.decide(world.state, world.order, self.seen(world))
-        if made.state is not None:
+        made = machine.decide(world.state, world.orders, self.seen(world))
+        if made.refused and world.orders.forward is not None:
+            orders = replace(world.orders, refused=world.orders.forward.id)
+            yield "the order is refused", world._replace(orders=orders)
+        elif made.state is not None:
             yield f"the record says {_said(made.state)}", self._recorded(world, made.state)
         elif made.restart is not None:
             index = self.ids.index(made.restart)
@@ -107,7 +115,8 @@ class SmallWorld:
         for index, container in enumerate(world.containers):
             for label, after in self._of_one(world, index, container):
                 yield f"{self.ids[index]} {label}", after
-        if any(c.is_unable for c in world.containers) and not world.is_slow:
+        is_stuck = any(c.is_unable or c.has_no_place for c in world.containers)
+        if is_stuck and not world.is_slow:
             yield "much time passes", world._replace(is_slow=True)
 
     def _recorded(self, world: World, state: UpgradeState) -> World:
@@ -118,12 +127,26 @@ class SmallWorld:
             if is_on and before.phase is UpgradePhase.FORWARD:
                 require(current.watched, "the next one is begun before the last one was watched")
                 require(not current.is_behind, "the next one is begun while the last one is behind")
+        if before is not None and before.id == state.id and state.phase is UpgradePhase.FORWARD:
+            self._require_work(world, "the next one is begun", state.given != before.given)
+        self._require_work(world, "it is done", state.phase is UpgradePhase.DONE)
         return world._replace(state=state, is_slow=False)
+
+    def _require_work(self, world: World, what: str, is_so: bool) -> None:  # noqa: FBT001 - a fact
+        for name, container in zip(self.ids, world.containers, strict=True):
+            require(not (is_so and container.hang), f"{what} while {name} hangs")
 
     def _of_one(self, world: World, index: int, container: Container) -> Moves:
         wanted = world.state.wanted(self.ids[index]) if world.state else None
         if container.crash is not None:
             yield "is heard to have ended", self._heard(world, index, container)
+        elif container.phase == "down" and container.has_no_place:
+            if self._may_have_place(world, self.ids[index]):
+                # A restart that waited for it is answered by its start.
+                has_place = container._replace(has_no_place=False, has_request=False)
+                yield "has a place", with_container(world, index, has_place)
+        elif container.phase == "down" and _cannot_have(container, wanted):
+            yield f"cannot have {wanted}", self._without_package(world, index, wanted)
         elif container.phase == "down":
             sent = container._replace(phase="sent", package=wanted)
             yield f"gets a permit with {wanted}", with_container(world, index, sent)
@@ -131,13 +154,23 @@ class SmallWorld:
             up = container._replace(phase="up", is_restarting=False)
             yield "starts", with_container(world, index, up)
         else:
+            if container.hang == len(_QUIET_MS) - 1:
+                # Its own process ends it, as its call has not returned in time.
+                yield "is ended", with_container(world, index, self._crashed(container))
             for label, after in self._of_running(container, wanted):
                 yield label, with_container(world, index, after)
+
+    @staticmethod
+    def _may_have_place(world: World, name: ProcessorId) -> bool:
+        """An upgrade must not need it, but for one that it has not begun with yet."""
+        if world.state is None or world.state.phase.is_final:
+            return True
+        return world.state.phase is UpgradePhase.FORWARD and world.state.current != name
 
     def _of_running(
         self, container: Container, wanted: str | None
     ) -> Iterator[tuple[str, Container]]:
-        prepared = container.prepared if container.is_unable and wanted == NEW else wanted
+        prepared = container.prepared if _cannot_have(container, wanted) else wanted
         if not container.is_known or container.prepared != prepared:
             yield "checks in", container._replace(is_known=True, prepared=prepared)
         elif container.watched < 2 and container.package == NEW:
@@ -147,16 +180,31 @@ class SmallWorld:
             yield "restarts", down._replace(has_request=False, is_restarting=True)
         if container.is_behind:
             yield "has caught up", container._replace(is_behind=False)
+        if 0 < container.hang < len(_QUIET_MS) - 1:
+            yield "hangs for long", container._replace(hang=container.hang + 1)
 
     def _down(self, container: Container) -> Container:
-        return container._replace(phase="down", is_known=False, watched=0, is_behind=False)
+        return container._replace(phase="down", is_known=False, watched=0, is_behind=False, hang=0)
 
-    def _heard(self, world: World, index: int, container: Container) -> World:
+    def _crashed(self, container: Container) -> Container:
+        crash = Crash(container.package, container.is_known)
+        return self._down(container)._replace(crash=crash)
+
+    def _without_package(self, world: World, index: int, wanted: str | None) -> World:
+        """Its launcher reports that; the next one, at another host, can have any package."""
+        container = world.containers[index]
+        ended = container._replace(
+            crash=Crash(wanted, is_known=False), is_unable=False, prepared=None, is_restarting=False
+        )
+        why = "its launcher cannot have the package"
+        return self._heard(with_container(world, index, ended), index, ended, why)
+
+    def _heard(self, world: World, index: int, container: Container, story: str = "a bug") -> World:
         assert container.crash is not None
         if container.crash.is_loss:
             return with_container(world, index, container._replace(crash=None))
         ran = (container.crash.ran,) if container.crash.is_known else None
-        state = machine.failed(world.state, self.ids[index], ran, "a bug")
+        state = machine.failed(world.state, self.ids[index], ran, story)
         is_over = world.state is None or world.state.phase.is_final
         is_of_new = container.crash.ran == NEW and not is_over
         down = container._replace(crash=None, failures=container.failures + is_of_new)
@@ -175,29 +223,48 @@ class SmallWorld:
     def faults(self, world: World) -> Moves:
         """What is counted: failures of either package, lost hosts, the AM's death, an order."""
         for index, container in enumerate(world.containers):
-            for label, after in self._faults_of_one(container):
-                yield f"{self.ids[index]} {label}", with_container(world, index, after)
+            is_standby = "-" in self.ids[index]
+            is_over = world.state is None or world.state.phase.is_final
+            for label, after in self._faults_of_one(container, is_standby=is_standby):
+                # What hangs after the end is as any code that hangs.
+                if not (after.hang and is_over):
+                    yield f"{self.ids[index]} {label}", with_container(world, index, after)
         if "am_may_die" in self._may:
             unknown = tuple(map(_unknown, world.containers))
             yield "the AM dies", world._replace(containers=unknown, is_slow=False)
-        if "may_undo" in self._may and world.order.direction is UpgradeDirection.FORWARD:
-            order = replace(world.order, direction=UpgradeDirection.BACK)
-            yield "it is taken back", world._replace(order=order)
+        first = UpgradeOrder("upgrade", "app", NEW, _WATCH_MS, by="ann")
+        if "may_undo" in self._may and world.orders.back is None:
+            back = replace(first, direction=UpgradeDirection.BACK)
+            yield "it is taken back", world._replace(orders=replace(world.orders, back=back))
+        is_under_way = world.state is not None and not world.state.phase.is_final
+        is_first = world.orders.forward == first
+        if "may_be_ordered_twice" in self._may and is_under_way and is_first:
+            orders = replace(world.orders, forward=replace(first, id="other"))
+            yield "another one is ordered", world._replace(orders=orders)
 
-    def _faults_of_one(self, container: Container) -> Iterator[tuple[str, Container]]:
+    def _faults_of_one(
+        self, container: Container, *, is_standby: bool
+    ) -> Iterator[tuple[str, Container]]:
         if container.phase == "up":
             kind = "new_may_fail" if container.package == NEW else "old_may_fail"
             if kind in self._may:
-                crash = Crash(container.package, container.is_known)
-                yield "fails", self._down(container)._replace(crash=crash)
-            is_able = container.package != NEW and not container.is_unable
-            if "may_not_prepare" in self._may and is_able:
-                yield "cannot prepare the package", container._replace(is_unable=True)
+                yield "fails", self._crashed(container)
+            if "may_not_prepare" in self._may and not container.is_unable:
+                yield "cannot prepare a package", container._replace(is_unable=True)
+            is_active = container.package == NEW and not is_standby
+            if "may_hang" in self._may and is_active and not container.hang:
+                yield "hangs", container._replace(hang=1)
             if "may_lag" in self._may and container.package == NEW and not container.is_behind:
                 yield "is behind", container._replace(is_behind=True)
         if "host_may_be_lost" in self._may and container.phase == "up":
             loss = Crash(container.package, container.is_known, is_loss=True)
-            yield "loses its host", self._down(container)._replace(crash=loss, prepared=None)
+            lost = self._down(container)._replace(crash=loss, prepared=None, is_unable=False)
+            yield "loses its host", lost
+            if "may_not_prepare" in self._may:
+                full = lost._replace(package=None, is_unable=True)
+                yield "loses its host, the next one has a full disk", full
+            if "may_have_no_place" in self._may:
+                yield "loses its host, no other has room", lost._replace(has_no_place=True)
 
     # --- judgement
 
@@ -208,8 +275,9 @@ class SmallWorld:
         for name, container in zip(self.ids, world.containers, strict=True):
             require(container.failures <= 1, f"{name} has failed twice with the new package")
         state = world.state
-        if state is None or state.id != world.order.id:
+        if state is None or state.id == "before":
             return
+        require(state.id == "upgrade", "another upgrade has begun while this one was under way")
         running = {
             name: c.package
             for name, c in zip(self.ids, world.containers, strict=True)
@@ -227,20 +295,20 @@ class SmallWorld:
             require(not new, "it has gone back, and the new package runs")
 
     def is_well(self, world: World) -> bool:
-        """The upgrade is over, all run, with one package, and no order is left."""
+        """The upgrade is over, all that have a place run, with one package; no order is left."""
         state = world.state
-        if state is None or state.id != world.order.id or not state.phase.is_final:
+        if state is None or state.id != "upgrade" or not state.phase.is_final:
             return False
-        if world.order.direction is UpgradeDirection.BACK and state.phase is UpgradePhase.DONE:
+        if world.orders.takes_back(state) or world.orders.is_new(state):
             return False
         return all(
-            c.phase == "up" and not c.has_request and c.package == state.left
+            (c.phase == "up" and not c.has_request and c.package == state.left) or c.has_no_place
             for c in world.containers
         )
 
     def shown(self, world: World) -> list[str]:
         """The records, then each container."""
-        lines = [str(world.order), str(world.state), f"has failed: {world.has_failed}"]
+        lines = [str(world.orders), str(world.state), f"has failed: {world.has_failed}"]
         return [*lines, *(f"{n} {c}" for n, c in zip(self.ids, world.containers, strict=True))]
 
     def bound(self, faults: int) -> str:
@@ -257,6 +325,16 @@ def _unknown(container: Container) -> Container:
     """What the next driver has seen of it: nothing."""
     crash = container.crash and container.crash._replace(is_known=False)
     return container._replace(is_known=False, watched=0, crash=crash)
+
+
+def _is_busy(container: Container) -> bool:
+    """A command for one that has no place waits."""
+    waits = container.has_no_place and container.phase == "down" and container.crash is None
+    return (container.has_request or container.is_restarting) and not waits
+
+
+def _cannot_have(container: Container, wanted: str | None) -> bool:
+    return container.is_unable and wanted not in {None, container.package, container.prepared}
 
 
 def _said(state: UpgradeState) -> str:

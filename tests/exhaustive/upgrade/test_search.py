@@ -31,16 +31,46 @@ def searched(rules: SmallWorld, faults: int, announce: Announce) -> Search[World
 
 
 @pytest.mark.parametrize("previous", [OLD, None])
-@pytest.mark.parametrize("faults", [0, 1, 2])
+@pytest.mark.parametrize("faults", [0, 1, pytest.param(2, marks=pytest.mark.long)])
 def test_a_group_is_safe_and_ends(faults: int, previous: str | None, announce: Announce) -> None:
     """An active container with its standby; the submission's package is from before, or another."""
     found = searched(SmallWorld(GROUP, previous=previous), faults, announce)
     assert len(found.worlds) > 20
 
 
-def test_two_groups_are_safe_and_end_after_each_fault(announce: Announce) -> None:
+@pytest.mark.parametrize(
+    ("previous", "kinds"),
+    [
+        (OLD, ("new_may_fail", "old_may_fail", "am_may_die", "may_undo", "may_lag")),
+        (None, ("new_may_fail", "am_may_die", "may_undo", "may_hang")),
+        (OLD, ("new_may_fail", "may_not_prepare", "host_may_be_lost")),
+        (OLD, ("may_undo", "may_have_no_place", "host_may_be_lost")),
+        (OLD, ("may_undo", "may_be_ordered_twice", "am_may_die")),
+    ],
+    ids=str,
+)
+def test_a_group_may_suffer_two_faults(
+    previous: str | None, kinds: tuple[str, ...], announce: Announce
+) -> None:
+    """Each kind beside those with which it has to do."""
+    found = searched(SmallWorld(GROUP, frozenset(kinds), previous), 2, announce)
+    assert len(found.worlds) > 100
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ("new_may_fail", "old_may_fail", "am_may_die", "may_undo", "may_lag", "may_hang"),
+        ("host_may_be_lost", "may_have_no_place"),
+        pytest.param(tuple(ALL), marks=pytest.mark.long),
+    ],
+    ids=str,
+)
+def test_two_groups_are_safe_and_end_after_each_fault(
+    kinds: tuple[str, ...], announce: Announce
+) -> None:
     """Each kind of fault, at every point of the way."""
-    assert len(searched(SmallWorld(GROUPS), 1, announce).worlds) > 1_000
+    assert len(searched(SmallWorld(GROUPS, frozenset(kinds)), 1, announce).worlds) > 1_000
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from homeport.job_coordinator.model.upgrade import UpgradeOrder, UpgradeState
+from homeport.job_coordinator.model.upgrade import UpgradeOrders, UpgradeState
 
 OLD, NEW = "old", "new"
 
@@ -29,7 +29,9 @@ class Container(NamedTuple):
     long as its lag is waited for. ``prepared``: that its launcher has ready. ``has_request``: a
     restart is in the coordinator stream. ``is_restarting``: it is down because of that. ``crash``:
     of the last incarnation, unheard. ``failures``: heard of, with the new package in an upgrade.
-    ``is_behind``: its lag is large. ``is_unable``: its launcher cannot prepare the new package.
+    ``is_behind``: its lag is large. ``is_unable``: its launcher cannot have any package that it has
+    not. ``hang``: 1: it has done nothing for longer than work may take, 2: for far too long.
+    ``has_no_place``: no host has room for it.
     """
 
     phase: str = "up"
@@ -43,6 +45,8 @@ class Container(NamedTuple):
     failures: int = 0
     is_behind: bool = False
     is_unable: bool = False
+    hang: int = 0
+    has_no_place: bool = False
 
 
 class World(NamedTuple):
@@ -53,7 +57,7 @@ class World(NamedTuple):
     """
 
     containers: tuple[Container, ...]
-    order: UpgradeOrder
+    orders: UpgradeOrders
     state: UpgradeState | None = None
     has_failed: bool = False
     is_slow: bool = False

@@ -17,16 +17,25 @@ import pytest
 from yarn_jobs import LIMIT_S, Job, parent_of, wait_for
 
 from homeport.config.config import Config
-from homeport.config.errors import UnavailableError
+from homeport.config.errors import UnansweredError, UnavailableError
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.incarnation.kafka_watch import watch_kafka
 from homeport.container.kafka.log_reader import LogReader
+from homeport.job_coordinator.cli.job_view import JobView
+from homeport.job_coordinator.cli.placement_request import (
+    Patience,
+    answers,
+    new_request,
+    write_order,
+)
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     MessageType,
     set_config,
 )
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.metadata.placement import PlacementManager
+from homeport.job_coordinator.model.placement import PlacementResponse, PlacementStatus
 from homeport.job_coordinator.model.silence import Silence
 from homeport.local_cluster.cluster import LocalCluster
 
@@ -63,6 +72,34 @@ def soon(call: Callable[[], object]) -> None:
             time.sleep(0.2)
         else:
             return
+
+
+def test_a_command_that_waits_outlasts_a_kafka_that_is_away(
+    broker: LocalCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says so, and has the answer that was written since."""
+    system, config = system_of(broker), Config({"job.name": "waits"})
+    TopicAdmin(system).create("waits", 1, 1, {"cleanup.policy": "compact"})
+    request = new_request("application_1_1", "0", "any")
+    with (
+        CoordinatorStreamStore(system, "waits", source="tool", timeout_s=5) as tool,
+        CoordinatorStreamStore(system, "waits", source="am", timeout_s=5) as am,
+    ):
+        tool.bootstrap()
+        write_order(tool, [PlacementManager.request_message(request)])
+        patience = Patience(JobView(config, "waits", tool, None))
+        broker.stop_kafka()
+        try:
+            patience()
+            with pytest.raises(UnansweredError, match="it again"):
+                write_order(tool, [PlacementManager.request_message(request)])
+        finally:
+            broker.start_kafka()
+        am.bootstrap()
+        answer = PlacementResponse(request, PlacementStatus.SUCCEEDED, "there", 1)
+        soon(lambda: am.write([PlacementManager.response_message(answer)]))
+        assert list(answers(tool, request.uuid, patience)) == [answer]
+    assert "what was ordered stays in the coordinator stream" in capsys.readouterr().err
 
 
 def test_a_coordinator_stream_goes_on_once_its_broker_is_back(broker: LocalCluster) -> None:

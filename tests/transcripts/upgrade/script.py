@@ -44,7 +44,10 @@ def played(text: str) -> str:
 def _after(rules: SmallWorld, world: World, event: str) -> tuple[World, list[str]]:
     """The world after that, and what is said of it; StopIteration where it cannot happen."""
     if event == "next":
-        made = machine.decide(world.state, world.order, rules.seen(world))
+        made = machine.decide(world.state, world.orders, rules.seen(world))
+        if made.refused:
+            _, after = next(rules.free(world))
+            return after, [f"refused  {made.refused}"]
         if made.state is None and made.restart is None:
             return world, [f"waits    {made.waits}" if made.waits else "nothing to do"]
         # The machine's step is the first of what happens.
@@ -77,5 +80,8 @@ def _in_words(container: Container) -> str:
         "new is prepared" if container.prepared == "new" != container.package else "",
         "a restart is requested" if container.has_request else "",
         "is behind" if container.is_behind else "",
+        "hangs" if container.hang else "",
+        "its launcher can have no other package" if container.is_unable else "",
+        "no host has room for it" if container.has_no_place else "",
     ]
     return ", ".join(filter(None, facts))

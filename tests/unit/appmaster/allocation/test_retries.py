@@ -24,6 +24,7 @@ from homeport.appmaster.allocation.protocol.instructions import (
     JobResult,
     SetTimer,
 )
+from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.appmaster.allocation.retries import delay_ms, longer_series
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -268,3 +269,18 @@ def test_a_launch_that_fails_says_what_yarn_says(machine_with: MachineWith) -> N
     stated = "no launcher checked in for request 1 (a): no such file"
     failure = Failure(FailureKind.NO_LAUNCHER, stated, host=Host("a"))
     assert machine.container("0").last_failure == failure
+
+
+def test_a_launcher_that_cannot_have_its_package_is_tried_elsewhere(machine: Machine) -> None:
+    """Charged, as that no launcher came; so one that no host can start comes to an end."""
+    machine.deploy({"0": "a"}, "a", "b")
+    machine.feed(check_in("r1", "a", request=1))
+    assert machine.phase("0") is P.STARTING
+    decision = machine.decide(stopped("0", 1, StopCause.NO_PACKAGE))
+    assert {*releases("r1"), *asks(2, "b")} <= set(decision.instructions)
+    assert (machine.container("0").failures, machine.container("0").resource_id) == (1, None)
+    assert ReasonKind.PACKAGELESS_RELEASED in {r.kind for r in decision.reasons}
+    machine.feed(check_in("r2", "b", request=2), stopped("0", 2, StopCause.NO_PACKAGE))
+    request = machine.container("0").request_id
+    machine.feed(check_in("r3", "a", request=request), stopped("0", 3, StopCause.NO_PACKAGE))
+    assert machine.phase("0") is P.FAILED

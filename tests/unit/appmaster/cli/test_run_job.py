@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from homeport.appmaster.cli import run_job, waiting
 from homeport.appmaster.cli.application_text import end_of
 from homeport.appmaster.cli.job import Job
-from homeport.appmaster.cli.run_job import with_written_keys
+from homeport.appmaster.cli.run_job import await_end, with_written_keys
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, UnavailableError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
@@ -39,6 +41,35 @@ def test_long_diagnostics_keep_their_start_and_end() -> None:
         "application_1_1 ended as UnsuccessfulFinish (FAILED): "
         "application failed 2 times ... exit code 3"
     )
+
+
+class Rest(ResourceManagerRest):
+    """Answers with ``answers``, one after the other."""
+
+    def __init__(self, *answers: Application | None) -> None:
+        super().__init__((), "nowhere")
+        self.answers = list(answers)
+
+    def application(self, application_id: str) -> Application | None:
+        """None: it does not answer."""
+        assert application_id == "application_1_1"
+        answer = self.answers.pop(0)
+        if answer is None:
+            raise UnavailableError("the ResourceManager does not answer")
+        return answer
+
+
+def test_a_resource_manager_that_is_away_says_nothing_of_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The job goes on without it: it is waited for, for minutes."""
+    runs = replace(ended(""), state="RUNNING")
+    monkeypatch.setattr(waiting, "_POLL_S", 0)
+    job = Job(Config(), Rest(runs, None, None, ended("")), Config())
+    assert await_end(job, runs, None) == ended("")
+    monkeypatch.setattr(run_job, "_SILENCE_S", 0.0)
+    with pytest.raises(UnavailableError, match="the ResourceManager does not answer"):
+        await_end(Job(Config(), Rest(None), Config()), runs, None)
 
 
 class RecordedJob(Job):

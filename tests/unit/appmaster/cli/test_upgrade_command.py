@@ -8,22 +8,35 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from zipped import zipped as zipped_of
 
 from homeport.appmaster.cli.upgrade_command import (
     Progress,
     order_back,
-    package_name,
+    package_messages,
     plan,
     require_free,
+    require_pending,
     require_upgradable,
+    require_way_back,
+)
+from homeport.appmaster.yarn.job_package import (
+    PreparedPackage,
+    digest_of,
+    package_name,
+    zip_folder,
     zipped,
 )
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, HomeportError
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.metadata.job_packages import JobPackageManager
+from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.upgrade import (
     UpgradeDirection,
     UpgradeOrder,
+    UpgradeOrders,
     UpgradePhase,
     UpgradeState,
 )
@@ -53,41 +66,130 @@ def test_some_jobs_cannot_be_upgraded(values: dict[str, str], what: str) -> None
         require_upgradable(Config({**JOB, **task, **values}))
 
 
+FORWARD = UpgradeOrders(ORDER)
+UNDO = replace(ORDER, direction=UpgradeDirection.BACK, by="")
+BOTH = UpgradeOrders(ORDER, UNDO)
+
+
 @pytest.mark.parametrize(
-    ("state", "order", "what"),
+    ("state", "orders", "what"),
     [
-        (STATE, ORDER, "another upgrade is under way"),
-        (None, ORDER, "another upgrade was ordered"),
-        (replace(DONE, id="before"), ORDER, "another upgrade was ordered"),
-        (DONE, ORDER, "the job runs this package"),
+        (STATE, FORWARD, "another upgrade is under way"),
+        (None, FORWARD, "another upgrade was ordered"),
+        (replace(DONE, id="before"), FORWARD, "another upgrade was ordered"),
+        (DONE, BOTH, "the last upgrade is about to be taken back"),
+        (DONE, FORWARD, "the job runs this package"),
     ],
 )
 def test_one_upgrade_at_a_time(
-    state: UpgradeState | None, order: UpgradeOrder | None, what: str
+    state: UpgradeState | None, orders: UpgradeOrders, what: str
 ) -> None:
-    """And none to what runs already."""
+    """And none to what runs already; an order back is not lost in silence."""
     with pytest.raises(ConfigError, match=what):
-        require_free(state, order, NEW)
+        require_free(state, orders, NEW)
 
 
 def test_another_package_is_free_to_come() -> None:
-    """After one that is over, or none."""
-    require_free(None, None, NEW)
-    require_free(DONE, ORDER, OLD)
-    require_free(replace(DONE, phase=UpgradePhase.GONE_BACK), ORDER, NEW)
+    """After one that is over, or none, or one that was refused."""
+    require_free(None, UpgradeOrders(), NEW)
+    require_free(DONE, FORWARD, OLD)
+    require_free(replace(DONE, phase=UpgradePhase.GONE_BACK), BOTH, NEW)
+    require_free(replace(DONE, id="before", package=OLD), replace(FORWARD, refused="u"), NEW)
+
+
+def test_the_submissions_package_is_known_too() -> None:
+    """While no upgrade has left another one."""
+    gone = replace(DONE, phase=UpgradePhase.GONE_BACK, previous=None)
+    for state in (None, gone):
+        with pytest.raises(ConfigError, match="the job runs this package"):
+            require_free(state, UpgradeOrders(), NEW, NEW)
+    require_free(DONE, FORWARD, OLD, OLD)
 
 
 def test_an_upgrade_is_taken_back_once() -> None:
     """Under way, done, or not begun yet."""
-    back = replace(ORDER, direction=UpgradeDirection.BACK, by="")
     for state in (STATE, DONE, None, replace(DONE, id="before")):
-        assert order_back(state, ORDER) == back
+        assert order_back(state, FORWARD) == UNDO
+    for phase in (UpgradePhase.BACK, UpgradePhase.GONE_BACK):
+        with pytest.raises(ConfigError, match=f"the last upgrade is {phase.value}: it was taken"):
+            order_back(replace(DONE, phase=phase), BOTH)
     with pytest.raises(ConfigError, match="there was no upgrade"):
-        order_back(None, None)
-    with pytest.raises(ConfigError, match="taken back already"):
-        order_back(STATE, back)
-    with pytest.raises(ConfigError, match="the upgrade is gone-back"):
-        order_back(replace(DONE, phase=UpgradePhase.GONE_BACK), ORDER)
+        order_back(None, UpgradeOrders())
+    with pytest.raises(ConfigError, match="the order is taken back already"):
+        order_back(None, BOTH)
+    with pytest.raises(ConfigError, match="is about to be taken back already"):
+        order_back(DONE, BOTH)
+
+
+def test_what_is_under_way_is_taken_back_whatever_was_ordered_since() -> None:
+    """The record names it, not the last order, which the driver refuses."""
+    other = UpgradeOrders(replace(ORDER, id="other", package=OLD))
+    assert order_back(STATE, other) == UNDO
+    assert order_back(DONE, replace(other, refused="other")) == UNDO
+
+
+@pytest.mark.parametrize(
+    ("order", "state", "orders", "what"),
+    [
+        (ORDER, None, replace(FORWARD, refused="u", why="not now"), "nothing was begun: not now"),
+        (ORDER, replace(STATE, id="v"), UpgradeOrders(replace(ORDER, id="v")), "to package abab"),
+        (ORDER, None, UpgradeOrders(), "the record is of no upgrade"),
+        (
+            UNDO,
+            replace(STATE, id="v"),
+            replace(BOTH, forward=replace(ORDER, id="v")),
+            "not of what was ordered here",
+        ),
+        (UNDO, None, UpgradeOrders(back=UNDO), "the record is of no upgrade"),
+    ],
+)
+def test_an_order_of_which_nothing_comes_ends_its_command(
+    order: UpgradeOrder, state: UpgradeState | None, orders: UpgradeOrders, what: str
+) -> None:
+    """It does not wait for a record that will never be."""
+    with pytest.raises(HomeportError, match=what):
+        require_pending(order, state, orders)
+
+
+def test_an_order_that_may_be_taken_is_waited_for() -> None:
+    """Forward, and back."""
+    require_pending(ORDER, None, FORWARD)
+    require_pending(ORDER, replace(DONE, id="before"), FORWARD)
+    require_pending(UNDO, None, BOTH)
+
+
+DATA = zipped_of({"tasks.py": "2"})
+
+
+def test_what_the_job_may_go_back_to_stays_in_the_stream() -> None:
+    """All else goes: the package that runs now is the one from before of this upgrade."""
+    stream = InMemoryCoordinatorStream()
+    packages = JobPackageManager(stream)
+    runs, old = (packages.write(zipped_of({"tasks.py": text})) for text in ("1", "0"))
+    before = replace(DONE, id="before", package=runs, previous=old)
+    stream.write([UpgradeManager.state_message(before)])
+    stream.catch_up()
+    order = replace(ORDER, package=package_name(DATA))
+    stream.write(package_messages(stream, order, DATA))
+    stream.catch_up()
+    assert set(packages.names()) == {runs, package_name(DATA)}
+    assert packages.read(runs) is not None
+    assert UpgradeManager(stream).orders("app").forward == replace(order, by="ann")
+
+
+def test_without_a_way_back_nothing_is_begun() -> None:
+    """What the job runs must be there."""
+    stream = InMemoryCoordinatorStream()
+    packages = JobPackageManager(stream)
+    runs = packages.write(DATA)
+    stream.catch_up()
+    ran = replace(DONE, package=runs)
+    for state in (None, ran, replace(ran, phase=UpgradePhase.GONE_BACK, previous=None)):
+        require_way_back(stream, state)
+    packages.forget()
+    stream.catch_up()
+    with pytest.raises(ConfigError, match="which the job runs, is not in the coordinator stream"):
+        require_way_back(stream, ran)
 
 
 def test_a_package_is_one_zip(tmp_path: Path) -> None:
@@ -103,6 +205,19 @@ def test_a_package_is_one_zip(tmp_path: Path) -> None:
     with zipfile.ZipFile(archive, "w") as made:
         made.writestr("m.py", "A = 1\n")
     assert zipped(archive) == archive.read_bytes()
+
+
+def test_what_run_job_ships_has_the_name_that_an_upgrade_gives_it(tmp_path: Path) -> None:
+    """A folder, a zip, and a tar.gz that was unpacked."""
+    folder = tmp_path / "package"
+    folder.mkdir()
+    (folder / "m.py").write_text("A = 1\n")
+    shipped = zip_folder(folder, tmp_path / "package.zip")
+    for import_path in (folder, shipped):
+        name = digest_of(PreparedPackage(shipped, import_path))
+        assert name == package_name(zipped(import_path)) == package_name(shipped.read_bytes())
+    for archive in (tmp_path / "package.tar.gz", "hdfs:/package.tar.gz"):
+        assert digest_of(PreparedPackage(archive, folder)) == name
 
 
 def row(processor: str, replica_of: str | None, **facts: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON

@@ -17,6 +17,7 @@ from homeport.appmaster.allocation.protocol.events import (
     ResourceEnded,
     ShutdownRequested,
 )
+from homeport.appmaster.allocation.retries import CHARGED_CAUSES
 from homeport.appmaster.upgrade.evidence import Evidence, failure_of
 from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import CheckIn
@@ -36,10 +37,12 @@ def heard(
     running: Incarnation | None = FIRST,
     package: str | None = None,
     report: ContainerReport | None = LAG,
+    quiet_ms: int | None = None,
 ) -> CheckIn:
     """A check-in."""
     nm1, r0 = Host("a"), ResourceId("r0")
-    return CheckIn(r0, "h", 1, nm1, 42, running, report, None, package, NEW)
+    fault = "no space left"
+    return CheckIn(r0, "h", 1, nm1, 42, running, report, None, package, NEW, fault, quiet_ms)
 
 
 def running() -> AllocatorState:
@@ -55,13 +58,14 @@ def test_what_a_launcher_says_of_a_live_incarnation_is_seen() -> None:
     evidence, state = Evidence(), running()
     (unheard,) = evidence.seen(state, "", {}, 1).containers
     assert (unheard.is_running, unheard.is_known, unheard.watched_ms) == (True, False, 0)
-    evidence.heard(heard())
+    evidence.heard(heard(), 1)
     evidence.seen(state, "", {}, 10)
-    evidence.heard(heard(report=None))
+    evidence.heard(heard(report=None), 11)
     seen = evidence.seen(state, "", {FIRST: "not now"}, 15)
     (container,) = seen.containers
     assert (container.is_known, container.package, container.prepared) == (True, None, NEW)
     assert (container.lag, container.watched_ms, container.refusal) == (None, 5, "not now")
+    assert (container.unprepared, container.is_down) == ("no space left", False)
     assert (seen.retry_count, seen.hindrance, seen.obstacle) == (2, "", "")
     assert evidence.ran(FIRST) == (None,)
     assert evidence.ran(inc("0", 2)) is None
@@ -70,10 +74,10 @@ def test_what_a_launcher_says_of_a_live_incarnation_is_seen() -> None:
 def test_another_package_of_the_same_incarnation_is_watched_anew() -> None:
     """As its first check-in may come from a launcher of an earlier release."""
     evidence, state = Evidence(), running()
-    evidence.heard(heard())
+    evidence.heard(heard(), 1)
     evidence.seen(state, "", {}, 10)
-    evidence.heard(heard(None))
-    evidence.heard(heard(package=NEW))
+    evidence.heard(heard(None), 11)
+    evidence.heard(heard(package=NEW), 12)
     (container,) = evidence.seen(state, "", {}, 15).containers
     assert (container.package, container.watched_ms, container.lag) == (NEW, 0, 7)
 
@@ -81,10 +85,11 @@ def test_another_package_of_the_same_incarnation_is_watched_anew() -> None:
 def test_of_what_does_not_run_nothing_is_told() -> None:
     """Also where the incarnation before was heard."""
     evidence = Evidence()
-    evidence.heard(heard())
+    evidence.heard(heard(), 1)
     stopped = step(running(), ContainerStopped(FIRST, StopCause.FAILED, 1)).state
     (container,) = evidence.seen(stopped, "", {}, 10).containers
     assert (container.is_running, container.is_known, container.failures) == (False, False, 1)
+    assert not container.is_down, "it starts again on its launcher"
     assert evidence.ran(FIRST) == (None,)
 
 
@@ -111,20 +116,43 @@ def test_what_else_goes_on_is_in_the_way(event: Event, hindrance: str) -> None:
     assert Evidence().seen(state, "other", {}, 1).hindrance == "other"
 
 
+def test_a_report_grows_old() -> None:
+    """With the container's own word of when it last worked, and since that came."""
+    evidence, state = Evidence(), running()
+    evidence.heard(heard(quiet_ms=None), 100)
+    assert evidence.seen(state, "", {}, 100).containers[0].quiet_ms == 0
+    assert evidence.seen(state, "", {}, 150).containers[0].quiet_ms == 50, (
+        "since it was seen to run"
+    )
+    evidence.heard(heard(quiet_ms=7), 200)
+    assert evidence.seen(state, "", {}, 203).containers[0].quiet_ms == 10
+
+
+def test_a_command_for_what_has_no_place_is_not_in_the_way() -> None:
+    """It waits, and may do so for ever."""
+    machine = Machine()
+    machine.deploy({"0": "a"}, "a", "b")
+    machine.run("0", "r0", "a")
+    machine.feed(PlacementRequested(RESTART))
+    machine.feed(LauncherSilent(ResourceId("r0")))
+    assert machine.state.placements
+    seen = Evidence().seen(machine.state, "", {}, 1)
+    assert (seen.hindrance, seen.containers[0].is_down) == ("", True)
+
+
 def test_a_failover_is_in_the_way() -> None:
     """Until the active container runs at its new place; a standby's lag is the allocator's."""
     machine = deployed(Machine(), {"0": "a", "0-0": "b"}, "a", "b", "c")
     machine.feed(LagsReported({ProcessorId("0-0"): 9}))
     evidence = Evidence()
-    evidence.heard(heard(inc("0-0", 1), report=None))
+    evidence.heard(heard(inc("0-0", 1), report=None), 1)
     seen = evidence.seen(machine.state, "", {}, 1)
     assert seen.hindrance == ""
     standby = seen.find(ProcessorId("0-0"))
     assert standby is not None
-    assert standby.lag == 9
+    assert (standby.lag, standby.quiet_ms) == (9, 0)
     machine.feed(LauncherSilent(ResourceId("r0")))
-    hindrance = "a failover of processor 0 is under way"
-    assert evidence.seen(machine.state, "", {}, 1).hindrance == hindrance
+    assert evidence.seen(machine.state, "", {}, 1).obstacle == "processor 0, 0-0 does not run"
 
 
 def decided(event: Event) -> tuple[AllocatorState, Decision]:
@@ -133,7 +161,7 @@ def decided(event: Event) -> tuple[AllocatorState, Decision]:
     return before, step(before, event)
 
 
-@pytest.mark.parametrize("cause", [StopCause.FAILED, StopCause.KILLED, StopCause.DISK_FULL])
+@pytest.mark.parametrize("cause", sorted(CHARGED_CAUSES, key=lambda cause: cause.value))
 def test_a_failure_is_one_of_the_container(cause: StopCause) -> None:
     """A hang too."""
     event = ContainerStopped(FIRST, cause, 1)

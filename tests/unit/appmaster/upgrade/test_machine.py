@@ -8,25 +8,32 @@ from typing import Any
 import pytest
 
 from homeport.appmaster.upgrade.machine import (
+    HANG_MS,
+    PREPARATION_MS,
+    QUIET_MS,
     TAKEN_BACK_UNBEGUN,
+    UNDER_WAY,
     Next,
     decide,
     failed,
     is_due,
-    is_new,
 )
 from homeport.appmaster.upgrade.seen import ContainerSeen, Seen, in_order
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.upgrade import (
     UpgradeDirection,
     UpgradeOrder,
+    UpgradeOrders,
     UpgradePhase,
     UpgradeState,
 )
 
 P0, S0, P1 = ProcessorId("0"), ProcessorId("0-0"), ProcessorId("1")
-ORDER = UpgradeOrder("u", "app", "new", 1_000, by="ann")
-BACK = replace(ORDER, direction=UpgradeDirection.BACK)
+FORWARD = UpgradeOrder("u", "app", "new", 1_000, by="ann")
+UNDO = replace(FORWARD, direction=UpgradeDirection.BACK)
+NOTHING = UpgradeOrders()
+ORDER = UpgradeOrders(FORWARD)
+BACK = UpgradeOrders(FORWARD, UNDO)
 BEGUN = UpgradeState("u", "app", "new", None, 1_000)
 GIVEN = replace(BEGUN, given=(S0,), current=S0, lag_before=0)
 
@@ -65,17 +72,34 @@ def test_an_order_begins_an_upgrade() -> None:
     assert decide(gone, ORDER, job()) == Next(replace(BEGUN, previous="older"))
 
 
-def test_an_order_waits_for_the_upgrade_before() -> None:
-    """Which goes on meanwhile."""
+def test_an_order_is_refused_while_another_upgrade_is_under_way() -> None:
+    """For good, so that the upgrade goes on; and it is not taken when that is over."""
     under_way = replace(GIVEN, id="before")
-    assert decide(under_way, ORDER, standby(**NEW)).state == replace(
-        under_way, current=None, lag_before=None
-    )
+    for state in (under_way, replace(under_way, phase=UpgradePhase.BACK)):
+        assert decide(state, ORDER, standby(**NEW)) == Next(refused=UNDER_WAY)
+    refused = replace(ORDER, refused="u")
+    on = replace(under_way, current=None, lag_before=None)
+    assert decide(under_way, refused, standby(**NEW)) == Next(on)
+    over = replace(under_way, phase=UpgradePhase.DONE)
+    assert decide(over, refused, standby(**NEW)) == Next()
+    assert not is_due(over, refused)
+
+
+def test_an_order_back_is_of_the_upgrade_in_the_record() -> None:
+    """It comes before an order forward, which is then refused; one of another upgrade is void."""
+    done = replace(BEGUN, phase=UpgradePhase.DONE)
+    next_ = UpgradeOrders(replace(FORWARD, id="next"), UNDO)
+    turned = decide(done, next_, job()).state
+    assert turned is not None
+    assert (turned.id, turned.phase) == ("u", UpgradePhase.BACK)
+    assert decide(turned, next_, job()) == Next(refused=UNDER_WAY)
+    other = replace(done, id="other")
+    assert decide(other, UpgradeOrders(replace(FORWARD, id="other"), UNDO), job()) == Next()
 
 
 def test_nothing_follows_without_an_order_or_after_the_end() -> None:
     """No record, no order; and each final phase."""
-    assert decide(None, None, job()) == Next()
+    assert decide(None, NOTHING, job()) == Next()
     assert decide(replace(BEGUN, phase=UpgradePhase.DONE), ORDER, job()) == Next()
 
 
@@ -83,15 +107,16 @@ def test_a_step_is_due_while_something_may_follow() -> None:
     """An upgrade is under way, or an order was not taken."""
     done = replace(BEGUN, phase=UpgradePhase.DONE)
     gone = replace(BEGUN, phase=UpgradePhase.GONE_BACK)
-    assert is_due(BEGUN, None)
+    assert is_due(BEGUN, NOTHING)
     assert is_due(None, ORDER)
     assert is_due(replace(done, id="before"), ORDER)
     assert is_due(done, BACK)
     assert not is_due(done, ORDER)
     assert not is_due(gone, BACK)
-    assert not is_due(None, None)
-    assert is_new(BEGUN, BACK)
-    assert not is_new(GOES_BACK, BACK)
+    assert not is_due(None, NOTHING)
+    assert BACK.takes_back(BEGUN)
+    assert not BACK.takes_back(GOES_BACK)
+    assert not BACK.takes_back(None)
 
 
 def test_an_order_back_turns_it() -> None:
@@ -101,7 +126,7 @@ def test_an_order_back_turns_it() -> None:
     )
     assert decide(GIVEN, BACK, job()) == Next(turned)
     done = replace(BEGUN, phase=UpgradePhase.DONE)
-    assert decide(done, replace(BACK, by=""), job()) == Next(
+    assert decide(done, replace(BACK, back=replace(UNDO, by="")), job()) == Next(
         replace(turned, given=(S0, P0), reason="taken back")
     )
     unbegun = replace(BEGUN, phase=UpgradePhase.GONE_BACK, reason=TAKEN_BACK_UNBEGUN)
@@ -140,6 +165,10 @@ def test_nothing_is_begun_while_something_is_in_the_way(seen: Seen, why: str) ->
         ({"is_running": False}, "processor 0-0 does not run; its next start has the package"),
         ({}, "the launcher of processor 0-0 prepares the package"),
         (
+            {"unprepared": "no space left"},
+            "the launcher of processor 0-0 prepares the package: no space left",
+        ),
+        (
             {"prepared": "new", "refusal": "the job ends"},
             "the restart of processor 0-0 was refused: the job ends",
         ),
@@ -167,8 +196,29 @@ def test_a_package_that_is_never_prepared_turns_it_back() -> None:
     assert made is not None
     assert (made.phase, made.given) == (UpgradePhase.BACK, (S0,))
     assert made.reason.startswith("the launcher of processor 0-0 has not prepared the package in")
+    why = decide(GIVEN, ORDER, replace(standby(unprepared="no space left"), step_ms=600_000)).state
+    assert why is not None
+    assert why.reason.endswith("in 600000 ms: no space left")
     ready = replace(standby(prepared="new"), step_ms=600_000)
     assert decide(GIVEN, ORDER, ready).restart == S0
+
+
+def test_one_that_never_starts_with_the_package_turns_it_back() -> None:
+    """Whatever keeps it down; one whose process has the package, and restores, is waited for."""
+    down: dict[str, Any] = {"is_running": False, "is_known": False, "is_down": True}
+    late = replace(standby(**down), step_ms=PREPARATION_MS)
+    made = decide(GIVEN, ORDER, late).state
+    assert made is not None
+    assert made.phase is UpgradePhase.BACK
+    assert made.reason == "processor 0-0 has not started with the package in 600000 ms"
+    soon = replace(late, step_ms=PREPARATION_MS - 1)
+    assert decide(GIVEN, ORDER, soon).state is None
+    ready = replace(standby(is_running=False, prepared="new"), step_ms=PREPARATION_MS)
+    assert decide(GIVEN, ORDER, ready).state == made, (
+        "its process has the old package, and is stuck"
+    )
+    restores = replace(standby(package="new", is_running=False), step_ms=PREPARATION_MS)
+    assert decide(GIVEN, ORDER, restores).state is None
 
 
 def test_one_that_has_finished_meanwhile_is_done_with() -> None:
@@ -203,6 +253,67 @@ def test_a_lag_that_stays_turns_it_back() -> None:
     assert made is not None
     assert (made.phase, made.given) == (UpgradePhase.BACK, (S0,))
     assert made.reason == "processor 0-0 has a lag of 10001 records after 10000 ms, more than 10000"
+    slow = active(watched_ms=10_000, lag=10_001, quiet_ms=QUIET_MS + 1)
+    made = decide(ACTIVE, ORDER, slow).state
+    assert made is not None
+    assert "has a lag of" in made.reason, "whatever else it does"
+
+
+ACTIVE = replace(BEGUN, given=(S0, P0), current=P0, lag_before=0)
+
+
+def active(**fields: Any) -> Seen:  # noqa: ANN401 - those of ContainerSeen
+    """That job, whose active container runs the new package, with these facts of it."""
+    containers = {"s0": ContainerSeen(S0, P0, package="new")}
+    return job(
+        p0=replace(ContainerSeen(P0, package="new", watched_ms=1_000), **fields), **containers
+    )
+
+
+def test_one_that_does_nothing_is_not_well() -> None:
+    """Whatever its lag was when it last worked: its code may hang."""
+    over = Next(replace(ACTIVE, current=None, lag_before=None))
+    assert decide(ACTIVE, ORDER, active(quiet_ms=QUIET_MS)) == over
+    waits = "processor 0 has committed nothing, and not found its input empty, for 10001 ms"
+    assert decide(ACTIVE, ORDER, active(quiet_ms=QUIET_MS + 1)) == Next(waits=waits)
+
+
+@pytest.mark.parametrize("current", [P0, None])
+def test_one_that_does_nothing_for_long_turns_it_back(current: ProcessorId | None) -> None:
+    """The current one, or one that was watched before."""
+    state = replace(ACTIVE, current=current)
+    assert decide(state, ORDER, active(quiet_ms=HANG_MS - 1)).state is None
+    made = decide(state, ORDER, active(quiet_ms=HANG_MS)).state
+    assert made is not None
+    assert (made.phase, made.given) == (UpgradePhase.BACK, (S0, P0))
+    assert made.reason == (
+        "processor 0 has committed nothing, and not found its input empty, for 60000 ms: "
+        "a call of its code may hang"
+    )
+    slow = replace(state, watch_ms=60_000)
+    on = decide(slow, ORDER, active(quiet_ms=HANG_MS)).state
+    assert on is None or on.phase is UpgradePhase.DONE, "a watch that is longer is more patient"
+
+
+def test_it_is_not_done_while_one_that_was_watched_does_nothing() -> None:
+    """For longer than a watch: a batch may take its time."""
+    watched = replace(ACTIVE, current=None, watch_ms=20_000)
+    done = Next(replace(watched, phase=UpgradePhase.DONE))
+    assert decide(watched, ORDER, active(quiet_ms=20_000)) == done
+    assert decide(watched, ORDER, active(quiet_ms=20_001)).state is None
+    short = replace(watched, watch_ms=1_000)
+    assert decide(short, ORDER, active(quiet_ms=QUIET_MS)).state is not None
+    assert decide(short, ORDER, active(quiet_ms=QUIET_MS + 1)).state is None
+
+
+def test_the_old_code_may_take_its_time() -> None:
+    """Nor is one looked at that starts."""
+    old = active(package=None, quiet_ms=HANG_MS)
+    on = decide(replace(ACTIVE, given=(S0,), current=None), ORDER, old).state
+    assert on is not None
+    assert (on.phase, on.given) == (UpgradePhase.FORWARD, (S0, P0))
+    starts = active(is_running=False, quiet_ms=HANG_MS)
+    assert decide(ACTIVE, ORDER, starts).state is None
 
 
 def test_it_is_done_when_all_have_been_watched() -> None:
@@ -224,6 +335,8 @@ def test_back_is_in_reverse_order() -> None:
     """The record first, then the restart; the submission's package needs no preparation."""
     taken_out = replace(GOES_BACK, given=(S0,), current=P0)
     assert decide(GOES_BACK, ORDER, BOTH_NEW) == Next(taken_out)
+    busy = replace(BOTH_NEW, hindrance="a move")
+    assert decide(GOES_BACK, ORDER, busy) == Next(waits="a move")
     assert decide(taken_out, ORDER, BOTH_NEW).restart == P0
     one_old = replace(BOTH_NEW, containers=(ContainerSeen(P0), BOTH_NEW.containers[1]))
     assert decide(taken_out, ORDER, one_old) == Next(replace(GOES_BACK, given=(), current=S0))
@@ -236,11 +349,63 @@ def test_back_to_another_package_waits_until_that_is_ready() -> None:
     assert decide(to_old, ORDER, BOTH_NEW) == Next(waits=waits)
 
 
-def test_back_waits_while_another_one_does_not_run() -> None:
-    """One at a time, also where the others are stuck for another reason."""
-    third = (*BOTH_NEW.containers, ContainerSeen(P1, is_running=False))
+def test_a_package_from_before_that_is_never_prepared_is_not_waited_for() -> None:
+    """The launcher reports what it cannot have, and the container goes to another host."""
+    last = replace(GOES_BACK, previous="old", given=(), current=S0)
+    late = replace(BOTH_NEW, step_ms=PREPARATION_MS)
+    assert decide(last, ORDER, late).restart == P0
+
+
+def test_what_is_down_for_another_reason_is_not_in_the_way_back() -> None:
+    """Its own group is, as that keeps the state at hand; but not for ever."""
+    third = (*BOTH_NEW.containers, ContainerSeen(P1, is_running=False, is_down=True))
     seen = replace(BOTH_NEW, containers=third)
-    assert decide(GOES_BACK, ORDER, seen) == Next(waits="processor 1 does not run")
+    last = replace(GOES_BACK, given=(), current=S0)
+    assert decide(last, ORDER, seen).restart == P0
+    assert decide(last, ORDER, replace(seen, hindrance="a move")) == Next(waits="a move")
+    comes = (*BOTH_NEW.containers, ContainerSeen(P1, is_running=False))
+    waits = "processor 1 does not run"
+    assert decide(last, ORDER, replace(BOTH_NEW, containers=comes)) == Next(waits=waits)
+    alone = (
+        replace(BOTH_NEW.containers[0], is_running=False, is_down=True),
+        *BOTH_NEW.containers[1:],
+        ContainerSeen(P1, package="new"),
+    )
+    other = replace(BOTH_NEW, containers=alone)
+    kept = decide(replace(last, given=(S0, P1)), ORDER, other).state
+    assert kept == replace(last, given=(S0,), current=P1), "the other group goes first"
+    assert kept is not None
+    assert decide(kept, ORDER, other).restart == P1
+    group = replace(BOTH_NEW, containers=alone[:2])
+    assert decide(last, ORDER, group).restart is None
+    late = replace(group, step_ms=PREPARATION_MS)
+    assert decide(last, ORDER, late).restart == S0
+    assert decide(last, ORDER, replace(late, hindrance="a move")) == Next(waits="a move")
+
+
+def test_what_cannot_be_restarted_keeps_no_other_from_it() -> None:
+    """The record goes on to the next one, in reverse order."""
+    kept = job(
+        p0=ContainerSeen(P0, package="new", refusal="not now"),
+        s0=ContainerSeen(S0, P0, package="new"),
+    )
+    last = replace(GOES_BACK, given=(S0,), current=P0)
+    on = replace(last, given=(), current=S0)
+    assert decide(last, ORDER, kept) == Next(on)
+    assert decide(on, ORDER, kept).restart == S0
+
+
+def test_the_way_back_ends_although_one_never_comes_up() -> None:
+    """Its next permit has the package from before. One that may run the new one is heard first."""
+    last = replace(GOES_BACK, given=(), current=S0)
+    down = standby(is_running=False, is_known=False, is_down=True)
+    assert decide(last, ORDER, down) == Next(waits="processor 0-0 does not run")
+    late = replace(down, step_ms=PREPARATION_MS)
+    gone = Next(replace(last, current=None, phase=UpgradePhase.GONE_BACK))
+    assert decide(last, ORDER, late) == gone
+    unheard = replace(standby(is_running=False, is_known=False), step_ms=PREPARATION_MS)
+    waits = "the launcher of processor 0-0 was not heard"
+    assert decide(last, ORDER, unheard) == Next(waits=waits)
 
 
 def test_what_does_not_run_the_package_is_taken_out_at_once() -> None:

@@ -56,4 +56,4 @@ def test_the_end_says_what_runs() -> None:
         "done: all run package abababababab; yarn.package.path must name it for the next deployment"
     )
     gone = replace(BACK, phase=UpgradePhase.GONE_BACK)
-    assert end(gone) == "gone back: all run package that of the submission; 0 failed"
+    assert end(gone) == "gone back to package that of the submission: 0 failed"

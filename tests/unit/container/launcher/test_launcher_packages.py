@@ -10,7 +10,9 @@ from zipped import sha256_of, zipped
 
 from homeport.config.errors import UnavailableError
 from homeport.container.host.lease_memory import SpareKind
+from homeport.container.launcher import packages
 from homeport.job_coordinator.http.messages import Order, OrderKind
+from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.container.launcher.conftest import FIRST, SECOND, Life, check_ins, run, wait
 
 ONE, TWO = zipped({"tasks.py": "1"}), zipped({"tasks.py": "2"})
@@ -65,6 +67,28 @@ def test_without_the_package_nothing_runs(life: Life) -> None:
     life.am.then(order, lambda: "imports" in life.log(), 100)
     assert life.run(SHOWS) == 0
     assert folder_of(FIRST_NAME) in life.log()
+
+
+def test_an_incarnation_without_its_package_has_stopped_before_it_began(life: Life) -> None:
+    """After some tries. It never begins later; the next one does, once the package is there."""
+    late = life.am.packages.pop(FIRST_NAME)
+
+    def is_told_again() -> bool:
+        life.am.packages[FIRST_NAME] = late
+        return len(life.am.reports) == 2
+
+    first = replace(run(FIRST), package=FIRST_NAME)
+    life.am.then(first, lambda: bool(life.am.reports), 1000)
+    life.am.then(first, is_told_again, 100)
+    second = replace(run(SECOND), package=FIRST_NAME)
+    life.am.then(second, lambda: life.am.running == SECOND, 1000)
+    assert life.run(SHOWS) == 0
+    for report in life.am.reports[:2]:
+        assert (report.incarnation, report.cause) == (FIRST, StopCause.NO_PACKAGE)
+        assert report.last_lines == (f"404 there is no package {FIRST_NAME}",)
+    assert len(life.am.fetched) == packages._TRIES + 1
+    assert life.am.check_ins[5].unprepared == f"404 there is no package {FIRST_NAME}"
+    assert life.am.check_ins[-1].unprepared is None
 
 
 def test_a_package_is_made_ready_beside_the_child(life: Life) -> None:

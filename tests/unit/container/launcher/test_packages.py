@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import logging
 import threading
 import zipfile
@@ -242,16 +243,63 @@ def test_a_launcher_outlives_its_folder(tmp_path: Path) -> None:
     place.packages.keep_only(())
 
 
-def test_a_fault_of_our_own_is_no_silent_one(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is not expected leaves nothing behind either."""
+def test_whatever_cannot_be_unpacked_has_its_rest(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each way to compress has errors of its own, as LZMA."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("big", bytes(range(256)) * 12)
+    data = bytearray(made.getvalue())
+    data[60:90] = b"\xff" * 30
+    name = sha256_of(bytes(data))
+    place.answers = [bytes(data)] * 9
+    with caplog.at_level(logging.WARNING):
+        for _ in range(20):
+            place.want(name)
+    assert place.asked == [name]
+    (line,) = caplog.messages
+    assert line == f"package {name[:16]} is not here, trying again: Corrupt input data"
+
+
+def test_it_is_hopeless_after_some_tries_in_a_row(place: Place) -> None:
+    """Then it begins again; what another package cannot is no reason."""
+    fault, other = WireError("404 there is no package"), "cd" * 32
+    place.answers = [fault] * 99
+    assert place.packages.fault(None) is None
+    place.want(other, after_ms=60_000)
+    for _ in range(module._TRIES):
+        assert place.packages.give_up(NAME) is None
+        place.want(after_ms=60_000)
+    assert place.packages.fault(other) is None
+    assert place.packages.fault(NAME) == "404 there is no package"
+    assert place.packages.give_up(NAME) == "404 there is no package"
+    assert place.packages.give_up(NAME) is None
+    place.answers[:] = [DATA]
+    assert place.want(after_ms=60_000) is not None
+    assert (place.packages.fault(NAME), place.packages.give_up(NAME)) == (None, None)
+
+
+def test_an_am_that_does_not_answer_makes_it_not_hopeless(place: Place) -> None:
+    """It is the same at every host. It is said all the same."""
+    place.answers = [UnavailableError("away")] * 99
+    for _ in range(3 * module._TRIES):
+        place.want(after_ms=60_000)
+    assert (place.packages.fault(NAME), place.packages.give_up(NAME)) == ("away", None)
+
+
+def test_a_fault_of_our_own_is_no_silent_one(
+    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is not expected leaves nothing behind either, and rests."""
 
     def broken(*_: object) -> str:
         raise AssertionError
 
-    seen: list[Any] = []
     monkeypatch.setattr(zipfile.ZipFile, "extract", broken)
-    monkeypatch.setattr(threading, "excepthook", seen.append)
     place.answers = [DATA]
-    assert place.want() is None
-    assert [found.exc_type for found in seen] == [AssertionError]
+    with caplog.at_level(logging.WARNING):
+        assert place.want() is None
+        assert place.want() is None
+    assert caplog.messages[0].endswith("is not here, trying again: AssertionError")
     assert place.names() == []

@@ -9,6 +9,7 @@ import pytest
 
 from homeport.config.config import Config
 from homeport.config.settings.stores_section import StorageConfig
+from homeport.container.host import lease_memory
 from homeport.container.host.lease_memory import LeaseMemory
 from homeport.container.reporting.work_report import WorkReport
 from homeport.container.storage.value_guard import ValueGuard
@@ -94,6 +95,25 @@ def test_a_launcher_finds_it_in_the_memory_that_it_shares() -> None:
     WorkReport(memory.announce, lambda: 0.25).committed(int)
     assert memory.last_report() == replace(NONE_YET, first_commit_ms=250)
     assert ContainerReport(lag=1).works_after_ms is None
+
+
+def test_its_launcher_knows_how_long_ago_it_worked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With each commit, and each poll that brings nothing, also where no fact is new."""
+    now_ms = [1_000]
+    monkeypatch.setattr(lease_memory, "boot_ms", lambda: now_ms[0])
+    memory = LeaseMemory.create(1, 1)
+    assert LeaseMemory(memory.fd).quiet_ms is None
+    report = WorkReport(memory.announce, lambda: 0.25, memory.say_works)
+    for is_idle in (False, True, False, True):
+        if is_idle:
+            report.idles(lambda: True, int)
+        else:
+            report.committed(int)
+        assert memory.quiet_ms == 0
+        now_ms[0] += 70
+        assert memory.quiet_ms == 70
+    memory.say_rests(1)
+    assert LeaseMemory(memory.fd).quiet_ms is None, "the next incarnation has not worked yet"
 
 
 def test_without_a_launcher_nothing_is_reported() -> None:

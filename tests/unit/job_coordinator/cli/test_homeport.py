@@ -8,7 +8,7 @@ from importlib import metadata
 import pytest
 import typer
 
-from homeport.config.errors import ConfigError, HomeportError
+from homeport.config.errors import ConfigError, HomeportError, UnansweredError
 from homeport.job_coordinator.cli import homeport, stream_commands
 from homeport.job_coordinator.cli.scripting import completion_command
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
@@ -52,6 +52,28 @@ def test_an_unknown_command_gives_one_line() -> None:
         HomeportError, match=r"no command 'jobmodel': it has audit, checkpoint, clean, "
     ):
         homeport.run(["jobmodel"])
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(UnansweredError("Kafka is away"), 3), (HomeportError("went back"), 1)]
+)
+def test_what_is_not_known_has_an_exit_code_of_its_own(
+    error: HomeportError,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What was ordered may go on: that is no failure of it."""
+
+    def fails(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(homeport, "run", fails)
+    with pytest.raises(SystemExit) as ended:
+        homeport.main()
+    said = ended.value.code
+    assert said == code or (code == 1 and said == f"error: {error}")
+    assert capsys.readouterr().err in {f"error: {error}\n", ""}
 
 
 def test_an_unknown_option_is_typers_error() -> None:

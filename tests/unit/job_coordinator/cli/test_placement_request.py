@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from homeport.config.errors import ConfigError, HomeportError, UnavailableError
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError, HomeportError, UnansweredError, UnavailableError
+from homeport.job_coordinator.cli import placement_request as module
+from homeport.job_coordinator.cli.job_view import JobView, RunningJob
 from homeport.job_coordinator.cli.placement_request import (
+    Patience,
     answers,
     check,
     destination_of,
     outcome,
+    write_order,
 )
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.placement import (
@@ -84,6 +94,7 @@ def test_every_answer_is_printed_once_up_to_the_last() -> None:
 
     def patience() -> None:
         stream.write(map(PlacementManager.response_message, coming.pop(0)))
+        stream.catch_up()
 
     assert list(answers(stream, "u", patience)) == [GOES_ON, DONE]
 
@@ -96,6 +107,121 @@ def test_waiting_ends_when_patience_does() -> None:
 
     with pytest.raises(UnavailableError):
         list(answers(InMemoryCoordinatorStream(), "u", patience))
+
+
+class Stream(InMemoryCoordinatorStream):
+    """Of a Kafka that may be away."""
+
+    is_away = False
+
+    def catch_up(self) -> tuple[CoordinatorStreamMessage, ...]:
+        """Nothing, where it is away."""
+        if self.is_away:
+            raise UnavailableError("Kafka at kafka:9092 did not answer")
+        return super().catch_up()
+
+    def write(self, messages: Iterable[CoordinatorStreamMessage]) -> None:
+        """Nothing, where it is away."""
+        if self.is_away:
+            raise UnavailableError("Kafka at kafka:9092 did not answer")
+        super().write(messages)
+
+
+@dataclass
+class Waiting:
+    """A command that waits, on a clock of its own; each look takes ``step_s``."""
+
+    stream: Stream
+    patience: Patience
+    is_answering: bool = True
+    now_s: float = 0.0
+    step_s: float = 5.0
+
+    def clock(self) -> float:
+        """Seconds."""
+        return self.now_s
+
+    def look(self, times: int = 1) -> None:
+        """So many looks."""
+        for _ in range(times):
+            self.now_s += self.step_s
+            self.patience()
+
+
+@pytest.fixture
+def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
+    """A job whose Kafka and AM answer."""
+    stream = Stream()
+    client = SimpleNamespace(status=lambda: {"containers": []})
+    made: list[Waiting] = []
+    running = RunningJob(client, "application_1_2", 1)  # type: ignore[arg-type] # no server
+    monkeypatch.setattr(module, "_POLL_S", 0)
+    monkeypatch.setattr(module, "running_job", lambda *_: running if made[0].is_answering else None)
+    job = JobView(Config(), "topic", stream, running)
+    made.append(Waiting(stream, Patience(job, lambda: made[0].now_s if made else 0.0)))
+    return made[0]
+
+
+def test_a_kafka_that_is_away_is_waited_for(
+    waiting: Waiting, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was ordered goes on in the job; it says so, and ends only after minutes."""
+    waiting.stream.is_away = True
+    waiting.look(59)
+    waiting.stream.is_away = False
+    waiting.look()
+    waiting.stream.is_away = True
+    waiting.look(59)
+    (line,) = set(capsys.readouterr().err.splitlines())
+    assert line == (
+        "Kafka at kafka:9092 did not answer; what was ordered stays in the coordinator stream, "
+        "and goes on"
+    )
+    with pytest.raises(UnansweredError, match="Kafka has not answered for 300 s: what was ordered"):
+        waiting.look()
+
+
+def test_an_am_that_is_away_is_waited_for(waiting: Waiting) -> None:
+    """YARN's next attempt takes a minute or two; what it then does is in the stream."""
+    waiting.look(10)
+    waiting.is_answering = False
+    waiting.look(58)
+    waiting.is_answering = True
+    waiting.look(2)
+    assert waiting.patience.status() == {"containers": []}
+    waiting.is_answering = False
+    with pytest.raises(UnansweredError, match="the AM has not answered for 300 s"):
+        waiting.look(62)
+
+
+def test_a_status_is_asked_until_the_am_gives_one(
+    waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may die between two questions."""
+    answers_: list[UnavailableError | dict[str, Any]] = [
+        UnavailableError("gone"),
+        {"containers": [1]},
+    ]
+
+    def status() -> dict[str, Any]:
+        answer = answers_.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    client = SimpleNamespace(status=status)
+    monkeypatch.setattr(module, "running_job", lambda *_: RunningJob(client, "a", 1))  # type: ignore[arg-type] # no server
+    assert waiting.patience.status() == {"containers": [1]}
+
+
+def test_an_order_that_kafka_may_have_is_no_plain_failure() -> None:
+    """It may be carried out: the operator looks before giving it again."""
+    stream = Stream()
+    request = PlacementManager.request_message(REQUEST)
+    write_order(stream, [request])
+    stream.is_away = True
+    with pytest.raises(UnansweredError, match="whether the order is in the coordinator stream"):
+        write_order(stream, [request])
 
 
 def test_a_good_answer_is_a_line_and_every_other_an_error() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from http import HTTPStatus
 from typing import Any
 
 import dashboard_jobs as jobs
@@ -12,6 +13,7 @@ from coordinator_server import TOKEN, Loop, Served
 
 from homeport.config.access_tokens import digest_of
 from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.http.actions import Operators
 from homeport.job_coordinator.http.audit import AuditTrail
 from homeport.job_coordinator.http.server import JobCoordinatorServer
@@ -93,6 +95,21 @@ def test_an_action_is_carried_out_and_written_down(page: ServedActions) -> None:
     (change,) = page.changes()
     assert (change["author"], change["address"], change["through"]) == ("ada", "127.0.0.1", "http")
     assert (change["before"], change["after"]) == ("nm01.example.com", "nm02.example.com")
+
+
+def test_a_change_is_written_down_before_it_is_carried_out(
+    page: ServedActions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A death in between leaves a line too many, not one too few; so does a failure."""
+
+    async def dies(*_: object) -> dict[str, Any]:
+        raise UnavailableError("Kafka does not answer")
+
+    monkeypatch.setattr(page.actions, "carry_out", dies)
+    status, _ = page.ask("move", {**MOVE, "dry_run": False})
+    assert status == HTTPStatus.SERVICE_UNAVAILABLE
+    (change,) = page.changes()
+    assert (change["author"], change["what"]) == ("ada", "move 0")
 
 
 def test_a_secret_is_in_no_answer(page: ServedActions) -> None:

@@ -45,6 +45,7 @@ _FROM_JSON: list[tuple[Any, Callable[[Any], object]]] = [
     (replace(CHECK_IN, spare=SpareReport("warm", is_ready=True)), CheckIn.from_json),
     (replace(CHECK_IN, package=PACKAGE, prepared=OTHER), CheckIn.from_json),
     (replace(CHECK_IN, prepared=OTHER), CheckIn.from_json),
+    (replace(CHECK_IN, unprepared="No space left on device", quiet_ms=0), CheckIn.from_json),
     (ORDER, Order.from_json),
     (replace(ORDER, package=PACKAGE), Order.from_json),
     (Order(OrderKind.WAIT, 500, 0, model_version=2, package=PACKAGE), Order.from_json),

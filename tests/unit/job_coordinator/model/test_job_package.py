@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
+
 import pytest
 from zipped import zipped
 
@@ -11,6 +14,7 @@ from homeport.job_coordinator.model.job_package import (
     is_package_name,
     optional_package,
     package_entries,
+    require_readable,
 )
 
 NAME = "0123456789abcdef" * 4
@@ -49,6 +53,31 @@ def test_no_entry_leads_outside(name: str) -> None:
     with pytest.raises(WireError, match="the package has an entry outside it: ") as caught:
         package_entries(zipped({"tasks.py": "1", name: "2"}))
     assert repr(name) in str(caught.value)
+
+
+@pytest.mark.parametrize("files", [("a", "a/b"), ("a/b/c", "a"), ("a", "a/"), ("a/b", "a/b/c/d")])
+def test_no_entry_is_below_a_file(files: tuple[str, ...]) -> None:
+    """No disk has a file and a folder of one name; alike names are no such."""
+    package_entries(zipped({"a": "1", "ab/c": "2", "b/a": "3"}))
+    with pytest.raises(WireError, match="the package has a file and a folder of one name: 'a"):
+        package_entries(zipped(dict.fromkeys(files, "")))
+
+
+def test_what_cannot_be_unpacked_is_refused() -> None:
+    """Before it is on its way: damage, and ways to compress that this Python does not know."""
+    require_readable(zipped({"tasks.py": "1" * 99}))
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("tasks.py", bytes(range(256)) * 12)
+    damaged = bytearray(packed.getvalue())
+    damaged[60:90] = b"\xff" * 30
+    with pytest.raises(WireError, match="the package cannot be unpacked: LZMAError: Corrupt input"):
+        require_readable(bytes(damaged))
+    stored = io.BytesIO()
+    with zipfile.ZipFile(stored, "w") as archive:
+        archive.writestr("tasks.py", "unchanged")
+    with pytest.raises(WireError, match=r"the package has a damaged entry: 'tasks\.py'"):
+        require_readable(stored.getvalue().replace(b"unchanged", b"unchanfed"))
 
 
 def test_what_is_no_zip_is_refused() -> None:
