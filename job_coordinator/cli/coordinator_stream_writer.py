@@ -156,7 +156,7 @@ def write(
         job.stream.write(messages_for(message, TaskAssignmentManager(job.stream)))
         if message.is_tombstone:
             return f"{what} deleted: the deployment's value, if any, stands again"
-        value = next(iter((message.values or {}).values()), "")
+        value = message.value("value", "Partition", "host") or ""
         return f"{what} = {shown_value(message.key, value)}"
 
 
