@@ -176,7 +176,8 @@ def _descriptors(*fields: tuple[str, int, int], note: str = "", enum: str = "ON"
     kinds.value.add(name=enum, number=1)
     if note:
         file.message_type.add(name=f"Other{note}")
-    return descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
+    data: bytes = descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
+    return data
 
 
 def test_a_protobuf_message_is_compared_by_what_its_bytes_may_hold(
