@@ -21,6 +21,7 @@ from homeport.job_coordinator.grouper.one_time_configuration import (
     refusal,
 )
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
+from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.state_reset import StateResetManager
 
 
@@ -34,13 +35,15 @@ def require_unchanged(stream: CoordinatorStream, config: Config) -> None:
         config: what the job is to run with.
 
     Raises:
-        ConfigError: a one-time key, or what tasks there are and what they read, would change; or a
-            reset of the state was begun and not finished.
+        ConfigError: a one-time key, or what tasks there are, what they read and which changelog
+            partition they have, would change; or a reset of the state was begun and not finished.
     """
     StateResetManager(stream).require_finished()
     running, before = read_config(stream), previous_assignment(stream)
     if not has_state(running, before):
         return
+    for error in ChangelogPartitionManager(stream).contradictions():
+        raise error
     change = changed_key(running, config)
     if change is None and not has_own_grouper(config):
         counts = StreamMetadataCache(config).partition_counts(input_streams(config))

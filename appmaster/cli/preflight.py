@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple
 from pathlib import Path
+from types import MappingProxyType
 
 from homeport.appmaster.environment.job_python import JobPython
 from homeport.appmaster.job_model.input_acceptance import InputAcceptance
@@ -53,6 +54,7 @@ from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
 from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.metadata.state_facts import StoreForms
 from homeport.job_coordinator.model.job_model import JobModel
 
 _KAFKA_TIMEOUT_S = 10.0
@@ -212,13 +214,21 @@ def check_token_folder(environment: Mapping[str, str]) -> None:
         pass
 
 
-def check_classes(config: Config, python: JobPython, import_path: Path) -> None:
+def check_classes(
+    config: Config,
+    python: JobPython,
+    import_path: Path,
+    forms: Mapping[str, StoreForms] = MappingProxyType({}),
+) -> None:
     """The job's classes import with the job's interpreter and package, which has homeport.
 
     Where there is a pipeline, Java takes the options that the job gives its Spark.
 
+    ``forms`` {changelog: how what it holds is read}, as the coordinator stream has them.
+
     Raises:
-        HomeportError: they do not, or there is no homeport.
+        HomeportError: they do not, or there is no homeport; or a schema in the package is not the
+            one by which a store was written.
     """
     task = TaskConfig.of(config)
     command = ["-m", "homeport.container.cli.check_classes"]
@@ -241,6 +251,11 @@ def check_classes(config: Config, python: JobPython, import_path: Path) -> None:
         "java-options": java_options,
         "has-pipeline": pipeline is not None,
         "serdes": list(dict.fromkeys(_serdes(config))),
+        "stores": [
+            (store.key_serde, store.msg_serde, store.name, forms.get(str(store.changelog)))
+            for store in StorageConfig.of(config).stores.values()
+            if store.changelog is not None
+        ],
         "extractors": [
             (extractor_key(config, store.name), store.extractor)
             for store in adjuncts.stores.values()

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -65,6 +65,7 @@ from homeport.config.settings.standalone_section import (
     require_coordinator,
 )
 from homeport.config.settings.validation import validate
+from homeport.job_coordinator.cli.config_change import refuse_identity
 from homeport.job_coordinator.cli.usage import run_app, usage_error
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.output_topics import create_outputs
@@ -72,6 +73,7 @@ from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_
 from homeport.job_coordinator.metadata import epochs
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
+from homeport.job_coordinator.metadata.state_facts import StoreForms
 from homeport.job_coordinator.metadata.state_reset import OPTION
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.job_model import JobModel
@@ -119,14 +121,14 @@ def run(job: Job, *, reset_state: bool = False, other_package: bool = False) -> 
     log = cache_folder(os.environ) / "logs" / f"skein-{job.name}.log"
     # Skein's JVM starts beside the checks.
     with starting_driver(log, os.environ, kerberos_login(config)) as driver:
-        model = check_job(job, reset_state=reset_state)
+        model, forms = check_job(job, reset_state=reset_state)
         facts = cluster_facts(config, job.rest, os.environ)
         require_fit(config, facts)
         preflight.check_sizes(config, job.rest, facts.partition)
         with prepared(path, files) as package:
             digest = digest_of(package)
             state_check.check_package(job, digest, is_other_meant=other_package)
-            preflight.check_classes(config, python, package.import_path)
+            preflight.check_classes(config, python, package.import_path, forms)
             preflight.check_own_groupers(config, python, package.import_path)
             for warning in warnings(config, facts):
                 say(f"warning: {warning}")
@@ -144,8 +146,11 @@ def run(job: Job, *, reset_state: bool = False, other_package: bool = False) -> 
     print(f"YARN        {job.rest.url}/cluster/app/{application_id}")
 
 
-def check_job(job: Job, *, reset_state: bool) -> JobModel | None:
-    """Kafka, the state and YARN let the job run; its JobModel, where that is known already.
+def check_job(job: Job, *, reset_state: bool) -> tuple[JobModel | None, Mapping[str, StoreForms]]:
+    """Kafka, the state and YARN let the job run.
+
+    Returns:
+        Its JobModel, where that is known already, and how what its stores hold is read.
 
     Raises:
         HomeportError: refused.
@@ -154,11 +159,11 @@ def check_job(job: Job, *, reset_state: bool) -> JobModel | None:
     preflight.warn_of_reporters(job.config, say)
     model = preflight.check_job_model(job.config)
     check_record_sizes(job.config, model, job.record_limit())
-    state_check.check_state(job, reset_state=reset_state)
+    forms = state_check.check_state(job, reset_state=reset_state)
     preflight.check_token_folder(os.environ)
     job.rest.require_reachable()
     job.require_not_running()
-    return model
+    return model, forms
 
 
 def with_written_keys(job: Job) -> Job:
@@ -172,6 +177,7 @@ def with_written_keys(job: Job) -> Job:
         return job
     with job.stream() as store:
         written = ConfigManager(store).written()
+    refuse_identity(written, job.config)
     for key, value in written.items():
         if job.config.get(key) != value:
             shown = shown_value(key, value)

@@ -43,6 +43,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 )
 from homeport.job_coordinator.kafka.record_limit import record_limit
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
+from homeport.job_coordinator.metadata.state_facts import StateFactManager
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.host_drain import left_on_drained_hosts
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -258,7 +259,8 @@ def _checked_package(job: JobView, application: str, named: str) -> bytes:
             data = zipped(package.import_path)
             require_readable(data)
             require_free(state, orders, package_name(data), upgrades.submitted(application))
-            preflight.check_classes(config, python, package.import_path)
+            forms = StateFactManager(job.stream).forms()
+            preflight.check_classes(config, python, package.import_path, forms)
     except WireError as error:
         rule = f"{error}"
         remedy = "pack the code alone; libraries are for yarn.python.archive (homeport pack)"

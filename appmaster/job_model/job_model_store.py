@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
+from homeport.config.config import Config
 from homeport.config.errors import HomeportError, InvariantViolation
 from homeport.job_coordinator.metadata.epochs import JobModelVersion
 from homeport.job_coordinator.model.codec import decode_job_model, encode_job_model
@@ -73,6 +75,13 @@ class JobModelStore:
         self._newest = (version, model)
         self._keep(version, model)
         self.remember(model.containers)
+
+    def reconfigured(self, config: Config) -> None:
+        """The model in force has ``config``, under the version that it has.
+
+        Its file stays: the next driver reads what differs from the coordinator stream.
+        """
+        self.enter(self.version, replace(self.model, config=config))
 
     def remember(self, processor_ids: Iterable[ProcessorId]) -> None:
         """These are known, of whatever version they are."""

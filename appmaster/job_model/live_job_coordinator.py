@@ -169,6 +169,11 @@ class LiveJobCoordinator:
             self._history.event("configuration-refused", fault=fault)
 
     async def _reconfigure(self, job: RunningJob, config: Config, diff: ConfigDiff) -> None:
+        if diff.is_of_tokens:
+            self.job_models.reconfigured(config)
+            self._history.event("tokens-changed", keys=list(diff.live))
+            log.info("in force, without a new JobModel: %s", ", ".join(diff.live))
+            return
         model = await self._computed(partial(self._planner.reconfigured, config))
         if model is not None:
             names = (

@@ -74,6 +74,7 @@ def publish(
     known_host: Callable[[Host], Host | None],
     *,
     restart_all: bool = False,
+    in_force: JobModel | None = None,
 ) -> JobModelPublished:
     """The JobModel is in the stream, as one transaction; the event about it for the allocator.
 
@@ -84,13 +85,17 @@ def publish(
         model: a sound JobModel.
         stream: read to its head.
         known_host: the host of the cluster that a locality value means; None where there is none.
-        restart_all: a new version affects every processor, whatever its tasks are: a key changed
-            that only a start reads.
+        restart_all: a new version affects every processor with an active task, whatever its tasks
+            are: a key changed that only a start reads. Its standbys read it when they start next.
+        in_force: the model that this one follows, where it is at hand. Its owners are those that
+            run, whatever a tool has made of the stream's records of tasks.
     """
     version = version_of(model, stream)
     is_new = EpochManager(stream).read_job_model_version() != version
     after = _tasks_of(model)
-    before = _tasks_before(stream) if is_new else after
+    before = after
+    if is_new:
+        before = _tasks_before(stream) if in_force is None else _tasks_of(in_force)
     change = Change(before, after, Owners.read(stream), is_new, restart_all)
     tasks = [(task, p) for p, owned in after.items() for task in owned]
     standbys = {p: c.active_processor for p, c in model.containers.items() if c.active_processor}
@@ -104,7 +109,8 @@ def publish(
             *TaskModeManager(stream).messages(model),
             *TaskPartitionManager(stream).messages(model),
             *ChangelogPartitionManager(stream).messages(
-                {task.task_name: task.changelog_partition for task, _ in tasks}
+                {task.task_name: task.changelog_partition for task, _ in tasks},
+                [task.task_name for task, _ in tasks if task.task_mode is TaskMode.STANDBY],
             ),
             *InputPartitionManager(stream).messages(_input_counts(model)),
             *_version_messages(stream, version),
@@ -244,7 +250,7 @@ _Tasks = Mapping[ProcessorId, frozenset[TaskModel]]
 class Change:
     """What becomes different: tasks of each processor before and after; owners before.
 
-    ``is_new``: it is another version; ``restart_all``: which affects everybody.
+    ``is_new``: it is another version; ``restart_all``: which affects all with an active task.
     """
 
     before: _Tasks
@@ -263,7 +269,20 @@ class Change:
         if not self.is_new:
             return frozenset()
         every = frozenset({*self.before, *self.after})
-        return every if self.restart_all else frozenset(p for p in every if self._differs(p))
+        restarted = self._actives if self.restart_all else frozenset()
+        return frozenset(p for p in every if p in restarted or self._differs(p))
+
+    @cached_property
+    def _actives(self) -> frozenset[ProcessorId]:
+        """Those with a task that processes input.
+
+        A standby never stops for a key together with its active one: it is all that can take over.
+        """
+        return frozenset(
+            p
+            for p, tasks in self.after.items()
+            if any(task.task_mode is TaskMode.ACTIVE for task in tasks)
+        )
 
     def _differs(self, processor_id: ProcessorId) -> bool:
         nothing: frozenset[TaskModel] = frozenset()

@@ -160,7 +160,9 @@ def new_driver(
         fence=lambda incarnation: fence_incarnation(job_models.model.config, incarnation),
         live=job_coordinator(container, stream, job_models, history),
         publish=lambda model, restart_all: publication.publish(
-            model, stream, container.known_host, restart_all=restart_all
+            *(model, stream, container.known_host),
+            restart_all=restart_all,
+            in_force=job_models.model,
         ),
         started=StartedLedger(container.folder),
     )

@@ -153,7 +153,8 @@ SERIALIZERS_REGISTRY_CLASS = TextKey(
 SERIALIZERS_REGISTRY_SCHEMA = TextKey(
     name="serializers.registry.<name>.schema",
     meaning="schema of a json serde, as DDL (carrier STRING, delay INT), or of an avro serde, as "
-    "JSON in one line; a BatchTask and a pipeline get values with a schema as columns",
+    "JSON in one line; a BatchTask and a pipeline get values with a schema as columns; that of a "
+    "store's serde is settled with the state",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
 )

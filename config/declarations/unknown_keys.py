@@ -19,7 +19,7 @@ from homeport.config.declarations.samza_keys import SamzaKey, known_to_samza
 
 _NEAR = 0.84
 """How alike (difflib's ratio) two names must be for one to pass for a misspelling of the other."""
-_NEAR_TOPIC = 0.8
+_NEAR_TOPIC = 0.75
 _MOST = 20
 """Unknown keys that are listed one by one: a job may have thousands of its own."""
 _PLACE = re.compile(r"<\w+>")
@@ -50,6 +50,18 @@ def warnings_about(config: Config) -> tuple[str, ...]:
     return (*found, *_said(unknown))
 
 
+def is_unread(name: str) -> bool:
+    """Whether no program reads the key: it is none of ours, and its name is no job's own either.
+
+    A key of a job's own, which its code reads, begins with another word than ours do.
+    """
+    key, samza_key = keys.declared(name), known_to_samza(name)
+    if key is not None:
+        return _says_more(samza_key, key)
+    is_ours_by_name = name.startswith(keys.TOPICS) or meant_by(name) is not None
+    return samza_key is not None or is_ours_by_name
+
+
 def _says_more(samza_key: SamzaKey | None, key: Key) -> bool:
     """Whether a name that matches both is Samza's key: systems.s.default.stream.samza.key.serde."""
     return samza_key is not None and len(literal_text(samza_key.name)) > len(literal_text(key.name))
@@ -62,7 +74,10 @@ def _said(unknown: list[str]) -> Iterator[str]:
         if meant is not None:
             yield f"{name} is not a key of Homeport: did you mean {meant}?"
         elif name.startswith(keys.TOPICS):
-            yield f"{name} is not a key of Homeport: only the job's own code can read it"
+            yield (
+                f"{name} is not a key of Homeport: only the job's own code can read it, and a "
+                "change of it does not reach a running job"
+            )
     left = len(suspicious) - _MOST
     if left > 0:
         yield f"{left} more keys that begin like Homeport's are none of them"

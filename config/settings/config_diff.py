@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.declarations.key_types import Key, Liveness
+from homeport.config.declarations.key_types import Key, Liveness, TokensKey
+from homeport.config.declarations.unknown_keys import is_unread
 
 _SERDE_KEYS = (keys.STORE_KEY_SERDE, keys.STORE_MSG_SERDE)
 
@@ -20,9 +21,9 @@ _SERDE_KEYS = (keys.STORE_KEY_SERDE, keys.STORE_MSG_SERDE)
 class ConfigDiff:
     """Full names of the keys that changed, sorted; of a legacy name the present one.
 
-    A key that is not declared is the user's own: containers read it when they start. What is never
-    changed with state needs a redeploy where there is none: in a job without a changelog, and of a
-    store that only one of the two configurations has.
+    A key that is not declared is the user's own, which containers read when they start, or one that
+    no program reads. What is never changed with state needs a redeploy where there is none: in a
+    job without a changelog, and of a store that only one of the two configurations has.
     """
 
     live: tuple[str, ...] = ()
@@ -30,14 +31,20 @@ class ConfigDiff:
     restarts_containers: tuple[str, ...] = ()
     needs_redeploy: tuple[str, ...] = ()
     never_with_state: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
     @staticmethod
     def between(before: Config, after: Config) -> ConfigDiff:
         """What is different in ``after``."""
         found: dict[Liveness, list[str]] = {liveness: [] for liveness in Liveness}
+        unread: list[str] = []
         for name in sorted(_candidates(before, after)):
             key = keys.declared(name)
-            if _meant(before, key, name) != _meant(after, key, name):
+            if _meant(before, key, name) == _meant(after, key, name):
+                continue
+            if is_unread(name):
+                unread.append(name)
+            else:
                 found[_liveness(before, after, key, name)].append(name)
         return ConfigDiff(
             live=tuple(found[Liveness.LIVE]),
@@ -45,7 +52,14 @@ class ConfigDiff:
             restarts_containers=tuple(found[Liveness.RESTARTS_CONTAINERS]),
             needs_redeploy=tuple(found[Liveness.NEEDS_REDEPLOY]),
             never_with_state=tuple(found[Liveness.NEVER_WITH_STATE]),
+            unread=tuple(unread),
         )
+
+    @property
+    def is_of_tokens(self) -> bool:
+        """Whether nothing changed but tokens, which mend no failure and are no container's."""
+        is_token = (isinstance(keys.declared(name), TokensKey) for name in self.live)
+        return all(is_token) and self == ConfigDiff(live=self.live)
 
     @property
     def is_empty(self) -> bool:
@@ -56,11 +70,12 @@ class ConfigDiff:
 def effective(running: Config, wanted: Config, *, has_state: bool) -> Config:
     """What a job that runs with ``running`` uses once ``wanted`` is submitted to it.
 
-    ``wanted``, in which keys that need a redeploy, and where ``has_state`` those that are never
-    changed with state, are as in ``running``.
+    ``wanted``, in which keys that need a redeploy, those that no program reads, and where
+    ``has_state`` those that are never changed with state, are as in ``running``.
     """
     diff = ConfigDiff.between(running, wanted)
-    kept = (*diff.needs_redeploy, *(diff.never_with_state if has_state else ()))
+    settled = diff.never_with_state if has_state else ()
+    kept = (*diff.needs_redeploy, *diff.unread, *settled)
     values = dict(wanted)
     for name in kept:
         for spelling in _spellings(name):

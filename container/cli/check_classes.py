@@ -24,11 +24,13 @@ from homeport.container.classes import (
     load_task_class,
     require_single_calls,
 )
+from homeport.container.serde.forms import require_readable
 from homeport.container.spark.inputs import Takes, stream_names
 from homeport.container.spark.option_check import require_taken
 from homeport.container.spark.value_columns import value_columns
 from homeport.container.spark.work import FunctionWork
 from homeport.job_coordinator.cli.checks.check_job_model import CHECKED
+from homeport.job_coordinator.metadata.state_facts import StoreForms
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,7 +69,8 @@ def _check(asked: Mapping[str, Any], takes: Takes | None, *, gets_batches: bool)
     """Raises HomeportError for the first fault.
 
     ``asked``: ``java-options`` of the job's Spark; ``serdes``, each (key, name, stream, which is
-    empty for a store's); ``extractors``, each (key, name); ``manager`` of adjunct stores, or None;
+    empty for a store's); ``stores``, each (key serde, value serde, name, recorded forms or None);
+    ``extractors``, each (key, name); ``manager`` of adjunct stores, or None;
     ``inputs``, each as ``InputSerde``; ``has-pipeline``. ``takes``: the frames of a pipeline that
     is a function. ``gets_batches``: of the task.
     """
@@ -75,6 +78,8 @@ def _check(asked: Mapping[str, Any], takes: Takes | None, *, gets_batches: bool)
         require_taken(asked["java-options"])
     for key, name, stream in asked["serdes"]:
         load_serde(key, name, stream)
+    for key, msg, store, recorded in asked.get("stores", ()):
+        require_readable(store, (key, msg), StoreForms(*recorded) if recorded else None)
     for key, name in asked["extractors"]:
         load_extractor_factory(key, name)
     if asked["manager"] is not None:

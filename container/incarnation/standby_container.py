@@ -26,6 +26,7 @@ from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.live_tuning import LiveTuning
 from homeport.container.incarnation.predecessors import open_stores
 from homeport.container.incarnation.restore_report import RestoreReport
+from homeport.container.incarnation.store_forms import require_forms
 from homeport.container.kafka.changelog_feed import KafkaChangelogFeed
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.progress import follow
@@ -101,6 +102,7 @@ class StandbyContainer:
                 stream.bootstrap()
             start_up.require_newest(stream, self._permit)
             start_up.report_fenced(stream, self._permit)
+            require_forms(stream, self._job, self._storage)
             self._restore()
             self._stop.check()
             with self._phases.phase("locality"):

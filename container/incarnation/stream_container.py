@@ -32,6 +32,7 @@ from homeport.container.incarnation.start_events import (
     report_reset,
     report_trim,
 )
+from homeport.container.incarnation.store_forms import require_forms
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.input_ends import InputEnds
@@ -335,6 +336,7 @@ class StreamContainer:
 
     def _restore(self, stream: CoordinatorStreamStore) -> start_up.Positions:
         """Stores stand at their changelogs' heads; where the input goes on."""
+        require_forms(stream, self._job, self._storage)
         pause = self._stop.pause
         readers = {n: LogReader(self._job.systems[n], pause) for n in self._job.used_systems}
         try:

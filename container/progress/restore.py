@@ -72,11 +72,15 @@ def expectation_of(
     task: TaskModel,
     grouper: str,
     now: ClockReading,
+    forms: tuple[str, str] | None = None,
 ) -> Expectation:
-    """What a good directory of a store of ``task`` says ``now``; ``topic``: the broker's answer."""
+    """What a good directory of a store of ``task`` says ``now``; ``topic``: the broker's answer.
+
+    ``forms``: of the changelog's keys and values, as STORE-META has them.
+    """
     kept_ms = topic.delete_retention_ms
     meta = meta_of(changelog, topic.topic_id, task, grouper, now)
-    return Expectation(replace(meta, delete_retention_ms=kept_ms), kept_ms)
+    return Expectation(replace(meta, delete_retention_ms=kept_ms, forms=forms), kept_ms)
 
 
 @dataclass(frozen=True, slots=True)

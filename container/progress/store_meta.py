@@ -12,6 +12,7 @@ kept here, as file times prove nothing), safety S3.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from homeport.config.errors import WireError
@@ -35,7 +36,8 @@ class StoreMeta:
     topic, which a topic recreated does not get again. ``ssps`` are the task's, in words,
     sorted. ``at_head``: when the store was last known to hold all that the changelog held.
     ``delete_retention_ms``: how long the changelog kept deletions by then; None where nothing says
-    so.
+    so. ``forms``: the serdes of keys and of values, each with the fingerprint of its schema; None
+    where nothing says so, as in a directory of an older version.
     """
 
     changelog: str
@@ -45,6 +47,7 @@ class StoreMeta:
     at_head: ClockReading
     delete_retention_ms: int | None = None
     version: int = FORMAT
+    forms: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,8 @@ def meta_text(meta: StoreMeta) -> str:
     }
     if meta.delete_retention_ms is not None:
         fields["delete-retention-ms"] = meta.delete_retention_ms
+    if meta.forms is not None:
+        fields["forms"] = list(meta.forms)
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -84,7 +89,7 @@ def parse_meta(text: str) -> StoreMeta:
     try:
         found = json.loads(text)
         version = _whole(found["format"])
-        kept_ms = found.get("delete-retention-ms")
+        kept_ms, forms = found.get("delete-retention-ms"), found.get("forms")
         if version != FORMAT:
             return StoreMeta("", "", (), "", ClockReading(0), version=version)
         return StoreMeta(
@@ -96,8 +101,9 @@ def parse_meta(text: str) -> StoreMeta:
                 _whole(found["at-head-ms"]), _text(found["boot-id"]), _whole(found["boot-ms"])
             ),
             delete_retention_ms=None if kept_ms is None else _whole(kept_ms),
+            forms=None if forms is None else (_text(forms[0]), _text(forms[1])),
         )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
         raise WireError(f"it holds {text[:200]!r}, which is not a STORE-META") from None
 
 
@@ -137,17 +143,20 @@ def meta_fault(found: StoreMeta, expected: Expectation) -> Refusal | None:
             f"the changelog was recreated: its topic id is {wanted.topic_id}, "
             f"the store's is {found.topic_id}",
         )
+    story = next(_differences(found, wanted), None)
+    return None if story is None else Refusal(RefusalReason.FOREIGN, story)
+
+
+def _differences(found: StoreMeta, wanted: StoreMeta) -> Iterator[str]:
     if found.grouper != wanted.grouper:
-        return Refusal(
-            RefusalReason.FOREIGN,
-            f"the store was grouped by {found.grouper}, the task is by {wanted.grouper}",
-        )
+        yield f"the store was grouped by {found.grouper}, the task is by {wanted.grouper}"
     if found.ssps != wanted.ssps:
-        return Refusal(
-            RefusalReason.FOREIGN,
-            f"the store is of input {_listed(found.ssps)}, the task's is {_listed(wanted.ssps)}",
+        yield f"the store is of input {_listed(found.ssps)}, the task's is {_listed(wanted.ssps)}"
+    if found.forms and wanted.forms and found.forms != wanted.forms:
+        yield (
+            f"keys and values of the store are {' and '.join(found.forms)}, those of the changelog "
+            f"{' and '.join(wanted.forms)}"
         )
-    return None
 
 
 def stale_fault(

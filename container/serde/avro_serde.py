@@ -47,21 +47,8 @@ def avro_serde(key: str, schema: str) -> Serde:
     Raises:
         ConfigError: there is no library for Avro, or it is no schema; the line names ``key``.
     """
-    try:
-        import fastavro  # noqa: PLC0415 - an extra: only for a job with avro
-    except ImportError:
-        raise ConfigError(
-            key,
-            AVRO,
-            "fastavro is not installed",
-            "install homeport[avro] for the interpreter of the job's containers",
-        ) from None
-    try:
-        parsed = fastavro.parse_schema(json.loads(schema))
-    except Exception as error:  # noqa: BLE001 - whatever the library has against it
-        raise ConfigError(
-            key, schema, f"it is no Avro schema ({in_one_line(error)})", "correct it"
-        ) from None
+    parsed = parsed_schema(key, schema)
+    import fastavro  # noqa: PLC0415 - an extra: only for a job with avro
 
     def to_bytes(value: Any) -> bytes:  # noqa: ANN401 - a user's value
         data = io.BytesIO()
@@ -92,6 +79,25 @@ def avro_serde(key: str, schema: str) -> Serde:
         return object_columns(kind, row)
 
     return Serde(AVRO, to_bytes, from_bytes, columns=columns)
+
+
+def parsed_schema(key: str, schema: str) -> Any:  # noqa: ANN401 - JSON
+    """``schema``, which is JSON, with full names; errors as of ``avro_serde``."""
+    try:
+        import fastavro  # noqa: PLC0415 - an extra: only for a job with avro
+    except ImportError:
+        raise ConfigError(
+            key,
+            AVRO,
+            "fastavro is not installed",
+            "install homeport[avro] for the interpreter of the job's containers",
+        ) from None
+    try:
+        return fastavro.parse_schema(json.loads(schema))
+    except Exception as error:  # noqa: BLE001 - whatever the library has against it
+        raise ConfigError(
+            key, schema, f"it is no Avro schema ({in_one_line(error)})", "correct it"
+        ) from None
 
 
 def plain_schema(schema: Any) -> Any:  # noqa: ANN401 - JSON

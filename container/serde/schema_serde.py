@@ -25,7 +25,7 @@ def schema_serde(entry: SchemaSerde, place: Place) -> Serde:
     Raises:
         ConfigError: the schema cannot be had, or is none; the line names its key.
     """
-    schema = _schema(entry)
+    schema = schema_of(entry)
     if entry.registry:
         return registry_serde(entry, place, schema)
     if entry.kind == JSON:
@@ -35,7 +35,12 @@ def schema_serde(entry: SchemaSerde, place: Place) -> Serde:
     return protobuf_serde(schema)
 
 
-def _schema(entry: SchemaSerde) -> Any:  # noqa: ANN401 - as registry_serde takes it
+def schema_of(entry: SchemaSerde) -> Any:  # noqa: ANN401 - as registry_serde takes it
+    """The type of json, the text of avro, the class of protobuf; None where the registry has it.
+
+    Raises:
+        ConfigError: the schema cannot be had, or is none; the line names its key.
+    """
     data = entry.schema.encode() or (_content(entry) if entry.file else b"")
     if not data:
         return None

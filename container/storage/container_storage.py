@@ -41,7 +41,8 @@ class ContainerStorage:
     ``logged_root`` holds stores with a changelog, ``scratch_root`` those without, which live no
     longer than their container. ``grouper``: the class that made the tasks of the input. ``wait``:
     how long other holders of the directories are waited for, of which we say to be ``holder``.
-    ``adjuncts``: those that inputs fill; None: the job has none.
+    ``adjuncts``: those that inputs fill; None: the job has none. ``forms`` {store: the forms of its
+    keys and values, in brief}; those that are known before ``restore`` are in STORE-META.
     """
 
     logged_root: Path
@@ -54,6 +55,7 @@ class ContainerStorage:
     holder: Holder | None = None
     clocks: Callable[[], ClockReading] = read_clocks
     adjuncts: AdjunctStorage | None = None
+    forms: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     _opened: list[TaskStore] = field(default_factory=list)
     _by_id: dict[StoreId, TaskStore] = field(default_factory=dict)
     _sending: ClockReading = NEVER
@@ -108,7 +110,9 @@ class ContainerStorage:
 
         OFFSET of each names that head, and STORE-META when it stood there.
         """
-        manager = RestoreManager(self._engines, self.grouper, reader, listener, workers)
+        manager = RestoreManager(
+            self._engines, self.grouper, reader, listener, workers, forms=self.forms
+        )
         results = manager.restore(self.logged, self.clocks())
         for store in self._opened:
             if store.engine is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from homeport.config.errors import StoreError
@@ -28,7 +28,10 @@ class Workers(Protocol):
 
 @dataclass(frozen=True)
 class RestoreManager:
-    """``grouper``: the class that made the tasks of the input."""
+    """``grouper``: the class that made the tasks of the input.
+
+    ``forms`` {store: the forms of its keys and values, in brief}, of those that are known.
+    """
 
     engines: StorageEngines
     grouper: str
@@ -36,6 +39,7 @@ class RestoreManager:
     listener: RestoreListener
     workers: Workers
     clock: Callable[[], float] = time.monotonic
+    forms: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def restore(
         self, stores: Sequence[TaskStore], now: ClockReading
@@ -54,7 +58,12 @@ class RestoreManager:
                 store,
                 changelog,
                 expectation_of(
-                    store.changelog, topics[store.changelog], store.task, self.grouper, now
+                    store.changelog,
+                    topics[store.changelog],
+                    store.task,
+                    self.grouper,
+                    now,
+                    self.forms.get(store.config.name),
                 ),
                 self.listener,
                 self.clock,

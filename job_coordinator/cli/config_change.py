@@ -6,12 +6,13 @@ not use would stop the job's next start, or be ignored by the one that runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.declarations.unknown_keys import warnings_about
+from homeport.config.declarations.samza_keys import known_to_samza
+from homeport.config.declarations.unknown_keys import is_unread, meant_by, warnings_about
 from homeport.config.errors import ConfigError
 from homeport.config.settings.config_diff import ConfigDiff
 from homeport.config.settings.validation import validate
@@ -28,6 +29,9 @@ _IDENTITY = {
     }.items()
     for key in group
 }
+FORCE = "--force"
+_IN_THE_FILE = "change it in the properties file"
+_MOST = 20
 _SHAPES_MODEL = (keys.JOB_CONTAINER_COUNT.name, keys.TASK_NAME_GROUPER_FACTORY.name)
 
 
@@ -45,21 +49,31 @@ class ConfigChange:
         """What is different then."""
         return ConfigDiff.between(self.before, self.after)
 
-    def meaning(self, *, is_running: bool) -> str:
-        """What happens next, in one line, for the operator."""
+    def meaning(self, *, is_running: bool, restarting: Collection[str] = ()) -> str:
+        """What happens next, in one line, for the operator.
+
+        ``restarting``: the containers that process input now.
+        """
         diff = self.diff
         if diff.is_empty:
             return "it means what was in force before: nothing changes"
+        if diff.unread:
+            return "no program reads it: nothing changes"
         if not is_running:
             return "used from the job's next start"
-        within = f"within {2 * _catch_up_ms(self.before)} ms"
         if diff.needs_redeploy or diff.never_with_state:
             return "used from the next deployment; the running job goes on as it is"
-        if diff.restarts_containers:
-            return f"the running job takes it {within}: its containers restart"
+        within = f"within {2 * _catch_up_ms(self.before)} ms"
         if diff.retunes_containers:
             return f"the running job and its containers take it {within}: nothing restarts"
-        return f"the running job takes it {within}"
+        restarts = f": its containers restart{_named(restarting)}"
+        return f"the running job takes it {within}{restarts if diff.restarts_containers else ''}"
+
+
+def _named(containers: Collection[str]) -> str:
+    names = ", ".join(sorted(containers)[:_MOST])
+    more = f" and {len(containers) - _MOST} more" if len(containers) > _MOST else ""
+    return f", all at once: {names}{more}" if names else ""
 
 
 def _catch_up_ms(config: Config) -> int:
@@ -71,24 +85,59 @@ def _catch_up_ms(config: Config) -> int:
         return key.read(Config())
 
 
-def check_key(key: str, value: str | None) -> tuple[str, ...]:
+def refuse_identity(written: Config, file: Config) -> None:
+    """Nothing where no program has written what makes ``file`` this job, not another one.
+
+    Raises:
+        ConfigError: one has, as Samza's tool, which checks nothing.
+    """
+    for key, why in _IDENTITY.items():
+        if key in written and written[key] != file.get(key):
+            remedy = f"coordinator-stream-writer --type=set-config --key={key} --delete"
+            raise ConfigError(key, written[key], f"{why}, and a tool has written it", remedy)
+
+
+def check_key(key: str, value: str | None, *, is_forced: bool = False) -> tuple[str, ...]:
     """The key may be changed by hand, and the value, if it is a known key's, is of its type.
+
+    ``value``: None: what was set by hand is deleted. ``is_forced``: a key that no program reads is
+    written all the same.
 
     Returns:
         Warnings, one line each, about a key that will have no effect.
 
     Raises:
-        ConfigError: it may not, or is not.
+        ConfigError: it may not, or is not, or no program reads the key.
     """
-    if key in _IDENTITY:
-        raise ConfigError("--key", key, _IDENTITY[key], "change it in the properties file")
     if value is None:
         return ()
+    if key in _IDENTITY:
+        raise ConfigError("--key", key, _IDENTITY[key], _IN_THE_FILE)
     given = Config({key: value})
     known = keys.declared(key)
     if known is not None:
         known.check(given, key)
-    return warnings_about(given)
+    warnings = warnings_about(given)
+    if is_unread(key) and not is_forced:
+        raise _unread(key)
+    return warnings
+
+
+def _unread(key: str) -> ConfigError:
+    near, samza_key = meant_by(key), known_to_samza(key)
+    rule = "no program reads this key"
+    if samza_key is not None:
+        rule += f", which is Samza's and has no effect here: {samza_key.reason}"
+    hint = "begin the name of a key of the job's own with another word"
+    if near is not None:
+        hint = f"write {near}, if that is meant"
+    return ConfigError("--key", key, rule, f"{hint}; {FORCE} writes this one, and nothing restarts")
+
+
+def check_deletion(key: str, *, is_set_by_hand: bool) -> None:
+    """Nothing, unless the deployment's own word for what job this is would go; then ConfigError."""
+    if key in _IDENTITY and not is_set_by_hand:
+        raise ConfigError("--key", key, _IDENTITY[key], _IN_THE_FILE)
 
 
 def checked_change(

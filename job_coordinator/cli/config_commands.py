@@ -16,7 +16,12 @@ from homeport.config.declarations.unknown_keys import meant_by
 from homeport.config.errors import ConfigError
 from homeport.config.secret_names import shown_value
 from homeport.config.settings.config_diff import ConfigDiff
-from homeport.job_coordinator.cli.coordinator_stream_writer import change_config
+from homeport.job_coordinator.cli.coordinator_stream_writer import (
+    DryRun,
+    Force,
+    How,
+    change_config,
+)
 from homeport.job_coordinator.cli.job_view import open_job
 from homeport.job_coordinator.cli.options import (
     AsJson,
@@ -50,6 +55,7 @@ _TITLES = {
     "restarts_containers": "taken by the running job, whose containers restart",
     "needs_redeploy": "from the next deployment",
     "never_with_state": "refused: the job has state; run-job --reset-state begins from nothing",
+    "unread": "read by no program",
 }
 
 
@@ -117,11 +123,14 @@ def set_(
     ] = False,
     config_path: ConfigPath,
     config: Overrides = None,
+    force: Force = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Changes one key of the job, as coordinator-stream-writer does, and says what that means.
 
     The value stands above the properties file, in later deployments too, until it is taken back by
-    --delete. What would break a rule is refused before anything is written.
+    --delete. What would break a rule, or is read by no program, is refused before anything is
+    written; which containers restart is printed before it is.
     """
     if (value is None) != delete:
         raise ConfigError(
@@ -130,11 +139,11 @@ def set_(
             "exactly one of a value and --delete is needed",
             "give one of them",
         )
-    given = loaded(config_path, config)
+    given, how = loaded(config_path, config), How(force, dry_run)
     if value == "-":
-        change_config(given, key, _from_standard_input(key), is_typed=False)
+        change_config(given, key, _from_standard_input(key), how, is_typed=False)
     else:
-        change_config(given, key, value)
+        change_config(given, key, value, how)
 
 
 def _from_standard_input(key: str) -> str:

@@ -6,6 +6,7 @@ Source: COORD, "Coordinator Stream Writer".
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
@@ -16,13 +17,21 @@ from homeport.config.config import INT_MAX, Config
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.loading.loader import load
 from homeport.config.secret_names import has_secret, shown_value, warnings_of_overrides
-from homeport.job_coordinator.cli.config_change import ConfigChange, check_key, checked_change
+from homeport.job_coordinator.cli.config_change import (
+    FORCE,
+    ConfigChange,
+    check_deletion,
+    check_key,
+    checked_change,
+)
 from homeport.job_coordinator.cli.job_view import (
     CONFIGURED_BY_FILE,
+    PLACED_BY_USER,
     JobView,
     open_job,
     require_on_yarn,
 )
+from homeport.job_coordinator.cli.placement_request import check
 from homeport.job_coordinator.cli.usage import run_app, usage_error
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
@@ -37,9 +46,15 @@ from homeport.job_coordinator.grouper.job_model_calculator import (
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
+from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
-from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentManager
-from homeport.job_coordinator.model.ids import ProcessorId, host_of
+from homeport.job_coordinator.metadata.task_assignment import (
+    TaskAssignmentManager,
+    TaskModeManager,
+)
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName, host_of
+from homeport.job_coordinator.model.job_model import TaskMode
+from homeport.job_coordinator.model.placement import ANY_HOST
 
 
 class WritableType(StrEnum):
@@ -50,7 +65,20 @@ class WritableType(StrEnum):
     SET_CONTAINER_HOST = "set-container-host-assignment"
 
 
-def message_of(message_type: WritableType, key: str, value: str | None) -> CoordinatorStreamMessage:
+@dataclass(frozen=True)
+class How:
+    """How a message is written: although no program reads it; or not at all, only shown."""
+
+    is_forced: bool = False
+    is_dry_run: bool = False
+
+
+_PLAINLY = How()
+
+
+def message_of(
+    message_type: WritableType, key: str, value: str | None, *, is_forced: bool = False
+) -> CoordinatorStreamMessage:
     """The message that the command line asks for; ``value`` None deletes the key.
 
     Raises:
@@ -59,7 +87,7 @@ def message_of(message_type: WritableType, key: str, value: str | None) -> Coord
     if not key.strip():
         raise ConfigError("--key", key, "it must not be blank", "name what the message is about")
     if message_type is WritableType.SET_CONFIG:
-        check_key(key, value)
+        check_key(key, value, is_forced=is_forced)
     if value is None:
         return wire.tombstone(message_type, key)
     if message_type is WritableType.SET_CONFIG:
@@ -89,35 +117,81 @@ def messages_for(
     return LocalityManager.messages(ProcessorId(message.key), tasks, host, epoch=None)
 
 
-@dataclass(frozen=True)
-class Written:
-    """What was written: to which topic, whether its key had a value, and what that means."""
+def write(
+    config: Config,
+    message: CoordinatorStreamMessage,
+    how: How = _PLAINLY,
+    say: Callable[[str], object] = print,
+) -> str:
+    """Write ``message`` to the coordinator stream of the job that ``config`` describes.
 
-    topic: str
-    was_known: bool
-    meaning: str
+    ``say`` gets what it will mean, before it is written.
 
-
-def write(config: Config, message: CoordinatorStreamMessage) -> Written:
-    """``message`` is in the coordinator stream of the job that ``config`` describes.
+    Returns:
+        One line about what was written, a secret masked.
 
     Raises:
         ConfigError: the job has no coordinator stream yet, or must not be changed so.
         UnavailableError: Kafka did not answer in time.
     """
     with open_job(config) as job:
-        change = None
+        meaning, warnings = "used from the job's next start", list[str]()
         if message.type == MessageType.SET_CONFIG:
-            change = _checked(job, message)
-        was_known = message.key in job.stream.latest(message.type)
+            meaning = _checked(job, message).meaning(
+                is_running=job.running is not None, restarting=_actives(job)
+            )
+        elif message.type == MessageType.SET_CHANGELOG:
+            partition = None if message.is_tombstone else wire.changelog_partition(message)
+            ChangelogPartitionManager(job.stream).refuse(TaskName(message.key), partition)
+        else:
+            warnings = placement_warnings(job, message)
+        for warning in warnings:
+            print(f"warning: {warning}", file=sys.stderr)
+        what = f"{job.topic}: {message.type} {message.key}"
+        if message.is_tombstone and message.key not in job.stream.latest(message.type):
+            return f"{what} was not there; nothing changes"
+        say(meaning)
+        if how.is_dry_run:
+            return "nothing was written"
         job.stream.write(messages_for(message, TaskAssignmentManager(job.stream)))
-    is_running = job.running is not None
-    meaning = change.meaning(is_running=is_running) if change else "used from the job's next start"
-    return Written(job.topic, was_known, meaning)
+        if message.is_tombstone:
+            return f"{what} deleted: the deployment's value, if any, stands again"
+        value = message.value("value", "Partition", "host") or ""
+        return f"{what} = {shown_value(message.key, value)}"
+
+
+def _actives(job: JobView) -> frozenset[str]:
+    """The processors that have tasks which process input."""
+    modes = TaskModeManager(job.stream).read()
+    owners = TaskAssignmentManager(job.stream).read().items()
+    return frozenset(p for t, p in owners if modes.get(t) is not TaskMode.STANDBY)
+
+
+def placement_warnings(job: JobView, message: CoordinatorStreamMessage) -> list[str]:
+    """What a running job would refuse of such a move, one line each: the record has no effect.
+
+    Raises:
+        ConfigError: the job's user places its processors.
+    """
+    require_on_yarn(job.given, job.stream, message.type, PLACED_BY_USER)
+    known = {*TaskAssignmentManager(job.stream).read().values()}
+    if job.running is not None:
+        host = ANY_HOST if message.is_tombstone else host_of(wire.host(message) or "")
+        try:
+            check(job.running.client.status(), message.key, host)
+        except ConfigError as error:
+            return [f"{error}; the record has no effect"]
+    elif known and message.key not in known:
+        there_are = ", ".join(sorted(known))
+        return [f"processor {message.key!r}: the job has {there_are}; the record has no effect"]
+    return []
 
 
 def _checked(job: JobView, message: CoordinatorStreamMessage) -> ConfigChange:
     require_on_yarn(job.given, job.stream, "config set", CONFIGURED_BY_FILE)
+    if message.is_tombstone:
+        by_hand = ConfigManager(job.stream).written()
+        check_deletion(message.key, is_set_by_hand=message.key in by_hand)
     before = job.recorded_config()
     return checked_change(
         message.key,
@@ -135,7 +209,9 @@ def _check_model(config: Config) -> None:
     calculate_job_model(config, counts, NOTHING)
 
 
-def change_config(config: Config, key: str, value: str | None, *, is_typed: bool = True) -> None:
+def change_config(
+    config: Config, key: str, value: str | None, how: How = _PLAINLY, *, is_typed: bool = True
+) -> None:
     """The key has that value in the coordinator stream, or None: is deleted; says what it means.
 
     ``is_typed``: the value stands on the command line.
@@ -144,8 +220,8 @@ def change_config(config: Config, key: str, value: str | None, *, is_typed: bool
         ConfigError: it must not be changed so; nothing was written.
         UnavailableError: Kafka did not answer in time.
     """
-    message = message_of(WritableType.SET_CONFIG, key, value)
-    for warning in check_key(key, value):
+    message = message_of(WritableType.SET_CONFIG, key, value, is_forced=how.is_forced)
+    for warning in check_key(key, value, is_forced=how.is_forced):
         print(f"warning: {warning}", file=sys.stderr)
     if is_typed and value is not None and has_secret(key, value):
         print(
@@ -153,21 +229,7 @@ def change_config(config: Config, key: str, value: str | None, *, is_typed: bool
             f"can read it: homeport config set {key} - reads it from standard input",
             file=sys.stderr,
         )
-    show(message, write(config, message))
-
-
-def show(message: CoordinatorStreamMessage, written: Written) -> None:
-    """Prints what was written, a secret masked, and what it means."""
-    what = f"{written.topic}: {message.type} {message.key}"
-    if message.values is None:
-        if not written.was_known:
-            print(f"{what} was not there; nothing changes")
-            return
-        print(f"{what} deleted: the deployment's value, if any, stands again")
-    else:
-        value = next(iter(message.values.values()), "")
-        print(f"{what} = {shown_value(message.key, value)}")
-    print(written.meaning)
+    print(write(config, message, how))
 
 
 _EPILOG = """\
@@ -183,6 +245,14 @@ Examples:
   coordinator-stream-writer --config-path=my.properties \\
     --type=set-container-host-assignment --key=0 --value=nm2
 """
+
+Force = Annotated[
+    bool,
+    typer.Option(FORCE, help="Write a configuration key that no program reads; nothing restarts."),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Only print what it would mean; write nothing.")
+]
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -209,12 +279,15 @@ def command(
         list[str] | None,
         typer.Option(help="key=value, laid over the properties file; may be given many times."),
     ] = None,
+    force: Force = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Writes one message to a job's coordinator stream.
 
     A configuration key set here stands above the properties file, in later deployments too, until
     it is deleted here; run-job says so. Whether a running job takes it at once, restarts its
-    containers or waits for its next deployment is said. Other types are used from its next start.
+    containers, and which, or waits for its next deployment is printed before it is written. Other
+    types are used from its next start. A task keeps the changelog partition that has its state.
     """
     if (value is None) != delete:
         raise ConfigError(
@@ -226,11 +299,11 @@ def command(
     for warning in warnings_of_overrides(config or ()):
         print(f"warning: {warning}", file=sys.stderr)
     loaded = load(config_path, config or ())
+    how = How(force, dry_run)
     if message_type is WritableType.SET_CONFIG:
-        change_config(loaded, key, value)
-        return
-    message = message_of(message_type, key, value)
-    show(message, write(loaded, message))
+        change_config(loaded, key, value, how)
+    else:
+        print(write(loaded, message_of(message_type, key, value), how))
 
 
 def main() -> None:

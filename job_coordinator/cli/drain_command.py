@@ -129,9 +129,8 @@ def _write(given: Config, host: Host, *, is_drained: bool) -> None:
         return
     value = changed_hosts(before, host, is_drained=is_drained)
     message = writer.message_of(writer.WritableType.SET_CONFIG, key.name, value)
-    written = writer.write(given, message)
     what = "gets no container any more" if is_drained else "gets containers again"
-    note(f"{host} {what} ({key.name}): {written.meaning}")
+    writer.write(given, message, say=lambda mean: note(f"{host} {what} ({key.name}): {mean}"))
 
 
 def _await_taken(host: Host, wait: Patience) -> None:

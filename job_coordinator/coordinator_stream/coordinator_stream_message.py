@@ -60,6 +60,7 @@ class MessageType(StrEnum):
     SET_RETRY_STATE = "set-retry-state"
     SET_JOB_END = "set-job-end"
     SET_STATE_RESET = "set-state-reset"
+    SET_STATE_FACT = "set-state-fact"
     SET_CHANGELOG_TOPIC = "set-changelog-topic"
     SET_CHECKPOINT_TOPIC = "set-checkpoint-topic"
     SET_INPUT_TOPIC = "set-input-topic"

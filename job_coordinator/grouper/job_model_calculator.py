@@ -155,6 +155,7 @@ def _tasks(
             raise _faulty(key, name, fault)
     grouped = expanded(config, grouped, before.task_partitions)
     numbers = assign_changelog_partitions(grouped, before.changelog_partitions)
+    _refuse_shared(numbers, before.changelog_partitions)
     return {
         task: TaskModel(task, _inputs(grouped[task], broadcast), number)
         for task, number in numbers.items()
@@ -249,6 +250,24 @@ def assign_changelog_partitions(
             numbers[name] = following
             following += 1
     return {name: numbers[name] for name in wanted}
+
+
+def _refuse_shared(numbers: Mapping[TaskName, int], known: Mapping[TaskName, int]) -> None:
+    """Nothing where each task has a changelog partition of its own; else the record to write."""
+    owners: dict[int, TaskName] = {}
+    for task, number in numbers.items():
+        other = owners.setdefault(number, task)
+        if other == task:
+            continue
+        free = sorted(set(range(len(known))) - set(known.values())) or [max(known.values()) + 1]
+        raise ConfigError(
+            f"set-changelog {task}",
+            str(number),
+            f"task {other!r} has this changelog partition too, and no two may share one",
+            "give the one whose state is elsewhere its own: coordinator-stream-writer "
+            f"--type=set-changelog --key='{task}' --value={free[0]}; no task has: "
+            f"{', '.join(map(str, free))}",
+        )
 
 
 def _count(stream: SystemStream, partition_counts: Mapping[SystemStream, int], key: str) -> int:

@@ -57,7 +57,8 @@ def changed_tasks(before: PreviousAssignment, model: JobModel) -> OneTimeChange 
         for name, task in container.tasks.items()
         if task.task_mode is TaskMode.ACTIVE
     }
-    names = sorted({*before.task_partitions, *after})
+    # A task that has a processor, and by its records no input, had some: another record has it now.
+    names = sorted({*before.task_partitions, *before.task_processors, *after})
     counts = _counts(before.task_partitions)
     for name in names:
         old, new = before.task_partitions.get(name), after.get(name)

@@ -32,11 +32,16 @@ from homeport.job_coordinator.kafka.topics import (
     TopicSpec,
     policies,
 )
+from homeport.job_coordinator.metadata.changelog_partitions import (
+    ChangelogPartitionManager,
+    repair,
+)
 from homeport.job_coordinator.metadata.changelog_topics import (
     ChangelogTopicManager,
     ChangelogTopicRecord,
     lost_state,
 )
+from homeport.job_coordinator.model.ids import TaskName
 
 _CLEANUP = "cleanup.policy"
 _COMPACT = "compact"
@@ -135,6 +140,23 @@ def _size_fault(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> Confi
     )
 
 
+def task_beyond(numbers: Mapping[TaskName, int], partitions: int) -> ConfigError | None:
+    """Why no task may have one of ``numbers`` where its state has so many ``partitions``.
+
+    The state is where it was: what has to be put right is the record of the task.
+    """
+    for task, number in sorted(numbers.items()):
+        if number >= partitions:
+            free = sorted(set(range(partitions)) - set(numbers.values()))
+            return ConfigError(
+                f"set-changelog {task}",
+                str(number),
+                f"the changelogs that hold the state have the partitions 0 to {partitions - 1}",
+                repair(task, " or ".join(map(str, free)) or "PARTITION"),
+            )
+    return None
+
+
 def differences(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> list[str]:
     """One line for each setting that is not as configured, and is not at fault; its value counts.
 
@@ -169,6 +191,7 @@ class ChangelogTopics:
     def __init__(self, config: Config, stream: CoordinatorStream) -> None:
         self._config = config
         self._manager = ChangelogTopicManager(stream)
+        self._partitions = ChangelogPartitionManager(stream)
         stores = StorageConfig.of(config).stores.values()
         self._stores = {s.changelog: s for s in stores if s.changelog is not None}
         systems = sorted({changelog.system for changelog in self._stores})
@@ -224,6 +247,7 @@ class ChangelogTopics:
         may_be_replaced: bool,
     ) -> Iterator[str]:
         known = self._manager.read()
+        numbers = self._partitions.read()
         for changelog, store in self._stores.items():
             topic = found.get(changelog)
             topic_id = None if topic is None else topic.topic_id
@@ -235,6 +259,9 @@ class ChangelogTopics:
             if topic is not None:
                 if may_be_replaced and changelog not in known:
                     yield from self._foreign(changelog, store, topic)
+                beyond = task_beyond(numbers, topic.partitions)
+                if beyond is not None and changelog in known:
+                    raise beyond
                 spec = changelog_topic_spec(store, partitions or topic.partitions)
                 fault = topic_fault(store, spec, topic)
                 if fault is not None:

@@ -36,6 +36,7 @@ _KEY = "state-reset"
 _OF_STATE = (
     MessageType.SET_CHANGELOG,
     MessageType.SET_CHANGELOG_TOPIC,
+    MessageType.SET_STATE_FACT,
     MessageType.SET_CHECKPOINT_TOPIC,
     MessageType.SET_INPUT_TOPIC,
     MessageType.SET_TASK_HOST,

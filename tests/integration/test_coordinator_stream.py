@@ -35,6 +35,7 @@ from homeport.job_coordinator.kafka.topics import (
     checkpoint_topic_spec,
     coordinator_topic_spec,
 )
+from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentManager
@@ -386,6 +387,70 @@ def test_writer_tool_moves_a_processor_with_its_tasks(
     assert _run_writer(config, tmp_path, *arguments).returncode == 0
     store.catch_up()
     assert locality.read_processors() == {ProcessorId("0"): Host("nm2")}
+    arguments = ("--type", MessageType.SET_CONTAINER_HOST.value, "--key", "7", "--value", "NM2")
+    unknown = _run_writer(config, tmp_path, *arguments)
+    line = "warning: processor '7': the job has 0; the record has no effect\n"
+    assert (unknown.returncode, unknown.stderr) == (0, line)
+
+
+def test_writer_tool_gives_no_task_the_state_of_another(
+    config: Config, store: CoordinatorStreamStore, tmp_path: Path
+) -> None:
+    """Another value, another task's, none: each is refused in one line, and nothing is written."""
+    manager = ChangelogPartitionManager(store)
+    first, second = TaskName("Partition 0"), TaskName("Partition 1")
+    manager.write({first: 0, second: 1})
+    store.catch_up()
+
+    def written(*arguments: str) -> subprocess.CompletedProcess[str]:
+        done = _run_writer(config, tmp_path, "--type=set-changelog", *arguments)
+        assert store.catch_up() == () or done.returncode == 0
+        return done
+
+    for arguments, rule in (
+        (("--key=Partition 0", "--value=1"), "task 'Partition 0' has changelog partition 0"),
+        (("--key=Partition 0", "--value=9"), "task 'Partition 0' has changelog partition 0"),
+        (("--key=Partition 0", "--delete"), "task 'Partition 0' has changelog partition 0"),
+        (("--key=Partition 2", "--value=1"), "task 'Partition 1' has this changelog partition"),
+    ):
+        done = written(*arguments)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith("error: set-changelog ")
+        assert rule in done.stderr
+        assert done.stderr.count("\n") == 1
+    assert manager.read() == {first: 0, second: 1}
+
+    # Samza's program writes what it likes: the job's own record is right, and may be written back.
+    store.write([wire.set_changelog(first, 1), wire.set_changelog(second, 0)])
+    store.catch_up()
+    assert manager.read() == {first: 0, second: 1}
+    assert len(list(manager.contradictions())) == 2
+    assert written("--key=Partition 0", "--value=0").returncode == 0
+    assert written("--key=Partition 1", "--value=1").returncode == 0
+    assert list(manager.contradictions()) == []
+
+
+def test_writer_tool_refuses_a_key_that_no_program_reads(
+    config: Config, store: CoordinatorStreamStore, tmp_path: Path
+) -> None:
+    """The near neighbour is named; --force writes it; --dry-run writes nothing."""
+    typo = ("--type=set-config", "--key=task.comit.ms", "--value=5000")
+    refused = _run_writer(config, tmp_path, *typo)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == (
+        "error: --key = 'task.comit.ms': no program reads this key; write task.commit.ms, if that "
+        "is meant; --force writes this one, and nothing restarts\n"
+    )
+    dry = _run_writer(config, tmp_path, *typo, "--force", "--dry-run")
+    assert dry.returncode == 0
+    assert dry.stdout == "no program reads it: nothing changes\nnothing was written\n"
+    store.catch_up()
+    assert store.latest("set-config") == {}
+    forced = _run_writer(config, tmp_path, *typo, "--force")
+    assert forced.returncode == 0
+    assert forced.stdout.startswith("no program reads it: nothing changes\n")
+    store.catch_up()
+    assert [*store.latest("set-config")] == ["task.comit.ms"]
 
 
 def test_writer_tool_refuses_in_one_line(kafka: str, tmp_path: Path) -> None:

@@ -154,6 +154,15 @@ def test_a_key_is_set_and_taken_back(tmp_path: Path) -> None:
             ("ada", "http", f"config {key}", None, "7000"),
             ("ada", "http", f"config {key}", "7000", None),
         ]
+        _, plan = await operator.ask("config", key="my.key", value="1")
+        assert plan["lines"][0].endswith("its containers restart, all at once: 0")
+        version = am.job_models.version
+        typo: dict[str, Any] = {"key": "task.comit.ms", "value": "5", "force": True}
+        _, plan = await operator.ask("config", **typo)
+        assert plan["lines"][0] == "no program reads it: nothing changes"
+        assert (await operator.ask("config", dry_run=False, **typo))[0] == 200
+        await am.rounds()
+        assert am.job_models.version == version
         await am.backend.stopped(Stopped(FIRST, StopCause.FINISHED, 0))
 
     act(tmp_path, story)
@@ -173,6 +182,7 @@ def test_what_cannot_be_done_is_refused_before_anything_is_written(tmp_path: Pat
             ("move", {"processor": "0" * 300, "host": "nm1"}, "at most 200 are read"),
             ("config", {"key": "job.name", "value": "x"}, "it says which job this is"),
             ("config", {"key": "job.container.count", "value": "x"}, "a whole number"),
+            ("config", {"key": "task.comit.ms", "value": "5"}, "write task.commit.ms, if that"),
             ("config", {"key": "a\nb", "value": "x"}, "no name of a key"),
             ("config", {"key": "a", "value": "x" * 100_001}, "at most 100000"),
         ]

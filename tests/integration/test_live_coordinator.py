@@ -24,6 +24,7 @@ from homeport.container.host.exit_codes import EXIT_OVERTAKEN
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
 
 WRITER = "homeport.job_coordinator.cli.coordinator_stream_writer"
@@ -346,10 +347,21 @@ def test_a_key_of_the_containers_restarts_all_and_one_of_the_deployment_is_said(
     job.run()
     job.settled()
     before = epochs(job)
-    assert "its containers restart" in write(job, DROP, "true")
+    # As Samza's tool writes them: a misspelt key, and each of two tasks with the other's state.
+    record(job, "task.comit.ms", "5000")
+    with coordinator_stream(job) as store:
+        store.write([wire.set_changelog("Partition 0", 1), wire.set_changelog("Partition 1", 0)])
+    said = write(job, DROP, "true")
+    assert f"its containers restart, all at once: {', '.join(sorted(before))}\n" in said
     wait_for(lambda: job.get("config").get(DROP) == "true", job)
     wait_for(lambda: restarted(before, epochs(job)) == set(before) and bool(job.pids()), job)
     before, version = epochs(job), job.get("v1/status")["job"]["model_version"]
+    with coordinator_stream(job) as store:
+        store.bootstrap()
+        manager = ChangelogPartitionManager(store)
+        assert list(manager.contradictions()) == []
+        assert manager.read() == {f"Partition {n}": n for n in range(PARTITIONS)}
+    record(job, "task.comit.ms", "7000")
 
     said = write(job, "cluster-manager.container.memory.mb", "640")
     assert "used from the next deployment" in said

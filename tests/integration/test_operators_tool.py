@@ -211,9 +211,8 @@ def test_a_change_is_written_and_its_meaning_said(
 ) -> None:
     """By the key's liveness; a deletion brings back what was deployed."""
     said = operator.answer("config", "set", "job.container.count", "4")
-    assert said.endswith(
-        "set-config job.container.count = 4\nthe running job takes it within 2000 ms\n"
-    )
+    assert said.startswith("the running job takes it within 2000 ms\n")
+    assert said.endswith("set-config job.container.count = 4\n")
     assert operator.recorded()["job.container.count"] == "4"
     assert "nothing restarts" in operator.answer("config", "set", "task.commit.ms", "5")
     assert "its containers restart" in operator.answer("config", "set", "my.other.key", "5")
@@ -309,10 +308,16 @@ def test_a_secret_can_be_given_without_showing_it(operator: Operator) -> None:
 
 
 def test_a_key_that_is_nearly_one_of_ours_needs_confirmation(operator: Operator) -> None:
-    """It is written all the same: it may be the user's own."""
-    done = operator.call("config", "set", "systems.kafka.samza.ofset.default", "oldest")
+    """No program would read it: --force writes it all the same."""
+    words = ("config", "set", "systems.kafka.samza.ofset.default", "oldest")
+    assert "write systems.kafka.samza.offset.default, if that" in operator.refusal(*words)
+    done = operator.call(*words, "--force", "--dry-run")
+    assert done.stdout == "no program reads it: nothing changes\nnothing was written\n"
+    assert words[2] not in operator.recorded()
+    done = operator.call(*words, "--force")
     assert done.returncode == 0
     assert "did you mean systems.kafka.samza.offset.default?" in done.stderr
+    assert operator.recorded()[words[2]] == "oldest"
 
 
 def test_a_file_is_compared_with_what_is_in_force(

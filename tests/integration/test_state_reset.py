@@ -13,6 +13,7 @@ from homeport.appmaster.cli.state_reset import check_topics, state_topics
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import SystemConfig
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
@@ -58,6 +59,18 @@ def assert_refused(job: Job, line: str, *overrides: str) -> None:
     assert ends(job) == before
 
 
+def assert_swapped_states_are_refused(job: Job) -> None:
+    """As a program of Samza's may write it: each of two tasks would get the other's counts."""
+    with stream_of(job) as store:
+        store.write([wire.set_changelog("Partition 0", 1), wire.set_changelog("Partition 1", 0)])
+    assert_refused(
+        job,
+        "set-changelog Partition 0 = '1': the state of task 'Partition 0' is in changelog "
+        "partition 0; write it back: coordinator-stream-writer --type=set-changelog "
+        "--key='Partition 0' --value=0",
+    )
+
+
 def reset(job: Job, *overrides: str) -> str:
     """The job runs from nothing; what the command said."""
     done = job.call("run", *overrides, reset_state=True)
@@ -94,6 +107,7 @@ def test_a_grouper_is_changed_only_with_a_reset_of_the_state(
             f"{key}={new}",
         )
 
+    assert_swapped_states_are_refused(job)
     said = reset(job, f"{GROUPER}={BY_SSP}")
     topics = "kafka.__samza_checkpoint_ver_1_for_regrouped_1, kafka.regrouped-counts"
     assert f"reset: recreated: {topics}\n" in said

@@ -244,7 +244,7 @@ def test_a_restore_ends_at_the_head_of_its_beginning(tmp_path: Path) -> None:
 
 
 def test_changelog_partitions_are_read_as_they_were_written() -> None:
-    """R37: and a task whose record is deleted has none."""
+    """R37: and a task whose record is deleted has none, unless the job's own record has it."""
     stream = InMemoryCoordinatorStream()
     manager = ChangelogPartitionManager(stream)
     first, second = TaskName("Partition 0"), TaskName("Partition 1")
@@ -252,5 +252,8 @@ def test_changelog_partitions_are_read_as_they_were_written() -> None:
     stream.catch_up()
     assert manager.read() == {first: 0, second: 1}
     stream.write([tombstone(MessageType.SET_CHANGELOG, second)])
+    stream.catch_up()
+    assert manager.read() == {first: 0, second: 1}
+    stream.write([tombstone(MessageType.SET_STATE_FACT, "partitions 0")])
     stream.catch_up()
     assert manager.read() == {first: 0}

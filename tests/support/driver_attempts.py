@@ -231,7 +231,7 @@ class Am:
                 topics=InputTopicManager(self.stream, 1),
             ),
             publish=lambda model, restart_all: publication.publish(
-                model, self.stream, lambda host: host, restart_all=restart_all
+                *(model, self.stream, Host), restart_all=restart_all, in_force=self.job_models.model
             ),
             started=StartedLedger(history.parent),
         )

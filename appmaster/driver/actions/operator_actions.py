@@ -178,7 +178,10 @@ class _Cancel(_Move):
 
 
 class _SetKey:
-    """A key of the configuration. ``key``, ``value``; without one what was set is taken back."""
+    """A key of the configuration. ``key``, ``value``; without one what was set is taken back.
+
+    ``force``: a key that no program reads is written all the same.
+    """
 
     def __init__(self, driver: Driver, file: Config, check_model: CheckModel) -> None:
         self._driver = driver
@@ -188,7 +191,8 @@ class _SetKey:
     async def plan(self, asked: Mapping[str, Any]) -> Plan:
         """As ``homeport config set`` checks it; ConfigError: it must not be changed so."""
         key, value = _key_of(asked)
-        warnings = check_key(key, value)
+        is_forced = optional_field(asked, "force", bool) or False
+        warnings = check_key(key, value, is_forced=is_forced)
         written = await self._driver.view.stream.written()
         if value is None and not _is_set_by_hand(written.get(key)):
             said = f"{key} was not set after the deployment: there is nothing to take back"
@@ -198,8 +202,15 @@ class _SetKey:
             f"config {key}",
             _shown(key, change.before),
             _shown(key, change.after),
-            (change.meaning(is_running=True), *(f"warning: {line}" for line in warnings)),
+            (
+                change.meaning(is_running=True, restarting=self._actives()),
+                *(f"warning: {line}" for line in warnings),
+            ),
         )
+
+    def _actives(self) -> frozenset[ProcessorId]:
+        containers = self._driver.live.job_models.model.containers
+        return frozenset(p for p, c in containers.items() if c.active_processor is None)
 
     def _checked(
         self, key: str, value: str | None, written: Mapping[str, CoordinatorStreamMessage]

@@ -128,5 +128,5 @@ def _write(config: Config, key: TokensKey, tokens: tuple[NamedToken, ...]) -> No
     given = key.given(config)
     if value is None and config.get(given):
         value = ""  # what the properties file has must not come back
-    written = write(config, message_of(WritableType.SET_CONFIG, key.name, value))
-    note(f"{key.name}: {written.meaning}")
+    message = message_of(WritableType.SET_CONFIG, key.name, value)
+    write(config, message, say=lambda meaning: note(f"{key.name}: {meaning}"))

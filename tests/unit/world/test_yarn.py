@@ -201,6 +201,8 @@ def test_missing_capacity_is_requested_in_rounds_and_reported() -> None:
             lose_launcher(scene, child)
         scene.run(MINUTE_MS)
         assert len(asked(attempt)) - before <= 2 * (MINUTE_MS // EXPIRY_MS + 1)
+        # Where one is cancelled, the next is made in the other container's turn.
+        scene.until(lambda: len(outstanding(attempt.yarn)) == 2, "both wait", EXPIRY_MS)
         assert len(outstanding(attempt.yarn)) == 2
         hosts = attempt.status()["waiting"]["hosts"]
         assert set(hosts) == {A, B, C}

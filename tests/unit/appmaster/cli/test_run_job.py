@@ -112,3 +112,11 @@ def test_a_resubmission_with_a_number_out_of_its_range_is_refused(
     assert line.startswith(f"{key} = '{value[:40]}")
     assert len(line) < 500
     assert f"--key {key} --delete takes it back" in capsys.readouterr().err
+
+
+def test_a_tool_makes_no_other_job_of_a_submission(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that was written into the stream would be that of another stream."""
+    monkeypatch.setattr(RecordedJob, "written", ("job.name", "other"), raising=False)
+    config = Config({"job.name": "j", "job.default.system": "kafka"})
+    with pytest.raises(ConfigError, match=r"job\.name = 'other'.*--key=job\.name --delete"):
+        with_written_keys(RecordedJob(config, ResourceManagerRest((), ""), config))

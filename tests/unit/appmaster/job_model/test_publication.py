@@ -416,7 +416,7 @@ def test_a_damaged_task_record_does_not_stop_a_publication(
     """Its processor is taken to have changed."""
     published(stream, THREE)
     permitted(stream, "1", 2)
-    stream.write([wire.tombstone(MessageType.SET_CHANGELOG, "t1")])
+    stream.write(map(wire.tombstone, ("set-changelog", "set-state-fact"), ("t1", "partitions 0")))
     stream.catch_up()
     published(stream, replace(THREE, config=Config({**THREE.config, "a": "b"})))
     assert records(stream)["1"].is_raised

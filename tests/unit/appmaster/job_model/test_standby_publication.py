@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from homeport.appmaster.allocation.protocol.events import (
@@ -15,7 +17,11 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMem
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
-from homeport.job_coordinator.metadata.epochs import EpochManager, ProcessorEpoch
+from homeport.job_coordinator.metadata.epochs import (
+    EpochManager,
+    ProcessorEpoch,
+    processor_epoch_message,
+)
 from homeport.job_coordinator.metadata.failover import FailoverManager, RecordedFailover
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream
@@ -68,6 +74,26 @@ def test_the_allocator_gets_the_active_of_each_standby(stream: InMemoryCoordinat
     assert dict(stated.standbys) == {S0: P0, ProcessorId("1-0"): P1}
     assert set(stated.processors) == {P0, P1, S0, "1-0"}
     assert published(stream, model(replicas=0)).standbys == {}
+
+
+def test_a_key_never_stops_an_active_container_and_its_standby_together(
+    stream: InMemoryCoordinatorStream,
+) -> None:
+    """A change that every start reads raises the epochs of active containers; a lost task, both."""
+    before = model(replicas=1)
+    published(stream, before)
+    epochs = EpochManager(stream)
+    stream.write(
+        [processor_epoch_message(p, ProcessorEpoch(3, 1)) for p in (P0, P1, S0, ProcessorId("1-0"))]
+    )
+    stream.catch_up()
+    after = replace(before, config=before.config.merged({"my.key": "5"}))
+    publish(after, stream, lambda host: host, restart_all=True)
+    raised = {p for p, record in epochs.read_processor_epochs().items() if record.is_raised}
+    assert raised == {P0, P1}
+    publish(model(replicas=1, containers=1), stream, lambda host: host, restart_all=True)
+    raised = {p for p, record in epochs.read_processor_epochs().items() if record.is_raised}
+    assert raised == {P0, P1, S0, "1-0"}
 
 
 def test_the_allocator_receives_failovers_under_way(stream: InMemoryCoordinatorStream) -> None:

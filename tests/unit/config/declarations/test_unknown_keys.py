@@ -7,7 +7,7 @@ import pytest
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.samza_keys import ALL, known_to_samza
-from homeport.config.declarations.unknown_keys import meant_by, warnings_about
+from homeport.config.declarations.unknown_keys import is_unread, meant_by, warnings_about
 from homeport.config.errors import ConfigError
 
 REFERENCE = """
@@ -96,7 +96,10 @@ def test_each_unknown_key_gives_one_line() -> None:
     config = Config({"job.container.counts": "3", **own})
     assert warnings_about(config) == (
         "job.container.counts is not a key of Homeport: did you mean job.container.count?",
-        "task.my.own is not a key of Homeport: only the job's own code can read it",
+        (
+            "task.my.own is not a key of Homeport: only the job's own code can read it, and a "
+            "change of it does not reach a running job"
+        ),
     )
 
 
@@ -165,3 +168,22 @@ def test_the_reference_lists_no_unknown_key() -> None:
     assert [
         n for n in REFERENCE.split() if keys.declared(n) is None and known_to_samza(n) is None
     ] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("task.commit.ms", False),
+        ("stores.counts.changelog", False),
+        ("my.key", False),
+        ("plain", False),
+        ("task.my.own", True),
+        ("task.comit.ms", True),
+        ("taks.commit.ms", True),
+        ("job.jmx.enabled", True),
+        ("systems.s.default.stream.samza.key.serde", True),
+    ],
+)
+def test_a_key_of_the_jobs_own_begins_with_another_word(*, name: str, expected: bool) -> None:
+    """No program reads what begins, or nearly so, as Homeport's keys and is none of them."""
+    assert is_unread(name) is expected

@@ -139,3 +139,24 @@ def test_effective_keeps_the_spelling_that_runs() -> None:
     running = Config({"yarn.container.memory.mb": "1"})
     wanted = Config({"cluster-manager.container.memory.mb": "2"})
     assert effective(running, wanted, has_state=True) == running
+
+
+def test_a_key_that_no_program_reads_is_no_change_of_what_is_in_force() -> None:
+    """The value of the deployment stays."""
+    running = Config({"task.my.own": "1", "task.comit.ms": "5"})
+    wanted = Config({"task.my.own": "2", "app.name": "x", "my.key": "1"})
+    diff = ConfigDiff.between(running, wanted)
+    assert diff == ConfigDiff(
+        restarts_containers=("my.key",), unread=("app.name", "task.comit.ms", "task.my.own")
+    )
+    assert effective(running, wanted, has_state=True) == running.merged({"my.key": "1"})
+
+
+def test_a_change_of_tokens_alone_is_one_of_its_own_kind() -> None:
+    """Beside any other key it is a change as any."""
+    key = "cluster-manager.jobcoordinator.tokens.read"
+    tokens = Config({key: f"ada:{'ab' * 32}"})
+    assert ConfigDiff.between(Config(), tokens).is_of_tokens
+    more = tokens.merged({"job.container.count": "3"})
+    assert not ConfigDiff.between(Config(), more).is_of_tokens
+    assert not ConfigDiff.between(Config(), tokens.merged({"a": "b"})).is_of_tokens

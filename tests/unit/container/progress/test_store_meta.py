@@ -117,6 +117,25 @@ def test_a_store_of_something_else_is_reported(found: StoreMeta, reason: str, wo
     assert meta_fault(META, _at(99)) is None
 
 
+def test_a_store_of_another_schema_is_reported() -> None:
+    """A directory of an older version says nothing of it, and is taken."""
+    avro = replace(META, forms=("string", "avro 1"))
+    assert parse_meta(meta_text(avro)) == avro
+    expected = replace(_at(99), meta=replace(_at(99).meta, forms=("string", "avro 2")))
+    assert meta_fault(META, expected) is None
+    assert meta_fault(avro, _at(99)) is None
+    assert meta_fault(replace(avro, forms=("string", "avro 2")), expected) is None
+    assert meta_fault(avro, expected) == Refusal(
+        RefusalReason.FOREIGN,
+        "keys and values of the store are string and avro 1, those of the changelog string and "
+        "avro 2",
+    )
+    assert is_meta_due(META, replace(META, forms=("string", "json")), DAY_MS)
+    for odd in ("[]", "[1,2]", '["a"]'):
+        with pytest.raises(WireError):
+            parse_meta(meta_text(avro).replace('["string","avro 1"]', odd))
+
+
 def test_a_store_is_stale_once_deletions_may_be_gone() -> None:
     """R4: from the retention on; never where no record can have been missed (safety S2)."""
     assert _stale(_at(10_000 + DAY_MS - 1)) == "none"

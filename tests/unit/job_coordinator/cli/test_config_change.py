@@ -6,7 +6,13 @@ import pytest
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.job_coordinator.cli.config_change import ConfigChange, check_key, checked_change
+from homeport.job_coordinator.cli.config_change import (
+    ConfigChange,
+    check_deletion,
+    check_key,
+    checked_change,
+    refuse_identity,
+)
 
 GOOD = Config(
     {
@@ -112,24 +118,59 @@ def test_a_fault_that_was_there_before_does_not_forbid_another_change() -> None:
     ("key", "value"),
     [
         ("job.name", "x"),
-        ("job.id", None),
+        ("job.id", "2"),
         ("job.coordinator.system", "x"),
         ("yarn.am.tracking.url", "http://h/"),
         ("task.commit.ms", "soon"),
         ("job.elasticity.factor", "2"),
     ],
 )
-def test_some_keys_and_values_are_refused(key: str, value: str | None) -> None:
+def test_some_keys_and_values_are_refused(key: str, value: str) -> None:
     """What names the job, what the AM writes, and values that are not of the type."""
     with pytest.raises(ConfigError):
         check_key(key, value)
 
 
-def test_a_key_without_effect_is_warned_of() -> None:
-    """It is written all the same."""
-    (warning,) = check_key("task.comit.ms", "5")
-    assert warning.endswith("did you mean task.commit.ms?")
-    assert check_key("task.comit.ms", None) == ()
+def test_what_names_the_job_is_taken_back_only_where_a_tool_has_written_it() -> None:
+    """Samza's tool checks nothing: a deployment would be another job's."""
+    check_deletion("job.id", is_set_by_hand=True)
+    check_deletion("task.commit.ms", is_set_by_hand=False)
+    with pytest.raises(ConfigError, match="it says which job this is"):
+        check_deletion("job.id", is_set_by_hand=False)
+    refuse_identity(Config({"job.name": "flights", "task.commit.ms": "5"}), GOOD)
+    with pytest.raises(ConfigError, match=r"--key=job\.name --delete") as caught:
+        refuse_identity(Config({"job.name": "other"}), GOOD)
+    assert str(caught.value).startswith("job.name = 'other': it says which job this is")
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("task.comit.ms", "write task.commit.ms, if that is meant"),
+        ("taks.commit.ms", "write task.commit.ms, if that is meant"),
+        ("task.my.own", "begin the name of a key of the job's own with another word"),
+        ("job.jmx.enabled", "no program of the job is a JVM that offers JMX"),
+    ],
+)
+def test_a_key_that_no_program_reads_is_refused_with_its_neighbour(key: str, hint: str) -> None:
+    """A typo restarts nothing, as it is not written; --force writes it; a deletion cleans up."""
+    with pytest.raises(ConfigError, match="no program reads this key") as caught:
+        check_key(key, "true")
+    assert hint in str(caught.value)
+    assert "--force" in caught.value.remedy
+    assert check_key(key, "true", is_forced=True)
+    assert check_key(key, None) == ()
+    change = changed(key, "true")
+    assert change.meaning(is_running=True) == "no program reads it: nothing changes"
+
+
+def test_the_containers_that_restart_are_named() -> None:
+    """Before it is written; of very many the first ones."""
+    change = changed("my.own.key", "5")
+    said = change.meaning(is_running=True, restarting={"1", "0"})
+    assert said.endswith(": its containers restart, all at once: 0, 1")
+    many = change.meaning(is_running=True, restarting={str(n) for n in range(30)})
+    assert many.endswith(" and 10 more")
 
 
 @pytest.mark.parametrize("value", ["1" + "0" * 400, "1" + "0" * 5000, "3600000", "soon"])

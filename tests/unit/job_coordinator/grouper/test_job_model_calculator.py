@@ -276,7 +276,21 @@ def test_a_stream_that_gives_two_tasks_one_changelog_partition_is_not_believed()
     """Each would restore the other's state: no such JobModel is published."""
     known = {TaskName("Partition 0"): 3, TaskName("Partition 1"): 3}
     before = PreviousAssignment(changelog_partitions=known)
-    with pytest.raises(InvariantViolation, match="share the changelog partition 3"):
+    with pytest.raises(
+        ConfigError, match="'Partition 0' has this changelog partition too"
+    ) as caught:
+        calculate_job_model(_config(), {A: 2, B: 2}, before)
+    assert caught.value.key == "set-changelog Partition 1"
+    assert "--key='Partition 1' --value=0; no task has: 0, 1" in caught.value.remedy
+    both = {TaskName("Partition 0"): 0, TaskName("Partition 1"): 0, TaskName("gone"): 1}
+    with pytest.raises(ConfigError, match="--value=2; no task has: 2"):
+        calculate_job_model(_config(), {A: 2, B: 2}, PreviousAssignment(changelog_partitions=both))
+
+
+def test_a_model_with_a_fault_is_never_given() -> None:
+    """Whatever led to it is a bug, as a number that no record can hold."""
+    before = PreviousAssignment(changelog_partitions={TaskName("Partition 0"): -1})
+    with pytest.raises(InvariantViolation, match="has the changelog partition -1"):
         calculate_job_model(_config(), {A: 2, B: 2}, before)
 
 

@@ -12,9 +12,11 @@ from homeport.config.settings.stores_section import StorageConfig, StoreConfig
 from homeport.job_coordinator.kafka.changelog_topics import (
     changelog_topic_spec,
     differences,
+    task_beyond,
     topic_fault,
 )
 from homeport.job_coordinator.kafka.topics import FoundTopic
+from homeport.job_coordinator.model.ids import TaskName
 
 _CONFIG = Config(
     {
@@ -207,3 +209,16 @@ def test_other_differences_are_reported_with_the_value_in_force() -> None:
         "changelog s-log: min.compaction.lag.ms in force is 0, configured is 5",
         "changelog s-log: it has 1 replicas, configured are 2",
     ]
+
+
+def test_a_task_beyond_the_changelogs_is_a_record_to_put_right() -> None:
+    """The state stays where it is: nothing advises to throw it away."""
+    numbers = {TaskName("Partition 0"): 9, TaskName("Partition 1"): 1, TaskName("Partition 2"): 2}
+    fault = task_beyond(numbers, 3)
+    assert fault is not None
+    assert str(fault) == (
+        "set-changelog Partition 0 = '9': the changelogs that hold the state have the partitions 0 "
+        "to 2; write it back: coordinator-stream-writer --type=set-changelog --key='Partition 0' "
+        "--value=0"
+    )
+    assert task_beyond(numbers, 10) is None

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.config.errors import WireError
+from homeport.config.errors import ConfigError, WireError
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
+from homeport.job_coordinator.metadata.state_facts import StateFactManager
+from homeport.job_coordinator.metadata.task_assignment import TaskModeManager
 from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import TaskMode
 
 T0, T1, T2 = TaskName("Partition 0"), TaskName("Partition 1"), TaskName("Partition 2")
 
@@ -24,7 +28,7 @@ def test_changelog_partitions_stay(stream: InMemoryCoordinatorStream) -> None:
     manager.write({T1: 1, T2: 2})
     stream.catch_up()
     assert manager.read() == {T0: 0, T1: 1, T2: 2}
-    assert len(stream.log) == 3
+    assert len(stream.log) == 5  # three tasks; twice the record that they share
 
 
 def test_a_damaged_changelog_partition_stops(stream: InMemoryCoordinatorStream) -> None:
@@ -33,3 +37,100 @@ def test_a_damaged_changelog_partition_stops(stream: InMemoryCoordinatorStream) 
     stream.catch_up()
     with pytest.raises(WireError, match="Partition 0"):
         ChangelogPartitionManager(stream).read()
+
+
+STANDBY = TaskName("Standby-Partition 0-0")
+
+
+@pytest.fixture
+def manager(stream: InMemoryCoordinatorStream) -> ChangelogPartitionManager:
+    """Of a job with two tasks, and a standby of the first."""
+    manager = ChangelogPartitionManager(stream)
+    stream.write(manager.messages({T0: 0, T1: 1, STANDBY: 0}, [STANDBY]))
+    stream.write([wire.set_task_mode_assignment(STANDBY, TaskMode.STANDBY)])
+    stream.catch_up()
+    assert TaskModeManager(stream).read() == {STANDBY: TaskMode.STANDBY}
+    return manager
+
+
+@pytest.mark.parametrize(
+    ("task", "partition", "refusal"),
+    [
+        (T0, 1, "task 'Partition 0' has changelog partition 0, and its state is there"),
+        (T0, 9, "task 'Partition 0' has changelog partition 0"),
+        (T0, None, "task 'Partition 0' has changelog partition 0"),
+        (T2, 1, "task 'Partition 1' has this changelog partition"),
+        (T0, 0, None),
+        (T2, 2, None),
+        (T2, None, None),
+    ],
+)
+def test_a_tool_changes_no_tasks_partition(
+    manager: ChangelogPartitionManager, task: TaskName, partition: int | None, refusal: str | None
+) -> None:
+    """What is so may be written again, and a task that is not known may get a free number."""
+    if refusal is None:
+        manager.refuse(task, partition)
+        return
+    with pytest.raises(ConfigError, match=refusal) as caught:
+        manager.refuse(task, partition)
+    assert caught.value.key == "set-changelog"
+
+
+def test_the_number_to_write_is_a_free_one(manager: ChangelogPartitionManager) -> None:
+    """One that was never used, where there is no gap."""
+    with pytest.raises(ConfigError, match="write a free one: 2"):
+        manager.refuse(T2, 1)
+    manager.write({TaskName("far"): 4})
+    manager._stream.catch_up()
+    with pytest.raises(ConfigError, match="write a free one: 2, 3"):
+        manager.refuse(T2, 1)
+
+
+def test_of_a_job_from_before_the_record_at_fault_may_be_put_right(
+    stream: InMemoryCoordinatorStream,
+) -> None:
+    """Two tasks with one number: one of them gets a free one; a sound record stays."""
+    stream.write([wire.set_changelog(t, n) for t, n in ((T0, 1), (T1, 1), (T2, 2))])
+    stream.catch_up()
+    manager = ChangelogPartitionManager(stream)
+    manager.refuse(T0, 0)
+    for task, partition in ((T0, 2), (T2, 0), (T2, None)):
+        with pytest.raises(ConfigError):
+            manager.refuse(task, partition)
+
+
+def test_the_jobs_own_record_is_right(
+    stream: InMemoryCoordinatorStream, manager: ChangelogPartitionManager
+) -> None:
+    """Another value, none, and damage: what is read stays; the next publication puts it right."""
+    bad = CoordinatorStreamMessage(MessageType.SET_CHANGELOG, T1, {"Partition": "x"})
+    stream.write([wire.set_changelog(T0, 1), bad])
+    stream.catch_up()
+    assert manager.read() == {T0: 0, T1: 1, STANDBY: 0}
+    assert [error.key for error in manager.contradictions()] == [
+        "set-changelog Partition 0",
+        "set-changelog Partition 1",
+    ]
+    manager.refuse(T0, 0)
+    assert manager.messages({T0: 0, T1: 1}) == (
+        wire.set_changelog(T0, 0),
+        wire.set_changelog(T1, 1),
+    )
+    stream.write([wire.tombstone(MessageType.SET_CHANGELOG, T0)])
+    stream.catch_up()
+    assert manager.read()[T0] == 0
+    assert [error.value for error in manager.contradictions()] == [None, "x"]
+
+
+def test_many_tasks_share_a_record(stream: InMemoryCoordinatorStream) -> None:
+    """A new task rewrites one of them."""
+    facts = StateFactManager(stream)
+    tasks = {TaskName(f"t{n}"): n for n in range(600)}
+    stream.write(facts.partition_messages(tasks))
+    stream.catch_up()
+    assert facts.partitions() == tasks
+    assert len(stream.log) == 3
+    (only,) = facts.partition_messages({TaskName("new"): 600})
+    assert only.key == "partitions 512"
+    assert list(facts.partition_messages(tasks)) == []

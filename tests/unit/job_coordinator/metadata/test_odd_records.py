@@ -28,6 +28,7 @@ from homeport.job_coordinator.metadata.lifecycle import JobEndManager, RetryMana
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.metadata.recorded_model import recorded_model
+from homeport.job_coordinator.metadata.state_facts import StateFactManager
 from homeport.job_coordinator.metadata.state_reset import (
     StateResetManager,
     raised_epochs,
@@ -72,6 +73,8 @@ def _epochs(stream: InMemoryCoordinatorStream) -> Iterator[Callable[[], Messages
     yield read(StateResetManager(stream).read)
     yield read(StateResetManager(stream).require_finished)
     yield read(ChangelogPartitionManager(stream).read)
+    yield read(StateFactManager(stream).partitions)
+    yield read(StateFactManager(stream).forms)
     yield read(lambda: encode_job_model(recorded_model(stream, Config({})), mask_secrets=False))
 
 

@@ -83,7 +83,8 @@ def test_tasks_of_which_no_changelog_partition_is_recorded_have_the_first() -> N
     """Partition 0, as Samza's reader has it."""
     model = calculate_job_model(CONFIG, COUNTS, NOTHING)
     stream = _published(model, of_standbys=False)
-    stream.write([tombstone(MessageType.SET_CHANGELOG, t) for t in stream.latest("set-changelog")])
+    for kind in (MessageType.SET_CHANGELOG, MessageType.SET_STATE_FACT):
+        stream.write([tombstone(kind, key) for key in stream.latest(kind)])
     stream.catch_up()
     tasks_of = [c.tasks.values() for c in recorded_model(stream, CONFIG).containers.values()]
     assert {task.changelog_partition for tasks in tasks_of for task in tasks} == {0}
