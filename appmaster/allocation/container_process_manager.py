@@ -13,10 +13,10 @@ Decisions.
 * *What is charged to the retry keys*: the causes in ``retries.CHARGED_CAUSES``, a lost resource
   unless its host is lost, a launcher that never came, unless its host is lost, and what YARN ends
   for its memory. Not charged: ORDERED and SIGNALLED (the stop was wanted: a stray SIGTERM never
-  retires a processor), LEASE_LOST, reported or seen by the keeper (safety C6), UNAVAILABLE (Kafka or the AM
-  was away, which must not fail the job), CUT_OFF (the same of its host alone). All but FINISHED
-  start the processor again, on the same launcher where it lives; after CUT_OFF and NO_PACKAGE that
-  goes, and other hosts are requested first. FINISHED is for good.
+  retires a processor), LEASE_LOST, reported or seen by the keeper (safety C6), UNAVAILABLE (Kafka
+  or the AM was away, which must not fail the job), CUT_OFF (the same of its host alone). All but
+  FINISHED start the processor again, on the same launcher where it lives; after CUT_OFF and
+  NO_PACKAGE that goes, and other hosts are requested first. FINISHED is for good.
 * *Retry window*: each charged failure sets a timer; when it ends the count is zero. So the count
   restarts after the window has passed since the last failure and the rest after it, as
   samza-behaviours 4.7 has it, and no time is stored. When a container rests: see ``retries``.

@@ -161,7 +161,7 @@ def decided(event: Event) -> tuple[AllocatorState, Decision]:
     return before, step(before, event)
 
 
-@pytest.mark.parametrize("cause", sorted(CHARGED_CAUSES, key=lambda cause: cause.value))
+@pytest.mark.parametrize("cause", [c for c in StopCause if c in CHARGED_CAUSES])
 def test_a_failure_is_one_of_the_container(cause: StopCause) -> None:
     """A hang too."""
     event = ContainerStopped(FIRST, cause, 1)

@@ -136,6 +136,7 @@ def test_under_zookeeper_the_newest_version_is_fenced(
     """Its members, and those before that none of them has reported as fenced."""
     job = Written(monkeypatch, "zookeeper")
     job.version({P: (TaskName("a"),)})
+    job.nodes.kept = replace(job.nodes.kept, fenced={P: 1})
     job.version({Q: (TaskName("a"),)})
     job.report(P, 1)
     assert job.write() == [named(P, 1), named(Q, 2), "written"]

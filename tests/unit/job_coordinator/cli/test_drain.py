@@ -9,7 +9,7 @@ import pytest
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.job_coordinator.cli import drain_command
 from homeport.job_coordinator.cli.drain_command import require_places
-from homeport.job_coordinator.cli.job_view import JobView
+from homeport.job_coordinator.cli.placement_request import Patience
 from homeport.job_coordinator.model.ids import Host
 
 NM1 = Host("nm1")
@@ -26,14 +26,26 @@ def test_all_must_have_a_place_or_it_is_forced(capsys: pytest.CaptureFixture[str
     assert rule in capsys.readouterr().err
 
 
+class _Wait:
+    """A job that never takes the key; its pauses are counted."""
+
+    pauses = 0
+
+    def __call__(self) -> None:
+        self.pauses += 1
+
+    def status(self) -> dict[str, list[str]]:
+        """No host is drained."""
+        return {"drained_hosts": []}
+
+
 def test_a_key_that_the_job_does_not_take_is_not_waited_for_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Another operator may have taken the drain back at once."""
     looks = iter(range(0, 200_000, 20_000))
     monkeypatch.setattr(drain_command, "boot_ms", lambda: next(looks))
-    monkeypatch.setattr(drain_command, "_status", lambda _: {"drained_hosts": []})
-    waited: list[None] = []
+    wait = _Wait()
     with pytest.raises(UnavailableError, match=r"has not taken cluster-manager\.drained\.hosts"):
-        drain_command._await_taken(cast("JobView", None), NM1, lambda: waited.append(None))
-    assert len(waited) == 3
+        drain_command._await_taken(NM1, cast("Patience", wait))
+    assert wait.pauses == 3
