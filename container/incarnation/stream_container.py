@@ -9,8 +9,6 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from homeport.config.settings.pipeline_section import PipelineConfig
-from homeport.config.settings.timers_section import TimersConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import BatchTask, StreamTask
 from homeport.container.container_job import ContainerJob
@@ -23,6 +21,7 @@ from homeport.container.incarnation.coordinators import Coordinator
 from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.hanging_transactions import ending_what_hangs
 from homeport.container.incarnation.live_tuning import LiveTuning
+from homeport.container.incarnation.loop_inputs import contexts_of, loop_settings
 from homeport.container.incarnation.predecessors import open_stores
 from homeport.container.incarnation.restore_report import RestoreReport
 from homeport.container.incarnation.standby_tasks import StandbyTasks
@@ -52,9 +51,7 @@ from homeport.container.processing.concurrent_calls import LoopCalls
 from homeport.container.processing.concurrent_tasks import calls_for
 from homeport.container.processing.drain import Drain
 from homeport.container.processing.loop_parts import (
-    NO_PIPELINE,
     LoopParts,
-    LoopSettings,
     SideCalls,
     Task,
 )
@@ -68,7 +65,7 @@ from homeport.container.processing.task_factory import (
     typed_input,
 )
 from homeport.container.processing.task_instance import Context, Outputs
-from homeport.container.processing.timers import Timers, partitions_of, timers_of
+from homeport.container.processing.timers import Timers
 from homeport.container.progress.input_position import InputPosition
 from homeport.container.reporting.adjunct_report import adjunct_states
 from homeport.container.reporting.otlp_traces import traces_of
@@ -80,16 +77,11 @@ from homeport.container.reporting.process_figures import (
 )
 from homeport.container.reporting.traces import Traces
 from homeport.container.reporting.work_report import WorkReport
-from homeport.container.spark.faults import Named
 from homeport.container.spark.micro_batch import SparkPipeline
-from homeport.container.spark.prepared import MAX_ROWS_SPARK, PipelineSettings, start_pipeline
+from homeport.container.spark.prepared import PipelineSettings, start_pipeline
 from homeport.container.spark.session import LocalSpark
 from homeport.container.spark.table_order import use_arrow_once
-from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.task_store import Reached, passed
-from homeport.container.storage.typed_store import TypedStore
-from homeport.container.storage.value_guard import ValueGuard
-from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.record_limit import record_limit
@@ -99,15 +91,8 @@ from homeport.job_coordinator.model.outcomes import Restored
 
 _LOG = logging.getLogger(__name__)
 
-MAX_ROWS = 50_000
-"""Of a micro-batch, at most; of another number where there is Spark, or a StreamTask."""
-_MAX_ROWS_STREAM = 2_000
-"""Messages are handed to a StreamTask one by one: windows, commits and votes wait for a batch."""
-
 _LAST_CALL_S = 5.0
 """A process whose pipeline is still at work after that is not used for another incarnation."""
-_ROWS_PER_CALL = 32
-"""Of a micro-batch, for each call that is under way at once: such calls take their time."""
 
 
 @dataclass(frozen=True)
@@ -449,52 +434,6 @@ class StreamContainer:
         if self._spark is not None and self._settings is not None:
             self._ready.keep(self._settings, self._spark)
             self._spark = None
-
-
-def contexts_of(
-    job: ContainerJob,
-    storage: ContainerStorage,
-    report: WorkReport,
-    now_ms: Callable[[], int] = wall_ms,
-) -> dict[TaskName, Context]:
-    """What each task is handed at its ``init``: its part of every store, and its timers.
-
-    The stores are restored.
-    """
-    settings = TimersConfig.of(job.config)
-    contexts = {}
-    for task in job.tasks:
-        stores = {}
-        for store in job.stores:
-            key_serde, msg_serde = job.serdes(store)
-            overlay = storage.overlay(store.name, task.task_name)
-            guard = report.count(ValueGuard.of(store, task.task_name))
-            stores[store.name] = TypedStore(overlay, key_serde, msg_serde, guard)
-        for name, config in job.adjunct_configs.items():
-            if storage.adjuncts is not None:
-                entries = storage.adjuncts.entries(name, task.task_name)
-                stores[name] = TypedStore(entries, *job.serdes(config))
-        timers = timers_of(settings, task, stores, now_ms, job.adjunct_streams)
-        contexts[task.task_name] = Context(
-            task.task_name, job.config, stores, timers, partitions_of(task, job.adjunct_streams)
-        )
-    return contexts
-
-
-def loop_settings(job: ContainerJob, *, is_stream_task: bool) -> LoopSettings:
-    """What the loop of the container keeps from start to end."""
-    task, pipeline = job.task, PipelineConfig.of(job.config)
-    max_rows = _MAX_ROWS_STREAM if is_stream_task else MAX_ROWS
-    if job.records.max_concurrency > 1:
-        max_rows = min(max_rows, _ROWS_PER_CALL * job.records.max_concurrency)
-    return LoopSettings(
-        max_rows=MAX_ROWS_SPARK if task.has_pipeline else max_rows,
-        grouper=job.job.ssp_grouper_factory,
-        checkpoint_topic=task.checkpoint_topic if task.checkpoint_enabled else None,
-        has_windows=is_stream_task,
-        overlaps=True,
-        pipeline=NO_PIPELINE if pipeline is None else Named(pipeline.key, pipeline.value),
-    )
 
 
 _YOUNG_OBJECTS = 100_000

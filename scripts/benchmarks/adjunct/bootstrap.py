@@ -24,7 +24,8 @@ from homeport.container.incarnation.adjunct_start import (
     adjunct_storage,
     streams_now,
 )
-from homeport.container.incarnation.stream_container import loop_settings, spare_collections
+from homeport.container.incarnation.loop_inputs import loop_settings
+from homeport.container.incarnation.stream_container import spare_collections
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.processing.records import BadRecords

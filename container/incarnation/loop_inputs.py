@@ -1,0 +1,73 @@
+"""What a loop is handed at its start: settings, and of each task its stores and timers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from homeport.config.settings.pipeline_section import PipelineConfig
+from homeport.config.settings.timers_section import TimersConfig
+from homeport.container.container_job import ContainerJob
+from homeport.container.processing.loop_parts import NO_PIPELINE, LoopSettings
+from homeport.container.processing.task_instance import Context
+from homeport.container.processing.timers import partitions_of, timers_of
+from homeport.container.reporting.work_report import WorkReport
+from homeport.container.spark.faults import Named
+from homeport.container.spark.prepared import MAX_ROWS_SPARK
+from homeport.container.storage.container_storage import ContainerStorage
+from homeport.container.storage.typed_store import TypedStore
+from homeport.container.storage.value_guard import ValueGuard
+from homeport.job_coordinator.clocks import wall_ms
+from homeport.job_coordinator.model.ids import TaskName
+
+MAX_ROWS = 50_000
+"""Of a micro-batch, at most; of another number where there is Spark, or a StreamTask."""
+_MAX_ROWS_STREAM = 2_000
+"""Messages are handed to a StreamTask one by one: windows, commits and votes wait for a batch."""
+_ROWS_PER_CALL = 32
+"""Of a micro-batch, for each call that is under way at once: such calls take their time."""
+
+
+def contexts_of(
+    job: ContainerJob,
+    storage: ContainerStorage,
+    report: WorkReport,
+    now_ms: Callable[[], int] = wall_ms,
+) -> dict[TaskName, Context]:
+    """What each task is handed at its ``init``: its part of every store, and its timers.
+
+    The stores are restored.
+    """
+    settings = TimersConfig.of(job.config)
+    contexts = {}
+    for task in job.tasks:
+        stores = {}
+        for store in job.stores:
+            key_serde, msg_serde = job.serdes(store)
+            overlay = storage.overlay(store.name, task.task_name)
+            guard = report.count(ValueGuard.of(store, task.task_name))
+            stores[store.name] = TypedStore(overlay, key_serde, msg_serde, guard)
+        for name, config in job.adjunct_configs.items():
+            if storage.adjuncts is not None:
+                entries = storage.adjuncts.entries(name, task.task_name)
+                stores[name] = TypedStore(entries, *job.serdes(config))
+        timers = timers_of(settings, task, stores, now_ms, job.adjunct_streams)
+        contexts[task.task_name] = Context(
+            task.task_name, job.config, stores, timers, partitions_of(task, job.adjunct_streams)
+        )
+    return contexts
+
+
+def loop_settings(job: ContainerJob, *, is_stream_task: bool) -> LoopSettings:
+    """What the loop of the container keeps from start to end."""
+    task, pipeline = job.task, PipelineConfig.of(job.config)
+    max_rows = _MAX_ROWS_STREAM if is_stream_task else MAX_ROWS
+    if job.records.max_concurrency > 1:
+        max_rows = min(max_rows, _ROWS_PER_CALL * job.records.max_concurrency)
+    return LoopSettings(
+        max_rows=MAX_ROWS_SPARK if task.has_pipeline else max_rows,
+        grouper=job.job.ssp_grouper_factory,
+        checkpoint_topic=task.checkpoint_topic if task.checkpoint_enabled else None,
+        has_windows=is_stream_task,
+        overlaps=True,
+        pipeline=NO_PIPELINE if pipeline is None else Named(pipeline.key, pipeline.value),
+    )
