@@ -237,7 +237,7 @@ def test_a_drain_is_taken_back_and_a_warm_move_cancelled(tmp_path: Path) -> None
             False,
             ["no command for processor 0 is under way"],
         )
-        move = {"processor": "0", "host": "nm2", "warm": True}
+        move: dict[str, Any] = {"processor": "0", "host": "nm2", "warm": True}
         moved = (await operator.ask("move", dry_run=False, **move))[1]["uuid"]
         standby = await warming(am, 3)
         plan = (await operator.ask("cancel", processor="0"))[1]

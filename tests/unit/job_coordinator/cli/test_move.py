@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from homeport.config.errors import ConfigError
-from homeport.job_coordinator.cli import move_command
+from homeport.job_coordinator.cli import move_command, placement_request
 from homeport.job_coordinator.model.placement import CANCEL
 
 FILE = "my.properties"
@@ -31,7 +31,7 @@ def test_a_cancel_is_a_request_without_a_host(monkeypatch: pytest.MonkeyPatch) -
     asked: list[tuple[str, str]] = []
     monkeypatch.setattr(move_command, "loaded", lambda *_: None)
     monkeypatch.setattr(
-        move_command.placement_request,
+        placement_request,
         "ask",
         lambda _, processor, destination, **__: asked.append((processor, destination)),
     )
