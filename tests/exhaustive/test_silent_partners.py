@@ -23,6 +23,7 @@ from tests.exhaustive.job import GRANTS, KEEPER, REPORTS, SETTINGS, STARTS, STOP
 from tests.exhaustive.people import WARM, People
 from tests.exhaustive.search import FoundError, Search
 from tests.exhaustive.small_world import SmallWorld
+from tests.exhaustive.things import World
 
 Announce = Callable[[str], None]
 Patch = pytest.MonkeyPatch
@@ -36,7 +37,7 @@ MOVES = (("0", f"{WARM}b"), ("0", "ANY_HOST"), ("0", FORCE_RESTART_LAST_SEEN))
 
 def searched(
     groups: dict[str, tuple[str, ...]], faults: int, partners: tuple[str, ...] = ()
-) -> Search:
+) -> Search[World]:
     """Every world within so many faults is safe, and leads to a good one."""
     settings = replace(SETTINGS, temporary_have_spark=True)
     people = People(commands=MOVES, may_cancel=True)

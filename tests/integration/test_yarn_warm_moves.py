@@ -65,7 +65,7 @@ def test_a_warm_move_under_load_pauses_for_no_restore(
 
 def stand_still(job: Job) -> None:
     """The standby of the move gets SIGSTOP in its start: its launcher goes on, and it does not."""
-    wait_for(lambda: job.containers().get("0-warm", {}).get("pid"), job, every_s=0.02)
+    wait_for(lambda: bool(job.containers().get("0-warm", {}).get("pid")), job, every_s=0.02)
     os.kill(job.containers()["0-warm"]["pid"], signal.SIGSTOP)
 
 

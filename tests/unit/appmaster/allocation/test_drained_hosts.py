@@ -132,7 +132,7 @@ def test_a_restart_there_does_not_cost_the_standby(machine: Machine) -> None:
     deployed(machine, {"0": "a", "0-0": "b"}, "a", "b")
     machine.feed(drained("a"))
     for at, (processor, resource, host) in enumerate([("0-0", "r1", "b"), ("0", "r0", "a")]):
-        machine.feed(wants(processor, FORCE_RESTART_LAST_SEEN, f"u{at}", at))
+        machine.feed(wants(processor, FORCE_RESTART_LAST_SEEN, f"u{at}", at=at))
         machine.feed(stopped(processor, 1, StopCause.ORDERED, 143), check_in(resource, host))
         machine.feed(started(processor, 2))
         assert answers(machine, f"u{at}")[-1] is DONE
