@@ -35,6 +35,7 @@ from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import (
     EpochManager,
     ProcessorEpoch,
+    epoch_floor_message,
     processor_epoch_message,
 )
 from homeport.job_coordinator.metadata.state_facts import StateFactManager
@@ -106,6 +107,7 @@ SLIPS: dict[str, list[list[CoordinatorStreamMessage]]] = {
     MessageType.SET_TASK_HOST: [[wire.set_task_host_assignment(T0, "nowhere")]],
     MessageType.SET_SUBMISSION: [[wire.set_submission(9, "application_9_0009")]],
     MessageType.SET_AM_EPOCH: [[_of(MessageType.SET_AM_EPOCH, "am", submission="x")]],
+    MessageType.SET_EPOCH_FLOOR: [[epoch_floor_message(9)]],
     MessageType.SET_PROCESSOR_EPOCH: [[wire.set_processor_epoch("0", 9, 1, [])]],
     MessageType.SET_FENCED: [[wire.set_fenced("0", 9, [{"processor_id": "0", "epoch": 9}])]],
     MessageType.SET_STOPPED: [[wire.set_stopped("0", 9, "killed")]],

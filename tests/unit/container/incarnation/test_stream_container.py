@@ -105,6 +105,7 @@ def test_a_spark_is_handed_on_once_no_thread_of_the_loop_uses_it(
         tasks={},
         calls=None,
         plain=None,
+        adjuncts=None,
         source=contextlib.ExitStack(),
         producer=contextlib.ExitStack(),
     )

@@ -150,10 +150,11 @@ _GOLDEN = [
         b'[1,"set-fenced","0"]',
         b'{"epoch":"5","fenced":"[{\\"processor_id\\":\\"0\\",\\"epoch\\":4}]"}',
     ),
+    (wire.set_stopped("0", 5, "lost"), b'[1,"set-stopped","0"]', b'{"epoch":"5","cause":"lost"}'),
     (
-        wire.set_stopped("0", 5, "signalled"),
-        b'[1,"set-stopped","0"]',
-        b'{"epoch":"5","cause":"signalled"}',
+        CoordinatorStreamMessage(MessageType.SET_STATE_FACT, "partitions 0", {"3": "t"}),
+        b'[1,"set-state-fact","partitions 0"]',
+        b'{"3":"t"}',
     ),
     (
         wire.set_retry_state("0", 2, 1795247638752),
