@@ -20,6 +20,9 @@ _OPTIONS = (
     # a server that looks for the others asks again each second, not after up to a minute
     "-Dzookeeper.fastleader.maxNotificationInterval=1000",
 )
+_LISTENS_S = 3.0
+"""A server that was elected listens to the others by then."""
+_POLL_S = 0.02
 LEADER, FOLLOWER, READ_ONLY = "leader", "follower", "read-only"
 
 
@@ -55,14 +58,29 @@ class Link:
             while True:
                 near, _ = self._listener.accept()
                 self._sockets.append(near)
-                try:
-                    far = socket.create_connection(("127.0.0.1", self._to))
-                except OSError:
-                    near.close()
-                    continue
-                self._sockets.append(far)
-                for ends in ((near, far), (far, near)):
-                    threading.Thread(target=self._pass_on, args=ends, daemon=True).start()
+                threading.Thread(target=self._join, args=(near,), daemon=True).start()
+
+    def _join(self, near: socket.socket) -> None:
+        """Connect it to the other end, which may begin to listen a moment later.
+
+        A server that connects by itself is refused until then, and tries again. One that gets a
+        connection which then ends gives its leader up, and a new one is found after ``initLimit``.
+        """
+        deadline = time.monotonic() + _LISTENS_S
+        while (far := self._reached()) is None:
+            if time.monotonic() > deadline:
+                near.close()
+                return
+            time.sleep(_POLL_S)  # nothing tells when a server listens
+        self._sockets.append(far)
+        for ends in ((near, far), (far, near)):
+            threading.Thread(target=self._pass_on, args=ends, daemon=True).start()
+
+    def _reached(self) -> socket.socket | None:
+        try:
+            return socket.create_connection(("127.0.0.1", self._to))
+        except OSError:
+            return None
 
     def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
         with contextlib.suppress(OSError):

@@ -98,7 +98,12 @@ def test_a_command_that_waits_outlasts_a_kafka_that_is_away(
         am.bootstrap()
         answer = PlacementResponse(request, PlacementStatus.SUCCEEDED, "there", 1)
         soon(lambda: am.write([PlacementManager.response_message(answer)]))
-        assert list(answers(tool, request.uuid, patience)) == [answer]
+        (read,) = answers(tool, request.uuid, patience)
+        assert (read.request.uuid, read.status, read.message) == (
+            request.uuid,
+            answer.status,
+            answer.message,
+        )
     assert "what was ordered stays in the coordinator stream" in capsys.readouterr().err
 
 
