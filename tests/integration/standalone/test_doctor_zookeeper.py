@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -121,7 +122,8 @@ def test_behind_tls_admin_server_says_mode_and_load(
         names = {
             k.removeprefix("job.coordinator.zk.").replace(".", "__"): v for k, v in keys.items()
         }
-        found = until_in_session(secured.server.connect, names)
+        well = ("reachable", "load") if is_there else ("reachable",)
+        found = until_in_session(secured.server.connect, names, well)
     if is_there:
         assert (found["zookeeper.mode"].found, levels(found)["load"]) == ("standalone", "ok")
         assert "0 requests wait" in found["zookeeper.load"].found
@@ -142,12 +144,17 @@ def admin_server(port: int) -> tuple[str, ...]:
     )
 
 
-def until_in_session(connect: str, names: dict[str, str]) -> dict[str, Finding]:
-    """What the doctor finds as soon as the server, which has just begun, takes sessions."""
+def until_in_session(
+    connect: str, names: dict[str, str], well: Sequence[str] = ("reachable",)
+) -> dict[str, Finding]:
+    """Return what the doctor finds as soon as the checks in ``well`` are in order.
+
+    The server has just begun: it takes sessions, and its AdminServer answers, one after the other.
+    """
     deadline = time.monotonic() + 60
     while True:
         found = doctor(connect, **names)
-        if levels(found)["reachable"] == "ok":
+        if all(levels(found).get(check) == "ok" for check in well):
             return found
         assert time.monotonic() < deadline, found
 
