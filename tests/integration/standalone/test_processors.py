@@ -16,11 +16,13 @@ from zookeeper_server import ZooKeeperServer
 
 
 @pytest.fixture
-def job(kafka: str, tmp_path: Path, zookeeper: ZooKeeperServer) -> Iterator[StandaloneJob]:
-    """A job whose sessions last 3 s."""
+def job(
+    kafka: str, tmp_path: Path, zookeeper: ZooKeeperServer, request: pytest.FixtureRequest
+) -> Iterator[StandaloneJob]:
+    """A job whose sessions last 3 s, or for so many ms as a test says."""
     more = {
         "job.coordinator.zk.connect": zookeeper.connect,
-        "job.coordinator.zk.session.timeout.ms": "3000",
+        "job.coordinator.zk.session.timeout.ms": str(getattr(request, "param", 3_000)),
         "job.debounce.time.ms": "300",
     }
     with standalone_job(kafka, tmp_path, more) as made:
@@ -53,8 +55,13 @@ def test_a_processor_takes_over_the_tasks_of_one_that_was_killed(job: Standalone
     assert job.counted() == job.sent
 
 
+@pytest.mark.parametrize("job", [20_000], indirect=True)
 def test_a_new_process_takes_over_from_the_one_of_its_id(job: StandaloneJob) -> None:
-    """It is ready when the other one leaves; no task goes to another processor meanwhile."""
+    """It is ready when the other one leaves; no task goes to another processor meanwhile.
+
+    It waits for the other one as long as two sessions last, and the imports of its child must have
+    come to their end by then.
+    """
     job.produce(20)
     old, other = job.processor("one"), job.processor("two")
     job.until(lambda: job.started_by("one") > 0 and job.started_by("two") > 0)
