@@ -83,7 +83,7 @@ _KEYS = {
     "task.commit.ms": "200",
     "stores.airlines.adstore.version.marker.header": _HEADER,
     "stores.airlines.adstore.version.minimum.share.percent": "60",
-    "stores.airlines.adstore.version.late.ms": "1000",
+    "stores.airlines.adstore.version.late.ms": "10000",  # a first version is awaited so long, too
     "stores.codes.adstore.version.marker.key": "version",
     **{
         f"stores.{store}.{key}": value
