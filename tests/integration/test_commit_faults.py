@@ -163,7 +163,11 @@ def test_a_broker_that_is_away_for_a_minute_in_mid_transaction(
 def test_a_broker_that_stands_still_for_longer_than_a_transaction_may_take(
     make: Callable[..., Job], broker: LocalCluster, after: str
 ) -> None:
-    """It is back when Kafka says that the transaction is out of time: the end is uncharged."""
+    """An end is uncharged: Kafka's silence has used up the time.
+
+    There is none where the transaction's end reaches the broker before that has looked at its time,
+    which it does each ten seconds.
+    """
     job = make(broker.bootstrap_servers)
     first = working(job)
     standing(job, first, after)
@@ -173,7 +177,11 @@ def test_a_broker_that_stands_still_for_longer_than_a_transaction_may_take(
         time.sleep(STALL_S)
     finally:
         broker.resume_kafka()
-    assert first.process.wait(DEADLINE_S) == EXIT_UNAVAILABLE, first.last_line()
+    job.until(lambda: first.process.poll() is not None or has_processed(job, 40))
+    if first.process.poll() is None:
+        _ends_exactly(job, first)
+        return
+    assert first.process.wait() == EXIT_UNAVAILABLE, first.last_line()
     assert first.last_line().startswith(f"error: Kafka at {job.servers} ")
     _goes_on_exactly_after_an_outage(job)
 
