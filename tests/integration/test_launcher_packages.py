@@ -158,7 +158,7 @@ def test_a_disk_without_room_leaves_nothing_half(am: Am, launch: Launch) -> None
     checked_in = len(am.check_ins)
     wait_for(lambda: len(am.check_ins) > checked_in + 10, launcher)
     assert am.check_ins[-1].prepared is None
-    assert fetched(launcher.folder) == []
+    wait_for(lambda: fetched(launcher.folder) == [], launcher)  # the next try may be under way
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
     wait_for(lambda: am.check_ins[-1].prepared == name, launcher)
     assert fetched(launcher.folder) == [f"__package-{name[:16]}"]
@@ -182,7 +182,8 @@ def test_an_incarnation_whose_package_has_no_room_has_stopped_before_it_began(
     assert (report.incarnation, report.cause) == (FIRST, StopCause.NO_PACKAGE)
     assert "File too large" in report.last_lines[0]
     assert "File too large" in (am.check_ins[-1].unprepared or "")
-    assert (fetched(launcher.folder), {m.running for m in am.check_ins}) == ([], {None})
+    assert {m.running for m in am.check_ins} == {None}
+    wait_for(lambda: fetched(launcher.folder) == [], launcher)
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
     am.orders(OrderKind.RUN, SECOND, name)
     wait_for(lambda: am.check_ins[-1].running == SECOND, launcher)
