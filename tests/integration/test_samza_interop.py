@@ -233,6 +233,7 @@ def test_bytes_that_samza_writes_are_those_that_we_write(stream: Stream) -> None
         "set-processor-epoch",
         "set-job-model-version",
         "set-package",
+        "set-state-fact",
     )
     assert {key for key, _ in records} == {
         key for key in ours if wire.decode(key, None).type not in own
