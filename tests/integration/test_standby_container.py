@@ -16,6 +16,7 @@ from small_disk import fill, small_disk
 from store_copies import entries, offset
 from stream_containers import COUNTER, DEADLINE_S, Job, Running, jobs, make_job
 
+from homeport.container.host.exit_codes import EXIT_DISK_FULL
 from homeport.container.progress import offset_file
 from homeport.container.progress.restore_schedule import SMALL_OFFSETS
 from homeport.job_coordinator.http.messages import Started
@@ -275,7 +276,7 @@ def test_a_disk_without_room_ends_the_standby_with_its_store_whole(
         job.until(lambda: offset(directory) == 9, standby)
         filler = fill(home)
         _write(job, 10, 5000)
-        assert standby.process.wait(DEADLINE_S) == 1
+        assert standby.process.wait(DEADLINE_S) == EXIT_DISK_FULL
         assert f"{directory}: no room is left on its disk" in standby.last_line()
         filler.unlink()
         again = _start_standby(job, 2)
