@@ -71,7 +71,7 @@ class Link:
             if time.monotonic() > deadline:
                 near.close()
                 return
-            time.sleep(_POLL_S)  # nothing tells when a server listens
+            time.sleep(_POLL_S)  # a server that listens gives no sign of it
         self._sockets.append(far)
         for ends in ((near, far), (far, near)):
             threading.Thread(target=self._pass_on, args=ends, daemon=True).start()
