@@ -94,7 +94,7 @@ class ChangingWorld(LargeWorld):
 
 TestChangingWorld = pytest.mark.long(
     ChangingWorld.TestCase
-)  # see tests/FLAKY.md: it does not settle
+)  # tests/FLAKY.md
 TestChangingWorld.settings = hypothesis_settings(
     max_examples=60, stateful_step_count=40, deadline=None, derandomize=True, database=None
 )
