@@ -92,9 +92,7 @@ class ChangingWorld(LargeWorld):
             self.cluster.rounds(mended, 3 * bound_of(self.cluster))
 
 
-TestChangingWorld = pytest.mark.long(
-    ChangingWorld.TestCase
-)  # tests/FLAKY.md
+TestChangingWorld = pytest.mark.long(ChangingWorld.TestCase)  # tests/FLAKY.md
 TestChangingWorld.settings = hypothesis_settings(
     max_examples=60, stateful_step_count=40, deadline=None, derandomize=True, database=None
 )
