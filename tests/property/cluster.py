@@ -110,7 +110,7 @@ class Cluster(SmallWorld):
 
     def _after_round(self, world: World) -> World:
         before = world
-        while (stated := _first_change(world, self._news(world))) is not None:
+        while (stated := self._first_change(world, self._news(world))) is not None:
             world = stated
         for request, host in world.pending:
             if (request, host) in world.pending:
@@ -119,11 +119,16 @@ class Cluster(SmallWorld):
                     break
         for launcher in before.launchers:
             for now in self._same(world, launcher):
-                world = _first_change(world, self._of_one(world, now)) or world
+                world = self._first_change(world, self._of_one(world, now)) or world
         if world == before:
             for timer in self.memory.timers[world.machine]:
                 world = self.fed(world, ("timer", timer))
         return world
+
+    def _first_change(self, world: World, moves: Iterator[tuple[str, World]]) -> World | None:
+        """Return the first that differs in normal form: what a status states is no step."""
+        start = self._normal(world)
+        return next((after for _, after in moves if self._normal(after) != start), None)
 
     @staticmethod
     def _same(world: World, launcher: Launcher) -> list[Launcher]:
@@ -132,10 +137,6 @@ class Cluster(SmallWorld):
     def _shown(self, world: World) -> str:
         state = self.memory.states[world.machine]
         return "\n".join(map(str, (*state.containers, *state.resources, world)))
-
-
-def _first_change(world: World, moves: Iterator[tuple[str, World]]) -> World | None:
-    return next((after for _, after in moves if after != world), None)
 
 
 def bound_of(cluster: Cluster) -> int:

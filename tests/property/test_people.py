@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
@@ -92,7 +91,7 @@ class ChangingWorld(LargeWorld):
             self.cluster.rounds(mended, 3 * bound_of(self.cluster))
 
 
-TestChangingWorld = pytest.mark.long(ChangingWorld.TestCase)  # tests/FLAKY.md
+TestChangingWorld = ChangingWorld.TestCase
 TestChangingWorld.settings = hypothesis_settings(
     max_examples=60, stateful_step_count=40, deadline=None, derandomize=True, database=None
 )

@@ -317,8 +317,13 @@ class Job:
 
     def counts_all(self) -> None:
         """Once all that was produced is counted, each key has its share, and none has more."""
-        wait_for(lambda: sum(self.counts().values()) >= self.produced.total(), self)
-        assert self.counts() == self.produced
+        try:
+            wait_for(lambda: sum(self.counts().values()) >= self.produced.total(), self)
+        finally:
+            counts = self.counts()
+            wrong = {k: (n, counts.get(k)) for k, n in self.produced.items() if n != counts.get(k)}
+            assert not wrong, f"{len(wrong)} of {len(self.produced)} keys (right, found): {wrong}"
+        assert counts.keys() == self.produced.keys()
 
     def judge_history(self) -> None:
         """What the job's processes wrote down on all nodes is sound: scripts/check-history."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self, TypeVar
 
 from homeport.config.errors import HomeportError
-from tests.unit.world.clock import Clock
+from tests.unit.world.clock import Clock, Thread
 from tests.unit.world.links import Request, Server
 
 _T = TypeVar("_T")
@@ -176,12 +176,21 @@ class _Starter:
     def __init__(self, clock: Clock, body: Callable[[], object]) -> None:
         self._clock = clock
         self._body = body
+        self._thread: Thread | None = None
 
     def start(self) -> None:
         current = self._clock.current
         if current is None:
             raise AssertionError("only a process starts threads")
-        current.process.spawn(self._body)
+        self._thread = current.process.spawn(self._body)
+
+    def is_alive(self) -> bool:
+        return self._thread is not None and not self._thread.is_over
+
+    def join(self, timeout: float | None = None) -> None:
+        self._clock.wait_for(
+            lambda: not self.is_alive(), None if timeout is None else timeout * 1000
+        )
 
 
 class _Lock:

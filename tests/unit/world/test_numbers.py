@@ -154,6 +154,7 @@ _AS_TODAY = frozenset(
     {
         MessageType.SET_AM_EPOCH,
         MessageType.SET_PROCESSOR_EPOCH,
+        MessageType.SET_EPOCH_FLOOR,
         MessageType.SET_SUBMISSION,
         MessageType.SET_JOB_MODEL_VERSION,
         MessageType.SET_STATE_RESET,
