@@ -11,8 +11,8 @@ Forward, the processors get the package in the order of ``seen.in_order``:
    package (record);
 2. its launcher prepares the package while the container works on; then it is restarted. One that
    does not run takes the package with its next permit;
-3. it is watched, without a failure, until it has just worked, and its lag is no larger than before,
-   or than a warm lag. The next step waits for those that were watched before as well: what hangs
+3. it is watched, without a failure, until it has worked after the watch, and its lag is no larger
+   than before, or than a warm lag. The next step waits for those that were watched before as well: what hangs
    is seen before all have it.
 
 A failure of an incarnation that ran the package, one that does no work, a lag that does not shrink,
@@ -228,7 +228,8 @@ def _watched(state: UpgradeState, current: ContainerSeen, seen: Seen) -> Next:
     else:
         is_well = current.lag <= limit
         lag = f"a lag of {current.lag} records"
-    if is_well and current.quiet_ms > QUIET_MS:
+    # Work before the watch has ended proves nothing: the code may hang since.
+    if is_well and current.quiet_ms > current.watched_ms - state.watch_ms:
         return Next(waits=_said_quiet(current))
     if is_well:
         return Next(_without_current(state))

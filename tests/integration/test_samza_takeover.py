@@ -171,7 +171,6 @@ def test_a_job_that_samza_made_goes_on_with_its_state(
 EARLY, LATE, HERE, BACK = 4_000, 6_000, 200, 300
 """Records before the last commit of the Samza job, after it, then here, and in Samza again."""
 MANY_KEYS = 3_000
-"""So many that Samza's cache of a store does not hold all that is written until a commit."""
 CHECKPOINTS = "org.apache.samza.checkpoint.kafka.KafkaCheckpointManagerFactory"
 
 

@@ -55,8 +55,6 @@ class Versioned(Count):
         self.ended += 1
 """
 
-pytestmark = pytest.mark.long  # its last changes are not proven yet: see tests/FLAKY.md
-
 
 def package(
     job: Job, folder: Path, version: str, last: int | None = None, *, hangs: bool = False
@@ -170,7 +168,7 @@ def test_new_code_comes_container_by_container_and_a_bad_one_goes_back(
         job.wait_until_running()
         assert set(packages_of(job).values()) == two
         hangs = package(job, tmp_path, "four", last=_TRANSACTIONS, hangs=True)
-        hung = forward(job, hangs)
+        hung = forward(job, hangs, _WATCH_BAD_MS)
         assert hung.returncode == 1
         assert "0 has committed nothing, and not found its input empty, for" in hung.stderr
         assert set(packages_of(job).values()) == two

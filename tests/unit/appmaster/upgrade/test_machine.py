@@ -271,11 +271,11 @@ def active(**fields: Any) -> Seen:  # noqa: ANN401 - those of ContainerSeen
 
 
 def test_one_that_does_nothing_is_not_well() -> None:
-    """Whatever its lag was when it last worked: its code may hang."""
+    """Until it has worked after its watch: its code may hang since."""
     over = Next(replace(ACTIVE, current=None, lag_before=None))
-    assert decide(ACTIVE, ORDER, active(quiet_ms=QUIET_MS)) == over
-    waits = "processor 0 has committed nothing, and not found its input empty, for 10001 ms"
-    assert decide(ACTIVE, ORDER, active(quiet_ms=QUIET_MS + 1)) == Next(waits=waits)
+    assert decide(ACTIVE, ORDER, active(watched_ms=1_500, quiet_ms=500)) == over
+    waits = "processor 0 has committed nothing, and not found its input empty, for 501 ms"
+    assert decide(ACTIVE, ORDER, active(watched_ms=1_500, quiet_ms=501)) == Next(waits=waits)
 
 
 @pytest.mark.parametrize("current", [P0, None])
