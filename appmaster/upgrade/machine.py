@@ -12,8 +12,8 @@ Forward, the processors get the package in the order of ``seen.in_order``:
 2. its launcher prepares the package while the container works on; then it is restarted. One that
    does not run takes the package with its next permit;
 3. it is watched, without a failure, until it has worked after the watch, and its lag is no larger
-   than before, or than a warm lag. The next step waits for those that were watched before as well: what hangs
-   is seen before all have it.
+   than before, or than a warm lag. The next step waits for those that were watched before as well:
+   what hangs is seen before all have it.
 
 A failure of an incarnation that ran the package, one that does no work, a lag that does not shrink,
 a processor that does not get the package, or an order turn the upgrade back (``failed`` is what a
