@@ -25,6 +25,7 @@ from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.lifecycle import StopManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.placement import PlacementManager
+from homeport.job_coordinator.metadata.rolling_restart import RollingRestartManager
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -48,6 +49,7 @@ class StreamNews:
     ``has_requests``: whether placement requests wait to be taken.
     ``written``: the newest record of each key of the configuration.
     ``upgrade``: what was ordered of upgrades of this run of the job.
+    ``at_once``: the digest of the value with which all containers restart together; None: of none.
     """
 
     config: Config
@@ -58,6 +60,7 @@ class StreamNews:
     has_requests: bool = False
     written: Mapping[str, CoordinatorStreamMessage] = field(default_factory=dict)
     upgrade: UpgradeOrders = field(default_factory=UpgradeOrders)
+    at_once: str | None = None
 
 
 class CoordinatorStreamClient:
@@ -241,6 +244,7 @@ class CoordinatorStreamClient:
                 bool(requests.read_requests() or requests.unanswerable()),
                 self._stream.latest(MessageType.SET_CONFIG),
                 UpgradeManager(self._stream).orders(self._rank.application),
+                RollingRestartManager(self._stream).at_once(),
             )
         return self._news
 

@@ -62,9 +62,9 @@ from homeport.appmaster.driver.placement_requests import PlacementRequests
 from homeport.appmaster.driver.polling import lease_pause_ms
 from homeport.appmaster.driver.publisher import Publisher
 from homeport.appmaster.driver.resource_manager_client import ResourceManagerClient
+from homeport.appmaster.driver.rollouts.rollouts import Rollouts
 from homeport.appmaster.driver.standby_reports import StandbyReports
 from homeport.appmaster.driver.timers import Timers
-from homeport.appmaster.driver.upgrades import Upgrades
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
 from homeport.appmaster.job_model.model_change import ModelChange
 from homeport.appmaster.lease.fencing import Fencing
@@ -88,7 +88,6 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.outcomes import StopCause
 
 _AT_ONCE = 50
@@ -115,7 +114,7 @@ class Driver:
         keeper: Keeper,
         fence: Callable[[Incarnation], None],
         live: LiveJobCoordinator,
-        publish: Callable[[JobModel, bool], JobModelPublished],
+        publish: Callable[[ModelChange], JobModelPublished],
         started: StartedLedger,
     ) -> None:
         self.settings = settings
@@ -136,9 +135,10 @@ class Driver:
         self.decisions = DecisionLog(history, self.launchers)
         self.audit = AuditedChanges(history)
         self._queue = EventQueue()
-        self._publisher = Publisher(self._queue, self._client, live.job_models, publish)
-        self._placements, self.upgrades = self._commanded(stream)
-        self.packages: WantedPackages = self.upgrades
+        self._placements, self._rollouts = self._commanded(stream)
+        self.rolling, models = self._rollouts.rolling, live.job_models
+        self._publisher = Publisher(self._queue, self._client, models, publish, self.rolling)
+        self.packages: WantedPackages = self._rollouts.upgrades
         self._timers = Timers(self.post)
         self._skein = ResourceManagerClient(resources)
         self.cluster = ClusterWatch(
@@ -154,7 +154,7 @@ class Driver:
         self._end: EndJob | None = None
         self._parent = os.getppid()
 
-    def _commanded(self, stream: CoordinatorStream) -> tuple[PlacementRequests, Upgrades]:
+    def _commanded(self, stream: CoordinatorStream) -> tuple[PlacementRequests, Rollouts]:
         """What takes the records of operators' commands."""
         application = self.status.identity.rank.application
         rest = (stream, self._client, self._queue, application)
@@ -164,8 +164,8 @@ class Driver:
             lambda: self._end is None and self._state.phase is not JobPhase.NEW,
             lambda request: self.audit.requested(request, self.view.place_of(request.processor_id)),
         )
-        now = (self.audit.upgrade_ordered, lambda: (self._state, self.may_change))
-        return placements, Upgrades(*rest, self._history, *now)
+        now = (lambda: (self._state, self.may_change), self.audit.upgrade_ordered)
+        return placements, Rollouts(*rest, self._history, *now)
 
     def _viewed(self) -> DriverView:
         return DriverView(
@@ -179,7 +179,7 @@ class Driver:
             stream=self._client,
             resources=self._skein,
             leases=self.leases,
-            upgrades=self.upgrades,
+            rollouts=self._rollouts,
             now=lambda: (self._state, self.settings),
         )
 
@@ -200,7 +200,7 @@ class Driver:
             self._carry_out,
             lambda step: self.status.entered(step.decision, self.launchers),
             messages.followed,
-            self.upgrades.entered,
+            self._rollouts.entered,
         )
 
     async def run(self, coordinator_url: str) -> EndJob:
@@ -232,7 +232,7 @@ class Driver:
                 self._run_orders,
                 self._watch_job_model,
                 self._placements.run,
-                self.upgrades.run,
+                self._rollouts.run,
             )
         ]
         main = asyncio.create_task(self._take_events(), name="events")
@@ -294,7 +294,7 @@ class Driver:
                 continue
             decision = checked_step(state, event, self.decisions.events)
             messages += self._messages(decision)
-            messages += self.upgrades.messages(state, event, decision, item.message)
+            messages += self._rollouts.messages(state, event, decision, item.message)
             taken.append((item, event, decision))
             state = decision.state
             if state.phase is JobPhase.ENDED:
@@ -420,11 +420,11 @@ class Driver:
                 self.view.localities = news.localities
                 self.status.versions.update(news.versions)
                 self.audit.configured(news.written)
-                self.live.heard(news.config)
+                self.live.heard(news.config, news.at_once)
                 await self._note_stops(news.stopped)
                 self.fencing.reported(news.fenced)
                 self._placements.heard(news)
-                self.upgrades.heard(news)
+                self._rollouts.heard(news)
             await asyncio.sleep(self.settings.catch_up_interval_ms / 1000)
 
     async def _watch_job_model(self) -> None:

@@ -15,7 +15,7 @@ from homeport.appmaster.driver.cluster_watch import ClusterWatch
 from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient
 from homeport.appmaster.driver.driver_settings import DriverSettings
 from homeport.appmaster.driver.resource_manager_client import ResourceManagerClient
-from homeport.appmaster.driver.upgrades import Upgrades
+from homeport.appmaster.driver.rollouts.rollouts import Rollouts
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
 from homeport.appmaster.lease.keeper_client import KeeperClient
 from homeport.appmaster.lease.launcher_table import LauncherTable
@@ -39,7 +39,7 @@ class DriverView:
     stream: CoordinatorStreamClient
     resources: ResourceManagerClient
     leases: KeeperClient
-    upgrades: Upgrades
+    rollouts: Rollouts
     now: Callable[[], tuple[AllocatorState, DriverSettings]]
     localities: Mapping[ProcessorId, Host] = field(default_factory=dict)
 
@@ -103,7 +103,7 @@ class DriverView:
             "waiting": self.status.waiting(state, self.cluster.hosts),
             "coordinator_stream_damaged": self.stream.damaged_count,
             "configuration": self.live.to_json(),
-            "upgrade": self.upgrades.to_json(),
+            **self.rollouts.to_json(),
         }
 
 

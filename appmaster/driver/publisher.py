@@ -11,17 +11,18 @@ from collections.abc import Callable
 from homeport.appmaster.allocation.protocol.events import JobModelPublished
 from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient
 from homeport.appmaster.driver.event_queue import EventQueue
+from homeport.appmaster.driver.rollouts.rolling_restarts import RollingRestarts
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.model_change import ModelChange
 from homeport.config.errors import InvariantViolation, WireError
-from homeport.job_coordinator.model.job_model import JobModel
 
 
 class Publisher:
     """To be used on the driver's event loop.
 
     Args:
-        publish: writes a JobModel to the coordinator stream; whether it affects every processor.
+        publish: writes the JobModel of a change to the coordinator stream.
+        rolling: knows each rolling restart whose record is there.
     """
 
     def __init__(
@@ -29,12 +30,14 @@ class Publisher:
         queue: EventQueue,
         client: CoordinatorStreamClient,
         job_models: JobModelStore,
-        publish: Callable[[JobModel, bool], JobModelPublished],
+        publish: Callable[[ModelChange], JobModelPublished],
+        rolling: RollingRestarts,
     ) -> None:
         self._queue = queue
         self._client = client
         self._job_models = job_models
         self._publish = publish
+        self._rolling = rolling
 
     async def publish(self, change: ModelChange, may_change: Callable[[], bool]) -> bool:
         """The change is in force, unless it may not be when its turn comes: False.
@@ -57,12 +60,12 @@ class Publisher:
         return decision is not None
 
     async def _write(self, change: ModelChange) -> JobModelPublished:
-        published = await self._client.publish(
-            lambda: self._publish(change.model, change.restarts_all)
-        )
+        published = await self._client.publish(lambda: self._publish(change))
         if published.version != change.version:
             raise InvariantViolation(
                 f"JobModel version {change.version} was saved, {published.version} published"
             )
         self._job_models.enter(published.version, change.model)
+        if change.rolling is not None:
+            self._rolling.begun(change.rolling)
         return published

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -37,7 +37,10 @@ from homeport.config.settings.config_diff import ConfigDiff
 from homeport.config.settings.sections import TaskConfig
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
+from homeport.job_coordinator.metadata.rolling_restart import is_at_once
 from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.model.rolling_restart import RollingRestart
 
 _T = TypeVar("_T")
 _POLL_S = 0.5
@@ -47,12 +50,25 @@ _CONFIRM_S = 5.0
 log = logging.getLogger("driver")
 
 
+class Follows(Protocol):
+    """The rolling restarts of the job."""
+
+    def following(
+        self, version: int, before: Config, after: Config, names: Collection[str]
+    ) -> RollingRestart:
+        """Returns the record for these keys, in that version of the JobModel."""
+
+
 class RunningJob(Protocol):
     """What the driver does for its job coordinator."""
 
     @property
     def may_change(self) -> bool:
         """Whether a JobModel may be published now: what runs is known, the job does not end."""
+
+    @property
+    def rolling(self) -> Follows:
+        """What makes the record of a rolling restart."""
 
     async def publish(self, change: ModelChange) -> bool:
         """Publishes the change and has the allocator follow it; False where it may not be.
@@ -104,13 +120,18 @@ class LiveJobCoordinator:
         ]
         self._suspected: str | None = None
         self._heard: Config | None = None
+        self._at_once: str | None = None
         self._settled: Config | None = None
         self._is_news = asyncio.Event()
         self._looked_s: float | None = None
         self._pool = ThreadPoolExecutor(1, "job-model")
 
-    def heard(self, config: Config) -> None:
-        """The coordinator stream says this configuration now."""
+    def heard(self, config: Config, at_once: str | None = None) -> None:
+        """Know the configuration of the coordinator stream.
+
+        ``at_once``: the digest of the value with which all containers restart together.
+        """
+        self._at_once = at_once
         if config != self._heard:
             self._heard = config
             self._is_news.set()
@@ -183,9 +204,23 @@ class LiveJobCoordinator:
                 *diff.needs_redeploy,
             )
             why = f"changed: {', '.join(names)}"
-            is_for_all = bool(diff.restarts_containers or diff.needs_redeploy)
-            save = partial(self._planner.saved, model, why, restarts_all=is_for_all)
+            rolling = self._rolling(job, model, diff)
+            is_for_all = bool(diff.restarts_containers or diff.needs_redeploy) and rolling is None
+            save = partial(self._planner.saved, model, why, is_for_all, rolling)
             await self._publish(job, save)
+
+    def _rolling(self, job: RunningJob, model: JobModel, diff: ConfigDiff) -> RollingRestart | None:
+        """Return the record by which one container restarts after the other; None: all at once.
+
+        Tasks that move are stopped by the JobModel itself.
+        """
+        before, names = self.job_models.model, diff.restarts_containers
+        if not names or diff.needs_redeploy or changed_containers(before, model):
+            return None
+        if is_at_once(self._at_once, names, model.config):
+            return None
+        version = self.job_models.version + 1
+        return job.rolling.following(version, before.config, model.config, names)
 
     # ------------------------------------------------------------------ inputs
 
@@ -221,7 +256,7 @@ class LiveJobCoordinator:
             if model is None:
                 self._looked_s = None
             elif model.containers != self.job_models.model.containers:
-                save = partial(self._planner.saved, model, grown, restarts_all=False)
+                save = partial(self._planner.saved, model, grown)
                 await self._publish(job, save)
         except (ConfigError, WireError) as error:
             also = ", and the job has state" if has_state(self.job_models.model.config) else ""
@@ -242,7 +277,7 @@ class LiveJobCoordinator:
             "JobModel version %d, %s: %s",
             change.version,
             change.why,
-            "every container restarts" if change.restarts_all else _names(changed),
+            _restarts(change) or _names(changed),
         )
         note_change(self._history, self.job_models.model, change)
         if await job.publish(change):
@@ -255,6 +290,12 @@ class LiveJobCoordinator:
         except UnavailableError as error:
             log.warning("the JobModel in force stays for now: %s", error)
             return None
+
+
+def _restarts(change: ModelChange) -> str:
+    if change.restarts_all:
+        return "every container restarts"
+    return "one container restarts after the other" if change.rolling is not None else ""
 
 
 def _names(changed: Mapping[ProcessorId, object]) -> str:

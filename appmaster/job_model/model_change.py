@@ -22,6 +22,9 @@ from homeport.config.settings.sections import TaskConfig
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.validation import validate
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
 from homeport.job_coordinator.grouper import one_time_configuration as one_time
 from homeport.job_coordinator.grouper.job_model_calculator import (
     calculate_job_model,
@@ -30,8 +33,10 @@ from homeport.job_coordinator.grouper.job_model_calculator import (
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.kafka.topics import checkpoint_topic_spec
+from homeport.job_coordinator.metadata.rolling_restart import RollingRestartManager
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, SystemStream
+from homeport.job_coordinator.model.rolling_restart import RollingRestart
 
 log = logging.getLogger("driver")
 
@@ -41,13 +46,20 @@ class ModelChange:
     """A JobModel that is to follow the one in force, saved as ``version`` already.
 
     ``why``: for people. ``restarts_all``: whether every container has to restart, as for a key
-    that containers read when they start.
+    that containers read when they start. ``rolling``: the record by which they restart one after
+    the other instead; None: there is none.
     """
 
     version: int
     model: JobModel
     why: str
     restarts_all: bool = False
+    rolling: RollingRestart | None = None
+
+    @property
+    def messages(self) -> list[CoordinatorStreamMessage]:
+        """The records that come with the JobModel."""
+        return [] if self.rolling is None else [RollingRestartManager.message(self.rolling)]
 
 
 def note_change(history: HistoryWriter, before: JobModel | None, change: ModelChange) -> None:
@@ -161,11 +173,17 @@ class ModelPlanner:
             self._create_topics(model, self._stream)
         return model
 
-    def saved(self, model: JobModel, why: str, *, restarts_all: bool) -> ModelChange:
-        """The change to that model, whose next version is in the AM's folder."""
+    def saved(
+        self,
+        model: JobModel,
+        why: str,
+        restarts_all: bool = False,  # noqa: FBT001, FBT002 - as in ModelChange
+        rolling: RollingRestart | None = None,
+    ) -> ModelChange:
+        """Return the change to that model, whose next version is in the AM's folder."""
         version = self._job_models.version + 1
         self._job_models.save(version, model)
-        return ModelChange(version, model, why, restarts_all)
+        return ModelChange(version, model, why, restarts_all, rolling)
 
 
 def _topics(model: JobModel) -> tuple[object, ...]:

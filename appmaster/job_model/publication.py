@@ -14,7 +14,7 @@ good, for everybody.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -75,6 +75,7 @@ def publish(
     *,
     restart_all: bool = False,
     in_force: JobModel | None = None,
+    also: Sequence[CoordinatorStreamMessage] = (),
 ) -> JobModelPublished:
     """The JobModel is in the stream, as one transaction; the event about it for the allocator.
 
@@ -89,6 +90,7 @@ def publish(
             are: a key changed that only a start reads. Its standbys read it when they start next.
         in_force: the model that this one follows, where it is at hand. Its owners are those that
             run, whatever a tool has made of the stream's records of tasks.
+        also: more records of the same transaction.
     """
     version = version_of(model, stream)
     is_new = EpochManager(stream).read_job_model_version() != version
@@ -114,6 +116,7 @@ def publish(
             ),
             *InputPartitionManager(stream).messages(_input_counts(model)),
             *_version_messages(stream, version),
+            *also,
         ]
     )
     stream.catch_up()

@@ -159,10 +159,11 @@ def new_driver(
         keeper=KeeperLink(Path(), container.token),
         fence=lambda incarnation: fence_incarnation(job_models.model.config, incarnation),
         live=job_coordinator(container, stream, job_models, history),
-        publish=lambda model, restart_all: publication.publish(
-            *(model, stream, container.known_host),
-            restart_all=restart_all,
+        publish=lambda change: publication.publish(
+            *(change.model, stream, container.known_host),
+            restart_all=change.restarts_all,
             in_force=job_models.model,
+            also=change.messages,
         ),
         started=StartedLedger(container.folder),
     )

@@ -140,17 +140,17 @@ def _forward(state: UpgradeState, seen: Seen) -> Next:
         return _watched(state, current, seen)
     is_on_its_way = current.is_running and current.prepared == state.package
     if seen.step_ms >= PREPARATION_MS and not (is_on_its_way or current.runs(state.package)):
-        return Next(_turned(state, _not_there(current)))
-    return _restarted(current, state.package, seen, seen.obstacle)
+        return Next(_turned(state, _not_there(current, state.subject)))
+    return _restarted(state.subject, current, state.package, seen, seen.obstacle)
 
 
-def _not_there(container: ContainerSeen) -> str:
+def _not_there(container: ContainerSeen, subject: str) -> str:
     name = container.processor_id
     if not container.is_running:
-        return f"processor {name} has not started with the package in {PREPARATION_MS} ms"
+        return f"processor {name} has not started with the {subject} in {PREPARATION_MS} ms"
     why = container.unprepared or "its log, and those of its spares, say why"
     return (
-        f"the launcher of processor {name} has not prepared the package in {PREPARATION_MS} ms: "
+        f"the launcher of processor {name} has not prepared the {subject} in {PREPARATION_MS} ms: "
         f"{why}"
     )
 
@@ -198,14 +198,17 @@ def _next(state: UpgradeState, seen: Seen) -> Next:
     return Next(replace(state, given=given, current=due.processor_id, lag_before=due.lag))
 
 
-def _restarted(container: ContainerSeen, wanted: str | None, seen: Seen, obstacle: str) -> Next:
+def _restarted(
+    subject: str, container: ContainerSeen, wanted: str | None, seen: Seen, obstacle: str
+) -> Next:
     """The container, which runs another package, is restarted once that is of use and does no harm.
 
-    ``wanted``: the package that it is to run. ``obstacle``: why it may not be stopped.
+    ``subject``: what is new. ``wanted``: the package that it must run. ``obstacle``: why it may not
+    be stopped.
     """
     name = container.processor_id
     if not container.is_running:
-        return Next(waits=f"processor {name} does not run; its next start has the package")
+        return Next(waits=f"processor {name} does not run; its next start has the {subject}")
     if obstacle:
         return Next(waits=obstacle)
     is_prepared = wanted is None or container.prepared == wanted
@@ -252,7 +255,7 @@ def _back(state: UpgradeState, seen: Seen) -> Next:
     obstacles = {c: seen.hindrance if is_late else seen.group_obstacle(c) for c in seen.containers}
     strays = list(_strays(state, seen))
     free = [c for c in strays if c.is_running and not (obstacles[c] or c.refusal)]
-    made = [_restarted(c, state.previous, seen, "") for c in free]
+    made = [_restarted(state.subject, c, state.previous, seen, "") for c in free]
     if made:
         return next((step for step in made if step.restart is not None), made[0])
     clear = {c.processor_id for c, obstacle in obstacles.items() if not obstacle}
@@ -262,7 +265,8 @@ def _back(state: UpgradeState, seen: Seen) -> Next:
         return Next(replace(state, given=given, current=due))
     waits = seen.hindrance
     if strays and not waits:
-        waits = _restarted(strays[0], state.previous, seen, obstacles[strays[0]]).waits
+        stray = strays[0]
+        waits = _restarted(state.subject, stray, state.previous, seen, obstacles[stray]).waits
     if not waits and is_late:
         # What is down gets the package from before with its next permit, whatever keeps it down.
         waits = unheard([c for c in seen.containers if not (c.is_known or c.is_down)])
@@ -313,6 +317,8 @@ def failed(
         return None
     given = tuple(p for p in state.given if p != processor_id)
     if state.phase is UpgradePhase.FORWARD:
-        turned = _turned(state, f"processor {processor_id} failed with the new package: {story}")
+        turned = _turned(
+            state, f"processor {processor_id} failed with the new {state.subject}: {story}"
+        )
         return replace(turned, given=given, current=processor_id, last_line=last_line)
     return replace(state, given=given, current=processor_id) if is_given else None

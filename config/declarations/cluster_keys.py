@@ -141,6 +141,16 @@ COMMAND_TIMEOUT_MS = IntKey(
     source=OWN,
     liveness=Liveness.LIVE,
 )
+ROLLING_RESTART_WATCH_MS = IntKey(
+    name="cluster-manager.rolling-restart.watch.ms",
+    default=60_000,
+    minimum=0,
+    maximum=86_400_000,
+    unit="ms",
+    meaning="how long a container is watched that was restarted for a changed key, before the next",
+    source=OWN,
+    liveness=Liveness.LIVE,
+)
 WARM_MOVE_MAX_RECORDS = IntKey(
     name="cluster-manager.warm-move.max.records",
     default=10_000,

@@ -78,14 +78,15 @@ def effective(running: Config, wanted: Config, *, has_state: bool) -> Config:
     kept = (*diff.needs_redeploy, *diff.unread, *settled)
     values = dict(wanted)
     for name in kept:
-        for spelling in _spellings(name):
+        for spelling in spellings(name):
             values.pop(spelling, None)
             if spelling in running:
                 values[spelling] = running[spelling]
     return Config(values)
 
 
-def _spellings(name: str) -> tuple[str, ...]:
+def spellings(name: str) -> tuple[str, ...]:
+    """Return the names of a declared key: the present one, and those from before."""
     key = keys.declared(name)
     return (name, *key.legacy) if key else (name,)
 

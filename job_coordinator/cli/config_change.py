@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.key_types import IntKey
 from homeport.config.declarations.samza_keys import known_to_samza
 from homeport.config.declarations.unknown_keys import is_unread, meant_by, warnings_about
 from homeport.config.errors import ConfigError
@@ -30,8 +31,10 @@ _IDENTITY = {
     for key in group
 }
 FORCE = "--force"
+AT_ONCE = "--at-once"
 _IN_THE_FILE = "change it in the properties file"
 _MOST = 20
+_CATCH_UP = keys.JOB_COORDINATOR_CATCH_UP_INTERVAL_MS
 _SHAPES_MODEL = (keys.JOB_CONTAINER_COUNT.name, keys.TASK_NAME_GROUPER_FACTORY.name)
 
 
@@ -49,10 +52,13 @@ class ConfigChange:
         """What is different then."""
         return ConfigDiff.between(self.before, self.after)
 
-    def meaning(self, *, is_running: bool, restarting: Collection[str] = ()) -> str:
+    def meaning(
+        self, *, is_running: bool, restarting: Collection[str] = (), is_at_once: bool = False
+    ) -> str:
         """What happens next, in one line, for the operator.
 
-        ``restarting``: the containers that process input now.
+        ``restarting``: the containers that process input now. ``is_at_once``: whether they restart
+        together.
         """
         diff = self.diff
         if diff.is_empty:
@@ -63,22 +69,31 @@ class ConfigChange:
             return "used from the job's next start"
         if diff.needs_redeploy or diff.never_with_state:
             return "used from the next deployment; the running job goes on as it is"
-        within = f"within {2 * _catch_up_ms(self.before)} ms"
+        within = f"within {2 * _in_force(_CATCH_UP, self.before)} ms"
         if diff.retunes_containers:
             return f"the running job and its containers take it {within}: nothing restarts"
-        restarts = f": its containers restart{_named(restarting)}"
+        restarts = f": its containers restart{self._how(is_at_once)}{_named(restarting)}"
         return f"the running job takes it {within}{restarts if diff.restarts_containers else ''}"
+
+    def _how(self, is_at_once: bool) -> str:  # noqa: FBT001 - as above
+        """In which order; the model is not at hand that could move tasks to other containers."""
+        if is_at_once or any(name in _SHAPES_MODEL for name in self.diff.restarts_containers):
+            return ", all at once"
+        seconds = _in_force(keys.ROLLING_RESTART_WATCH_MS, self.before) / 1000
+        return (
+            f", one after the other, standbys first, each watched for {seconds:g} s; where one "
+            f"fails, the former value comes back ({AT_ONCE}: all actives together, unwatched)"
+        )
 
 
 def _named(containers: Collection[str]) -> str:
     names = ", ".join(sorted(containers)[:_MOST])
     more = f" and {len(containers) - _MOST} more" if len(containers) > _MOST else ""
-    return f", all at once: {names}{more}" if names else ""
+    return f": {names}{more}" if names else ""
 
 
-def _catch_up_ms(config: Config) -> int:
-    """How often the running job looks; a value beyond the key's range is not in force."""
-    key = keys.JOB_COORDINATOR_CATCH_UP_INTERVAL_MS
+def _in_force(key: IntKey, config: Config) -> int:
+    """Return its value; a value beyond the key's range is not in force."""
     try:
         return key.read(config)
     except ConfigError:

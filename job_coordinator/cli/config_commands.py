@@ -17,6 +17,7 @@ from homeport.config.errors import ConfigError
 from homeport.config.secret_names import shown_value
 from homeport.config.settings.config_diff import ConfigDiff
 from homeport.job_coordinator.cli.coordinator_stream_writer import (
+    AtOnce,
     DryRun,
     Force,
     How,
@@ -124,6 +125,7 @@ def set_(
     config_path: ConfigPath,
     config: Overrides = None,
     force: Force = False,
+    at_once: AtOnce = False,
     dry_run: DryRun = False,
 ) -> None:
     """Changes one key of the job, as coordinator-stream-writer does, and says what that means.
@@ -139,7 +141,7 @@ def set_(
             "exactly one of a value and --delete is needed",
             "give one of them",
         )
-    given, how = loaded(config_path, config), How(force, dry_run)
+    given, how = loaded(config_path, config), How(force, dry_run, at_once)
     if value == "-":
         change_config(given, key, _from_standard_input(key), how, is_typed=False)
     else:

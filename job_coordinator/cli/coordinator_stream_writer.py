@@ -18,6 +18,7 @@ from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.loading.loader import load
 from homeport.config.secret_names import has_secret, shown_value, warnings_of_overrides
 from homeport.job_coordinator.cli.config_change import (
+    AT_ONCE,
     FORCE,
     ConfigChange,
     check_deletion,
@@ -48,6 +49,7 @@ from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataC
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.rolling_restart import RollingRestartManager
 from homeport.job_coordinator.metadata.task_assignment import (
     TaskAssignmentManager,
     TaskModeManager,
@@ -67,10 +69,15 @@ class WritableType(StrEnum):
 
 @dataclass(frozen=True)
 class How:
-    """How a message is written: although no program reads it; or not at all, only shown."""
+    """How a message is written.
+
+    ``is_forced``: although no program reads it. ``is_dry_run``: not at all, only shown.
+    ``is_at_once``: with the order to restart all containers together.
+    """
 
     is_forced: bool = False
     is_dry_run: bool = False
+    is_at_once: bool = False
 
 
 _PLAINLY = How()
@@ -138,7 +145,9 @@ def write(
         meaning, warnings = "used from the job's next start", list[str]()
         if message.type == MessageType.SET_CONFIG:
             meaning = _checked(job, message).meaning(
-                is_running=job.running is not None, restarting=_actives(job)
+                is_running=job.running is not None,
+                restarting=_actives(job),
+                is_at_once=how.is_at_once,
             )
         elif message.type == MessageType.SET_CHANGELOG:
             partition = None if message.is_tombstone else wire.changelog_partition(message)
@@ -153,7 +162,12 @@ def write(
         say(meaning)
         if how.is_dry_run:
             return "nothing was written"
-        job.stream.write(messages_for(message, TaskAssignmentManager(job.stream)))
+        messages = [*messages_for(message, TaskAssignmentManager(job.stream))]
+        if message.type == MessageType.SET_CONFIG:
+            given = (message.key, message.value("value"))
+            orders = RollingRestartManager(job.stream)
+            messages += orders.at_once_messages(*given, is_at_once=how.is_at_once)
+        job.stream.write(messages)
         if message.is_tombstone:
             return f"{what} deleted: the deployment's value, if any, stands again"
         value = message.value("value", "Partition", "host") or ""
@@ -250,6 +264,14 @@ Force = Annotated[
     bool,
     typer.Option(FORCE, help="Write a configuration key that no program reads; nothing restarts."),
 ]
+AtOnce = Annotated[
+    bool,
+    typer.Option(
+        AT_ONCE,
+        help="Restart all active containers together where the key needs it, unwatched; else one "
+        "container restarts after the other, and all go back where one fails.",
+    ),
+]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Only print what it would mean; write nothing.")
 ]
@@ -258,7 +280,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 
 @app.command(epilog=_EPILOG)
-def command(
+def command(  # noqa: PLR0913 - one for each option
     *,
     config_path: Annotated[
         str, typer.Option(help="The job's properties file: a path or a file: URL.")
@@ -280,6 +302,7 @@ def command(
         typer.Option(help="key=value, laid over the properties file; may be given many times."),
     ] = None,
     force: Force = False,
+    at_once: AtOnce = False,
     dry_run: DryRun = False,
 ) -> None:
     """Writes one message to a job's coordinator stream.
@@ -299,7 +322,7 @@ def command(
     for warning in warnings_of_overrides(config or ()):
         print(f"warning: {warning}", file=sys.stderr)
     loaded = load(config_path, config or ())
-    how = How(force, dry_run)
+    how = How(force, dry_run, at_once)
     if message_type is WritableType.SET_CONFIG:
         change_config(loaded, key, value, how)
     else:

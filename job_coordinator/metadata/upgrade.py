@@ -121,23 +121,27 @@ class UpgradeManager:
     @staticmethod
     def state_message(state: UpgradeState) -> CoordinatorStreamMessage:
         """The record of how far an upgrade has come; it takes the place of the one before."""
-        known = {
-            "previous": state.previous,
-            "current": state.current,
-            "lag-before": None if state.lag_before is None else str(state.lag_before),
-        }
-        values = {
-            "id": state.id,
-            "application": state.application,
-            "package": state.package,
-            "watch-ms": str(state.watch_ms),
-            "phase": state.phase.value,
-            "given": compact_json(list(state.given)).decode(),
-            **{name: text for name, text in known.items() if text is not None},
-            "reason": state.reason,
-            "last-line": state.last_line,
-        }
-        return CoordinatorStreamMessage(MessageType.SET_UPGRADE, STATE_KEY, values)
+        return CoordinatorStreamMessage(MessageType.SET_UPGRADE, STATE_KEY, state_values(state))
+
+
+def state_values(state: UpgradeState) -> dict[str, str]:
+    """Return the values of a record that has ``state``."""
+    known = {
+        "previous": state.previous,
+        "current": state.current,
+        "lag-before": None if state.lag_before is None else str(state.lag_before),
+    }
+    return {
+        "id": state.id,
+        "application": state.application,
+        "package": state.package,
+        "watch-ms": str(state.watch_ms),
+        "phase": state.phase.value,
+        "given": compact_json(list(state.given)).decode(),
+        **{name: text for name, text in known.items() if text is not None},
+        "reason": state.reason,
+        "last-line": state.last_line,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +156,9 @@ class _Note:
 def _note(message: CoordinatorStreamMessage) -> _Note | None:
     if message.key not in {REFUSED_KEY, SUBMITTED_KEY}:
         return None
-    subject = _package if message.key == SUBMITTED_KEY else _text
+    subject = _package if message.key == SUBMITTED_KEY else text_of
     why = message.value("why") or ""
-    return _Note(_text(message, "application"), subject(message, "subject"), why)
+    return _Note(text_of(message, "application"), subject(message, "subject"), why)
 
 
 def _order(message: CoordinatorStreamMessage) -> UpgradeOrder | None:
@@ -167,8 +171,8 @@ def _order(message: CoordinatorStreamMessage) -> UpgradeOrder | None:
     if _ORDER_KEYS[direction] != message.key:
         raise WireError(f"{message.type} {message.key!r}: its direction is {direction.value}")
     return UpgradeOrder(
-        _text(message, "id"),
-        _text(message, "application"),
+        text_of(message, "id"),
+        text_of(message, "application"),
         _package(message, "package"),
         wire.number(message, "watch-ms"),
         direction,
@@ -177,18 +181,27 @@ def _order(message: CoordinatorStreamMessage) -> UpgradeOrder | None:
 
 
 def _state(message: CoordinatorStreamMessage) -> UpgradeState | None:
-    if message.key != STATE_KEY:
-        return None
+    return state_of(message, _package) if message.key == STATE_KEY else None
+
+
+def state_of(
+    message: CoordinatorStreamMessage, release: Callable[[CoordinatorStreamMessage, str], str]
+) -> UpgradeState:
+    """Return the state in a record; ``release`` reads the name of a package, or fails.
+
+    Raises:
+        WireError: a value is missing or wrong.
+    """
     try:
         phase = UpgradePhase(message.value("phase") or "")
     except ValueError as error:
         raise WireError(f"{message.type} {message.key!r}: {error}") from None
     current, lag_before = message.value("current"), message.value("lag-before")
     return UpgradeState(
-        _text(message, "id"),
-        _text(message, "application"),
-        _package(message, "package"),
-        _package(message, "previous") if message.value("previous") else None,
+        text_of(message, "id"),
+        text_of(message, "application"),
+        release(message, "package"),
+        release(message, "previous") if message.value("previous") else None,
         wire.number(message, "watch-ms"),
         phase,
         _given(message),
@@ -199,7 +212,8 @@ def _state(message: CoordinatorStreamMessage) -> UpgradeState | None:
     )
 
 
-def _text(message: CoordinatorStreamMessage, name: str) -> str:
+def text_of(message: CoordinatorStreamMessage, name: str) -> str:
+    """Return the value of that name; WireError where it is missing or empty."""
     text = message.value(name)
     if not text:
         raise WireError(f"{message.type} {message.key!r}: no {name}")
@@ -208,7 +222,7 @@ def _text(message: CoordinatorStreamMessage, name: str) -> str:
 
 def _package(message: CoordinatorStreamMessage, name: str) -> str:
     """Launchers refuse an order that names a package otherwise."""
-    package = _text(message, name)
+    package = text_of(message, name)
     if not is_package_name(package):
         raise WireError(f"{message.type} {message.key!r}: {name} is no sha256: {package!r:.200}")
     return package

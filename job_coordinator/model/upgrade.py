@@ -100,6 +100,7 @@ class UpgradeState:
     ``lag_before``: how far that was behind, in records, when it became the current one; None: not
     known. ``reason``: why the upgrade goes back, for people; empty where it does not.
     ``last_line``: of the log of the container that failed, which may hold a secret; empty: none.
+    ``subject``: what is new, for people: a package, or the configuration of a rolling restart.
     """
 
     id: str
@@ -113,6 +114,7 @@ class UpgradeState:
     lag_before: int | None = None
     reason: str = ""
     last_line: str = ""
+    subject: str = "package"
 
     @property
     def story(self) -> str:

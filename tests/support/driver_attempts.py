@@ -230,8 +230,11 @@ class Am:
                 history=writer,
                 topics=InputTopicManager(self.stream, 1),
             ),
-            publish=lambda model, restart_all: publication.publish(
-                *(model, self.stream, Host), restart_all=restart_all, in_force=self.job_models.model
+            publish=lambda change: publication.publish(
+                *(change.model, self.stream, Host),
+                restart_all=change.restarts_all,
+                in_force=self.job_models.model,
+                also=change.messages,
             ),
             started=StartedLedger(history.parent),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.live_configuration import LiveConfiguration
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
 from homeport.appmaster.job_model.model_change import ModelChange, ModelPlanner
+from homeport.appmaster.upgrade.rolling import Reconfigured, following
 from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError, WireError
@@ -28,6 +29,7 @@ from homeport.job_coordinator.metadata.task_assignment import (
     TaskPartitionManager,
 )
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream
+from homeport.job_coordinator.model.rolling_restart import RollingRestart
 
 IN = SystemStream("kafka", "in")
 COUNT = "job.container.count"
@@ -115,6 +117,17 @@ class Job:
         """As the driver says; asked once in each round of the coordinator."""
         self.rounds += 1
         return self.is_changeable
+
+    @property
+    def rolling(self) -> Job:
+        """As the driver's."""
+        return self
+
+    def following(
+        self, version: int, before: Config, after: Config, names: Collection[str]
+    ) -> RollingRestart:
+        """As the driver's, without one under way."""
+        return following(None, Reconfigured("app", version, before, after, names, 1000))
 
     async def publish(self, change: ModelChange) -> bool:
         """As the driver does, unless the job ends."""

@@ -21,6 +21,10 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
 )
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
+from homeport.job_coordinator.metadata.rolling_restart import (
+    RollingRestartManager,
+    digest_of,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +95,7 @@ def test_a_key_that_containers_take_over_restarts_none(job: Job) -> None:
     assert change.model.config["task.commit.ms"] == "77"
 
 
-def test_a_key_that_containers_read_when_they_start_restarts_all(job: Job) -> None:
+def test_a_key_that_containers_read_when_they_start_restarts_one_after_the_other(job: Job) -> None:
     """Their tasks stay what they are; keys that they take over change nothing of that."""
 
     async def scene() -> None:
@@ -101,8 +105,48 @@ def test_a_key_that_containers_read_when_they_start_restarts_all(job: Job) -> No
     before = job.job_models.model.containers
     job.play(scene)
     (change,) = job.changes
-    assert change.restarts_all
+    assert not change.restarts_all
+    assert change.rolling is not None
+    assert change.rolling.former == {"my.key": None}
+    assert change.messages == [RollingRestartManager.message(change.rolling)]
     assert change.model.containers == before
+
+
+@pytest.mark.parametrize(
+    ("written", "at_once"),
+    [
+        ({"my.key": "77"}, digest_of("my.key", "77")),
+        ({"my.key": "77", "job.container.count": "1"}, None),
+    ],
+)
+def test_all_restart_at_once_where_that_was_ordered_or_tasks_move(
+    job: Job, written: dict[str, str], at_once: str | None
+) -> None:
+    """Tasks that move are stopped by the JobModel itself."""
+
+    async def scene() -> None:
+        job.live.heard(FILE.merged(written), at_once)
+        await job.until(lambda: bool(job.changes))
+
+    job.play(scene)
+    (change,) = job.changes
+    assert change.restarts_all
+    assert change.rolling is None
+    assert change.messages == []
+
+
+def test_an_order_to_restart_all_at_once_is_for_its_value_alone(job: Job) -> None:
+    """Another value of the key, or another key beside it, comes container by container."""
+
+    async def scene() -> None:
+        job.live.heard(FILE.merged({"my.key": "78"}), digest_of("my.key", "77"))
+        await job.until(lambda: len(job.changes) == 1)
+        both = FILE.merged({"my.key": "77", "my.other": "1"})
+        job.live.heard(both, digest_of("my.key", "77"))
+        await job.until(lambda: len(job.changes) == 2)
+
+    job.play(scene)
+    assert [change.restarts_all for change in job.changes] == [False, False]
 
 
 def test_a_key_of_the_driver_is_applied_and_touches_no_container(job: Job) -> None:

@@ -55,7 +55,11 @@ def changed(
         ("job.container.count", "3", "the running job takes it within 2000 ms"),
         ("cluster-manager.container.retry.count", "1", "the running job takes it within 2000 ms"),
         ("task.commit.ms", "5", "its containers take it within 2000 ms: nothing restarts"),
-        ("my.own.key", "5", "takes it within 2000 ms: its containers restart"),
+        (
+            "my.own.key",
+            "5",
+            "the former value comes back (--at-once: all actives together, unwatched)",
+        ),
         ("yarn.queue", "fast", "used from the next deployment; the running job goes on as it is"),
         ("task.commit.ms", "10000", "nothing changes"),
         ("job.container.count", " 02 ", "nothing changes"),
@@ -167,8 +171,11 @@ def test_a_key_that_no_program_reads_is_refused_with_its_neighbour(key: str, hin
 def test_the_containers_that_restart_are_named() -> None:
     """Before it is written; of very many the first ones."""
     change = changed("my.own.key", "5")
-    said = change.meaning(is_running=True, restarting={"1", "0"})
+    said = change.meaning(is_running=True, restarting={"1", "0"}, is_at_once=True)
     assert said.endswith(": its containers restart, all at once: 0, 1")
+    rolling = change.meaning(is_running=True, restarting={"1", "0"})
+    assert "one after the other, standbys first, each watched for 60 s; where one fails" in rolling
+    assert rolling.endswith("(--at-once: all actives together, unwatched): 0, 1")
     many = change.meaning(is_running=True, restarting={str(n) for n in range(30)})
     assert many.endswith(" and 10 more")
 

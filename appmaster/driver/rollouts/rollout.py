@@ -1,10 +1,10 @@
-"""The driver's side of an upgrade: what the machine decides is recorded, then carried out.
+"""What takes a step of a rollout: a package of an upgrade, or the values of a rolling restart.
 
-The record is written before anything follows from it: by itself, as work of the driver's queue, or,
-where a failure turns the upgrade back, in the transaction that has the failure's own records. So
-the permit that follows the failure has the package from before, whichever driver gives it. A
-restart is a placement request like an operator's; its uuid follows from the upgrade and the
-incarnation, so that it is written once, by this driver or the next one.
+What the machine decides is recorded, then carried out. The record is written before anything
+follows from it: by itself, as work of the driver's queue, or, where a failure turns the rollout
+back, in the transaction that has the failure's own records. A restart is a placement request like
+an operator's; its uuid follows from the rollout and the incarnation, so that it is written once, by
+this driver or the next one.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from homeport.appmaster.allocation.container_process_manager import Decision
@@ -24,6 +24,7 @@ from homeport.appmaster.driver.event_queue import EventQueue
 from homeport.appmaster.report.step import LauncherMessage, Step
 from homeport.appmaster.upgrade import machine
 from homeport.appmaster.upgrade.evidence import Evidence, failure_of, has_launcher
+from homeport.appmaster.upgrade.seen import Seen
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
@@ -33,15 +34,13 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.messages import CheckIn, Stopped
 from homeport.job_coordinator.metadata.placement import PlacementManager
-from homeport.job_coordinator.metadata.upgrade import UpgradeManager
-from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.placement import (
     FORCE_RESTART_LAST_SEEN,
     PlacementRequest,
     PlacementStatus,
 )
-from homeport.job_coordinator.model.upgrade import UpgradeOrder, UpgradeOrders, UpgradeState
+from homeport.job_coordinator.model.upgrade import UpgradeOrders, UpgradeState
 
 _POLL_S = 0.25
 """Time itself leads to a step, as the end of a watch does; so the steps are polled."""
@@ -51,27 +50,26 @@ _LAST_LINE = 300
 log = logging.getLogger("driver")
 
 
-class Upgrades:
-    """Which package each processor is wanted with. To be used on the driver's event loop.
+class Rollout(ABC):
+    """One after the other the containers get something new. For the driver's event loop.
 
     Args:
-        stream: read to its head.
         client: through which the stream is read and written.
-        queue: where the steps of an upgrade have their turn.
+        queue: where the steps have their turn.
         application: which YARN calls this run of the job.
         history: of the job; each record is an event of it.
-        ordered: called with each order that is new.
         now: what the allocator knows, and whether all that runs is known and the job goes on.
     """
 
+    event = ""
+    """The kind of the history's events."""
+
     def __init__(
         self,
-        stream: CoordinatorStream,
         client: CoordinatorStreamClient,
         queue: EventQueue,
         application: str,
         history: HistoryWriter,
-        ordered: Callable[[UpgradeOrder], None],
         now: Callable[[], tuple[AllocatorState, bool]],
     ) -> None:
         self._client = client
@@ -79,8 +77,7 @@ class Upgrades:
         self._application = application
         self._now = now
         self._history = history
-        self._ordered = ordered
-        self._state = UpgradeManager(stream).state(application)
+        self._state: UpgradeState | None = None
         self._next: UpgradeState | None = None
         """What is in the transaction under way; None: no other record."""
         self._orders = UpgradeOrders()
@@ -92,21 +89,27 @@ class Upgrades:
         self._since_ms = boot_ms()
         """Since when the record is known as it is."""
 
-    def of(self, processor_id: ProcessorId) -> str | None:
-        """The package that the next permit of the processor has; None: the submission's."""
-        return None if self._state is None else self._state.wanted(processor_id)
+    @abstractmethod
+    def record(self, state: UpgradeState) -> CoordinatorStreamMessage:
+        """Return the record that has ``state``."""
 
-    def heard(self, news: StreamNews) -> None:
-        """The coordinator stream says this now."""
-        before, orders = self._orders, news.upgrade
-        self._news, self._orders = news, orders
-        of_use = (
-            (orders.forward, orders.is_new(self._state)),
-            (orders.back, orders.takes_back(self._state) or orders.cancels(self._state)),
-        )
-        for order, is_of_use in of_use:
-            if order is not None and is_of_use and order not in {before.forward, before.back}:
-                self._ordered(order)
+    @abstractmethod
+    def hindrance(self) -> str:
+        """Return what else goes on, because of which nothing may be begun; empty: nothing."""
+
+    def seen(self, seen: Seen, now: AllocatorState) -> Seen:
+        """Return what the machine sees of ``seen``, which has the packages; ``now``: the job."""
+        del now
+        return seen
+
+    def ran(self, incarnation: Incarnation) -> tuple[str | None] | None:
+        """Return what that incarnation ran with; None: not known."""
+        return self._evidence.ran(incarnation)
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a container may still have something else than it is wanted with."""
+        return self._state is not None and not self._state.phase.is_final
 
     def messages(
         self,
@@ -128,11 +131,11 @@ class Upgrades:
         incarnation, story = found
         lines = message.last_lines if isinstance(message, Stopped) else ()
         last_line = lines[-1][:_LAST_LINE] if lines else ""
-        ran = self._evidence.ran(incarnation)
+        ran = self.ran(incarnation)
         made = machine.failed(state, incarnation.processor_id, ran, story, last_line)
         if made is not None:
             self._next = made
-            yield UpgradeManager.state_message(made)
+            yield self.record(made)
 
     def entered(self, step: Step) -> None:
         """A decision's records are in the stream; what launchers say is evidence."""
@@ -143,14 +146,14 @@ class Upgrades:
             self._evidence.heard(step.message, step.known_ms)
 
     async def run(self) -> None:
-        """Takes the steps of upgrades for ever, as they become possible."""
+        """Takes the steps for ever, as they become possible."""
         while True:
             if self._news is not None and machine.is_due(self._state, self._orders):
                 await self._queue.carry_out(self._step)
             await asyncio.sleep(_POLL_S)
 
     def to_json(self) -> Mapping[str, Any] | None:
-        """The last upgrade of this run of the job, for the status; None: there was none.
+        """Return the last one of this run of the job, for the status; None: there was none.
 
         All read it: the last line of a container's log is in the record alone.
         """
@@ -169,21 +172,30 @@ class Upgrades:
             "reason": state.reason,
         }
 
+    async def prepared(self) -> bool:
+        """Do what comes before a step; return whether something was done."""
+        return False
+
+    async def refuse(self, why: str) -> None:
+        """Refuse the order forward, for the reason ``why``."""
+
     async def _step(self) -> None:
         """One step; it leads to no event of the allocator."""
         try:
             await self._read_answer()
+            if await self.prepared():
+                return
             now, is_known = self._now()
             hindrance = self._hindrance(now, is_known=is_known)
             now_ms = boot_ms()
             step_ms = now_ms - self._since_ms
             seen = self._evidence.seen(now, hindrance, self._refusals, now_ms, step_ms)
-            made = machine.decide(self._state, self._orders, seen)
+            made = machine.decide(self._state, self._orders, self.seen(seen, now))
             self._waits = made.waits
             if made.refused:
-                await self._refuse(made.refused)
+                await self.refuse(made.refused)
             if made.state is not None:
-                await self._client.append([UpgradeManager.state_message(made.state)])
+                await self._client.append([self.record(made.state)])
                 self._enter(made.state)
             elif made.restart is not None and self._state is not None:
                 container = now.container(made.restart)
@@ -191,14 +203,6 @@ class Upgrades:
                     await self._restart(self._state, container.incarnation)
         except UnavailableError as e:
             log.warning("%s", e)
-
-    async def _refuse(self, why: str) -> None:
-        """The order forward is not taken, by this driver or a later one; its command finds why."""
-        order = self._orders.forward
-        if order is not None:
-            await self._client.append([UpgradeManager.refusal_message(order, why)])
-            self._orders = replace(self._orders, refused=order.id, why=why)
-            log.warning("upgrade %s, ordered by %s, is refused: %s", order.id, order.by, why)
 
     def _hindrance(self, now: AllocatorState, *, is_known: bool) -> str:
         """What goes on that the allocator does not know of; empty: nothing."""
@@ -208,7 +212,7 @@ class Upgrades:
             return f"the restart of {named(self._requested[1])} is under way"
         if self._news is None or self._news.has_requests:
             return "a command waits in the coordinator stream"
-        return ""
+        return self.hindrance()
 
     async def _read_answer(self) -> None:
         """A restart that has its last answer is not under way any more."""
@@ -247,7 +251,8 @@ class Upgrades:
         """The record is in the stream."""
         self._state, self._waits, self._since_ms = state, "", boot_ms()
         log.info(
-            "upgrade %s: %s; given: %s; current: %s%s",
+            "%s %s: %s; given: %s; current: %s%s",
+            self.event,
             state.id,
             state.phase.value,
             ", ".join(state.given) or "none",
@@ -255,7 +260,7 @@ class Upgrades:
             f"; {state.reason}" if state.reason else "",
         )
         self._history.event(
-            "upgrade",
+            self.event,
             upgrade=state.id,
             package=state.package,
             phase=state.phase.value,

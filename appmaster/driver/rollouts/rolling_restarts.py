@@ -1,0 +1,139 @@
+"""The driver's side of a rolling restart: which containers must start for a changed key.
+
+A change that only a start reads comes into force with the record of its rolling restart. Where that
+goes back, the former values are written to the coordinator stream, and come into force as any
+others do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+from homeport.appmaster.allocation.job_state.state import AllocatorState
+from homeport.appmaster.allocation.protocol.instructions import PermitContainer
+from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient, StreamNews
+from homeport.appmaster.driver.event_queue import EventQueue
+from homeport.appmaster.driver.rollouts.rollout import Rollout
+from homeport.appmaster.report.step import Step
+from homeport.appmaster.upgrade.rolling import Reconfigured, following, seen_with
+from homeport.appmaster.upgrade.seen import Seen
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import InvariantViolation
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
+from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.metadata.rolling_restart import RollingRestartManager
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.rolling_restart import RollingRestart
+from homeport.job_coordinator.model.upgrade import UpgradeState
+
+_UPGRADE = "an upgrade is under way"
+
+
+class RollingRestarts(Rollout):
+    """The rolling restart of this run of the job, if there is one.
+
+    Args:
+        stream: read to its head.
+        is_upgrading: whether an upgrade is under way, for which this waits.
+
+    The rest as for ``Rollout``.
+    """
+
+    event = "rolling-restart"
+
+    def __init__(
+        self,
+        stream: CoordinatorStream,
+        client: CoordinatorStreamClient,
+        queue: EventQueue,
+        application: str,
+        history: HistoryWriter,
+        now: Callable[[], tuple[AllocatorState, bool]],
+        is_upgrading: Callable[[], bool],
+    ) -> None:
+        super().__init__(client, queue, application, history, now)
+        self._is_upgrading = is_upgrading
+        self._rolling = RollingRestartManager(stream).read(application)
+        self._state = self._rolling.state if self._rolling else None
+        self._versions: dict[Incarnation, int] = {}
+        """With which JobModel an incarnation has started."""
+        self._restored: StreamNews | None = None
+        """What the stream had when the former values were written; it has them with the next."""
+
+    def following(
+        self, version: int, before: Config, after: Config, names: Collection[str]
+    ) -> RollingRestart:
+        """Return the record for that version of the JobModel, in which these keys are different."""
+        watch_ms = keys.ROLLING_RESTART_WATCH_MS.read(after)
+        change = Reconfigured(self._application, version, before, after, names, watch_ms)
+        return following(self._rolling, change)
+
+    def begun(self, rolling: RollingRestart) -> None:
+        """Know that the record is in the stream, with its JobModel."""
+        self._rolling = rolling
+        self._enter(rolling.state)
+
+    def heard(self, news: StreamNews) -> None:
+        """Know what the coordinator stream has now."""
+        self._news = news
+        for processor_id, (epoch, version) in news.versions.items():
+            self._versions[Incarnation(processor_id, epoch)] = version
+
+    def entered(self, step: Step) -> None:
+        """Know a decision whose records are in the stream, and what launchers report."""
+        super().entered(step)
+        for instruction in step.decision.instructions:
+            if isinstance(instruction, PermitContainer):
+                self._versions[instruction.incarnation] = instruction.model_version
+        if len(self._versions) > 4 * len(step.decision.state.containers):
+            live = {c.processor_id: c.epoch for c in step.decision.state.containers}
+            kept = {i: v for i, v in self._versions.items() if live.get(i.processor_id) == i.epoch}
+            self._versions = kept
+
+    def record(self, state: UpgradeState) -> CoordinatorStreamMessage:
+        """Return the record that has ``state``."""
+        return RollingRestartManager.message(self._with(state))
+
+    def hindrance(self) -> str:
+        """Return that an upgrade is under way; empty: none is."""
+        return _UPGRADE if self._is_upgrading() else ""
+
+    def seen(self, seen: Seen, now: AllocatorState) -> Seen:
+        """Return ``seen`` with the values that each container has in place of its package."""
+        if self._rolling is None:
+            return seen
+        found = {c.processor_id: self._versions.get(c.incarnation) for c in now.containers}
+        versions = {p: version for p, version in found.items() if version is not None}
+        return seen_with(seen, self._rolling, versions)
+
+    def ran(self, incarnation: Incarnation) -> tuple[str | None] | None:
+        """Return the values with which that incarnation has started; None: not known."""
+        version = self._versions.get(incarnation)
+        if version is None or self._rolling is None:
+            return None
+        return (self._rolling.release(version),)
+
+    async def prepared(self) -> bool:
+        """Write the former values where they must come back; return whether it was done."""
+        rolling, news = self._rolling, self._news
+        if rolling is None or news is None or not rolling.lacks_former or news is self._restored:
+            return False
+        self._restored = news
+        if rolling.is_former(news.config):
+            return False
+        await self._client.append(RollingRestartManager.former_messages(rolling))
+        return True
+
+    def _enter(self, state: UpgradeState) -> None:
+        self._rolling = self._with(state)
+        super()._enter(state)
+
+    def _with(self, state: UpgradeState) -> RollingRestart:
+        if self._rolling is None:
+            raise InvariantViolation("a state without its rolling restart")
+        return replace(self._rolling, state=state)

@@ -1,0 +1,78 @@
+"""The rollouts of a running job: its upgrade and its rolling restart, one at a time.
+
+An order of an upgrade is refused while a rolling restart is under way; that waits for an upgrade.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from homeport.appmaster.allocation.container_process_manager import Decision
+from homeport.appmaster.allocation.job_state.state import AllocatorState
+from homeport.appmaster.allocation.protocol.events import Event
+from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient, StreamNews
+from homeport.appmaster.driver.event_queue import EventQueue
+from homeport.appmaster.driver.rollouts.rolling_restarts import RollingRestarts
+from homeport.appmaster.driver.rollouts.upgrades import Upgrades
+from homeport.appmaster.report.step import LauncherMessage, Step
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
+from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.model.upgrade import UpgradeOrder
+
+
+class Rollouts:
+    """Both of them. To be used on the driver's event loop; the arguments are those of ``Rollout``.
+
+    Args:
+        stream: read to its head.
+        ordered: called with each order of an upgrade that is new.
+    """
+
+    def __init__(
+        self,
+        stream: CoordinatorStream,
+        client: CoordinatorStreamClient,
+        queue: EventQueue,
+        application: str,
+        history: HistoryWriter,
+        now: Callable[[], tuple[AllocatorState, bool]],
+        ordered: Callable[[UpgradeOrder], None],
+    ) -> None:
+        rest = (stream, client, queue, application, history, now)
+        self.upgrades = Upgrades(*rest, ordered, lambda: self.rolling.is_under_way)
+        self.rolling = RollingRestarts(*rest, lambda: self.upgrades.is_under_way)
+        self._both = (self.upgrades, self.rolling)
+
+    def heard(self, news: StreamNews) -> None:
+        """Know what the coordinator stream has now."""
+        self.upgrades.heard(news)
+        self.rolling.heard(news)
+
+    def messages(
+        self,
+        before: AllocatorState,
+        event: Event,
+        decision: Decision,
+        message: LauncherMessage | None,
+    ) -> Iterator[CoordinatorStreamMessage]:
+        """Yield the records that a failure changes; see ``Rollout.messages``."""
+        for rollout in self._both:
+            yield from rollout.messages(before, event, decision, message)
+
+    def entered(self, step: Step) -> None:
+        """Know a decision whose records are in the stream."""
+        for rollout in self._both:
+            rollout.entered(step)
+
+    async def run(self) -> None:
+        """Take the steps of both for ever."""
+        await asyncio.gather(*(rollout.run() for rollout in self._both))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the last of each, for the status; null where there was none."""
+        return {"upgrade": self.upgrades.to_json(), "rolling_restart": self.rolling.to_json()}

@@ -1,0 +1,101 @@
+"""The driver's side of an upgrade: which package each processor is wanted with.
+
+A failure that turns the upgrade back has its record in the failure's own transaction. So the permit
+that follows the failure has the package from before, whichever driver gives it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from homeport.appmaster.allocation.job_state.state import AllocatorState
+from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient, StreamNews
+from homeport.appmaster.driver.event_queue import EventQueue
+from homeport.appmaster.driver.rollouts.rollout import Rollout
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
+from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.metadata.upgrade import UpgradeManager
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.upgrade import UpgradeOrder, UpgradeState
+
+_RESTARTS = (
+    "a rolling restart with a changed configuration is under way: wait for its end, or write the "
+    "values from before"
+)
+
+log = logging.getLogger("driver")
+
+
+class Upgrades(Rollout):
+    """Which package each processor is wanted with. To be used on the driver's event loop.
+
+    Args:
+        stream: read to its head.
+        ordered: called with each order that is new.
+        is_restarting: whether a rolling restart is under way.
+
+    The rest as for ``Rollout``.
+    """
+
+    event = "upgrade"
+
+    def __init__(
+        self,
+        stream: CoordinatorStream,
+        client: CoordinatorStreamClient,
+        queue: EventQueue,
+        application: str,
+        history: HistoryWriter,
+        now: Callable[[], tuple[AllocatorState, bool]],
+        ordered: Callable[[UpgradeOrder], None],
+        is_restarting: Callable[[], bool],
+    ) -> None:
+        super().__init__(client, queue, application, history, now)
+        self._ordered = ordered
+        self._is_restarting = is_restarting
+        self._state = UpgradeManager(stream).state(application)
+
+    def of(self, processor_id: ProcessorId) -> str | None:
+        """The package that the next permit of the processor has; None: the submission's."""
+        return None if self._state is None else self._state.wanted(processor_id)
+
+    def heard(self, news: StreamNews) -> None:
+        """The coordinator stream says this now."""
+        before, orders = self._orders, news.upgrade
+        self._news, self._orders = news, orders
+        of_use = (
+            (orders.forward, orders.is_new(self._state)),
+            (orders.back, orders.takes_back(self._state) or orders.cancels(self._state)),
+        )
+        for order, is_of_use in of_use:
+            if order is not None and is_of_use and order not in {before.forward, before.back}:
+                self._ordered(order)
+
+    def record(self, state: UpgradeState) -> CoordinatorStreamMessage:
+        """Return the record that has ``state``."""
+        return UpgradeManager.state_message(state)
+
+    def hindrance(self) -> str:
+        """Return nothing: a rolling restart waits for an upgrade, which is refused meanwhile."""
+        return ""
+
+    async def prepared(self) -> bool:
+        """Refuse an order forward while a rolling restart is under way; return whether it is so."""
+        is_new = self._orders.is_new(self._state) and not self._orders.cancels(self._state)
+        if is_new and self._is_restarting():
+            await self.refuse(_RESTARTS)
+            return True
+        return False
+
+    async def refuse(self, why: str) -> None:
+        """The order forward is not taken, by this driver or a later one; its command finds why."""
+        order = self._orders.forward
+        if order is not None:
+            await self._client.append([UpgradeManager.refusal_message(order, why)])
+            self._orders = replace(self._orders, refused=order.id, why=why)
+            log.warning("upgrade %s, ordered by %s, is refused: %s", order.id, order.by, why)

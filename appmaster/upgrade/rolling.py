@@ -1,0 +1,99 @@
+"""How a changed configuration becomes a rolling restart, and what that sees of the job.
+
+PURE. Theory. A container reads the keys of a start from the JobModel that is in force when its
+permit is given. So all that starts has the newest values, and the record names only which ones
+are restarted for them, in the order and under the watch of an upgrade (``machine``). Going back
+is a change like any other: the former values are written to the coordinator stream, which then
+says what is in force, for tools and for the next attempt. Until a JobModel has them nothing is
+restarted.
+
+Decisions.
+
+* *Another change on the way* begins again with its values, and goes back to those from before the
+  first one, as they are the last that all containers have run with.
+* *Former values written by a user* on the way are the way back.
+* *What fails on the way back before the former values are in force* starts once more with the new
+  ones. The order of the two is Kafka's, not ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from homeport.appmaster.upgrade.seen import ContainerSeen, Seen
+from homeport.config.config import Config
+from homeport.config.settings.config_diff import spellings
+from homeport.job_coordinator.metadata.rolling_restart import SUBJECT
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.rolling_restart import (
+    REWRITTEN,
+    RollingRestart,
+    release_of,
+)
+from homeport.job_coordinator.model.upgrade import UpgradePhase, UpgradeState
+
+NOT_YET_BACK = "the former values are written, and not in force yet"
+
+
+@dataclass(frozen=True, slots=True)
+class Reconfigured:
+    """A configuration that follows another one; ``names`` of keys that only a start reads.
+
+    ``application``: the run of the job. ``version``: of the JobModel that has it. ``watch_ms``: how
+    long each container is watched.
+    """
+
+    application: str
+    version: int
+    before: Config
+    after: Config
+    names: Collection[str]
+    watch_ms: int
+
+
+def following(rolling: RollingRestart | None, change: Reconfigured) -> RollingRestart:
+    """Return what the record says once ``change`` is in force; ``rolling``: what it says now."""
+    former = {name: change.before.get(name) for key in change.names for name in spellings(key)}
+    first = change.version
+    if rolling is not None and rolling.is_under_way:
+        former |= rolling.former
+        first = rolling.first
+        if all(change.after.get(key) == value for key, value in former.items()):
+            return _going_back(rolling, change.version)
+    state = UpgradeState(
+        f"{SUBJECT} {change.version}",
+        change.application,
+        release_of(change.version),
+        release_of(first - 1),
+        change.watch_ms,
+        subject=SUBJECT,
+    )
+    return RollingRestart(state, change.version, first, None, former)
+
+
+def _going_back(rolling: RollingRestart, version: int) -> RollingRestart:
+    state = rolling.state
+    if state.phase is UpgradePhase.FORWARD:
+        state = replace(
+            state, phase=UpgradePhase.BACK, current=None, lag_before=None, reason=REWRITTEN
+        )
+    return replace(rolling, state=state, back=version)
+
+
+def seen_with(seen: Seen, rolling: RollingRestart, versions: Mapping[ProcessorId, int]) -> Seen:
+    """Return what is seen, with releases in place of packages.
+
+    ``versions``: the JobModel that each live incarnation has started with, where it is known.
+    """
+    hindrance = seen.hindrance or (NOT_YET_BACK if rolling.lacks_former else "")
+    found = tuple(_of(c, rolling, versions.get(c.processor_id)) for c in seen.containers)
+    return replace(seen, containers=found, hindrance=hindrance)
+
+
+def _of(container: ContainerSeen, rolling: RollingRestart, version: int | None) -> ContainerSeen:
+    is_known = container.is_known and version is not None
+    release = rolling.release(version) if version is not None else None
+    # Nothing is prepared for a start with other values.
+    wanted = rolling.state.wanted(container.processor_id)
+    return replace(container, is_known=is_known, package=release, prepared=wanted, unprepared="")
