@@ -368,7 +368,8 @@ def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> 
     ``launcher``: a permit that was not asked for is never on its way.
     """
     incarnation = Incarnation(container.processor_id, container.next_epoch)
-    fence, version = tuple(p.incarnation for p in container.unfenced), draft.model_version
+    version = draft.older.get(container.processor_id, draft.model_version)
+    fence = tuple(p.incarnation for p in container.unfenced)
     draft.move(
         container,
         Trigger.CHECKED_IN,
@@ -445,8 +446,7 @@ def note_stop(draft: Draft, incarnation: Incarnation) -> None:
 def adopt(draft: Draft, container: ContainerState, launcher: ResourceState) -> None:
     """The container runs where it was found, under the epoch it has; its request is cancelled.
 
-    One that a model has overtaken is to stop; and one that another of its group runs beside, which
-    can only come of a message that was long on its way.
+    It stops where a model has overtaken it, or where another of its group runs beside.
     """
     draft.resources[launcher.resource_id] = launcher
     draft.end_request(container, is_served=container.request_id == launcher.request_id)

@@ -80,6 +80,7 @@ from homeport.appmaster.allocation.protocol.events import (
     LagsReported,
     LauncherCheckedIn,
     LauncherSilent,
+    OlderModelsWanted,
     PlacementRequested,
     ResourceAllocated,
     ResourceEnded,
@@ -170,6 +171,10 @@ def _settle(draft: Draft) -> None:
 
 
 # --- the job and its surroundings
+
+
+def _on_older_models_wanted(draft: Draft, event: OlderModelsWanted) -> None:
+    draft.older = event.older
 
 
 def _on_settings_changed(draft: Draft, event: SettingsChanged) -> None:
@@ -475,6 +480,7 @@ def _child_failed(
 _HANDLERS: Mapping[type[Event], Callable[[Draft, Any], None]] = {
     JobModelPublished: model_change.published,
     SettingsChanged: _on_settings_changed,
+    OlderModelsWanted: _on_older_models_wanted,
     HostsObserved: capacity.hosts_observed,
     LauncherCheckedIn: check_in.checked_in,
     ResourceAllocated: _on_resource_allocated,

@@ -51,6 +51,9 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 
+_GIVEN_UP = frozenset({ContainerPhase.FAILED, ContainerPhase.BACKING_OFF})
+"""Of what failed before: the version forgives it, and may be what mends it."""
+
 
 def published(draft: Draft, event: JobModelPublished) -> None:
     """The version is in force; a job that ends, or has it already, is not changed by it."""
@@ -67,6 +70,8 @@ def published(draft: Draft, event: JobModelPublished) -> None:
     draft.phase = JobPhase.ACTIVE
     draft.model_version = event.version
     draft.is_everybody_due = True
+    if not is_first:
+        draft.older = event.older
     if is_first:
         draft.retired = frozenset(Incarnation(p, epoch) for p, epoch in event.retired.items())
         draft.former = Map(event.former)
@@ -166,7 +171,8 @@ def _go_on(
     if known.phase in LIVE:
         _stop(draft, known)
         _give_reason(draft, ReasonKind.OVERTAKEN, known)
-    elif known.phase is ContainerPhase.FAILED or (known.phase in TERMINAL and known.has_gained):
+    elif known.phase in _GIVEN_UP or (known.phase in TERMINAL and known.has_gained):
+        draft.cancel_timer(retry_delay_timer(known.processor_id))
         again = draft.change(known, launch_failures=0, last_failure=None, tried=())
         draft.move(again, Trigger.MODEL_CHANGED, ContainerPhase.QUEUED)
         _give_reason(draft, ReasonKind.TRIED_AGAIN, again)

@@ -62,6 +62,7 @@ from homeport.appmaster.driver.placement_requests import PlacementRequests
 from homeport.appmaster.driver.polling import lease_pause_ms
 from homeport.appmaster.driver.publisher import Publisher
 from homeport.appmaster.driver.resource_manager_client import ResourceManagerClient
+from homeport.appmaster.driver.rollouts.rollout import Surroundings
 from homeport.appmaster.driver.rollouts.rollouts import Rollouts
 from homeport.appmaster.driver.standby_reports import StandbyReports
 from homeport.appmaster.driver.timers import Timers
@@ -155,17 +156,16 @@ class Driver:
         self._parent = os.getppid()
 
     def _commanded(self, stream: CoordinatorStream) -> tuple[PlacementRequests, Rollouts]:
-        """What takes the records of operators' commands."""
-        application = self.status.identity.rank.application
-        rest = (stream, self._client, self._queue, application)
+        rest = (stream, self._client, self._queue, self.status.identity.rank.application)
         placements = PlacementRequests(
             *rest,
             lambda: self.live.job_models.model.config,
             lambda: self._end is None and self._state.phase is not JobPhase.NEW,
             lambda request: self.audit.requested(request, self.view.place_of(request.processor_id)),
         )
-        now = (lambda: (self._state, self.may_change), self.audit.upgrade_ordered)
-        return placements, Rollouts(*rest, self._history, *now)
+        now = (lambda: (self._state, self.may_change), self.live.job_models, self.post)
+        own = Surroundings(*rest[1:], self._history, *now)
+        return placements, Rollouts(stream, own, self.audit.upgrade_ordered)
 
     def _viewed(self) -> DriverView:
         return DriverView(

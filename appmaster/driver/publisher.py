@@ -7,6 +7,7 @@ the publication says of epochs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from homeport.appmaster.allocation.protocol.events import JobModelPublished
 from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient
@@ -68,4 +69,4 @@ class Publisher:
         self._job_models.enter(published.version, change.model)
         if change.rolling is not None:
             self._rolling.begun(change.rolling)
-        return published
+        return replace(published, older=self._rolling.older_now())

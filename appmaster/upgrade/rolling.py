@@ -1,26 +1,26 @@
 """How a changed configuration becomes a rolling restart, and what that sees of the job.
 
-PURE. Theory. A container reads the keys of a start from the JobModel that is in force when its
-permit is given. So all that starts has the newest values, and the record names only which ones
-are restarted for them, in the order and under the watch of an upgrade (``machine``). Going back
-is a change like any other: the former values are written to the coordinator stream, which then
-says what is in force, for tools and for the next attempt. Until a JobModel has them nothing is
-restarted.
+PURE. Theory. The record names which processors are wanted with the changed values. The others
+start with the JobModel from before, as long as this attempt has it and it has their tasks. So the
+containers get the values in the order and under the watch of an upgrade (``machine``). Going back
+is a change like any other: the former values are written to the coordinator stream, which then has
+what is in force, for tools and for the next attempt. Until a JobModel has them nothing is restarted
+for them.
 
 Decisions.
 
 * *Another change on the way* begins again with its values, and goes back to those from before the
   first one, as they are the last that all containers have run with.
 * *Former values written by a user* on the way are the way back.
-* *What fails on the way back before the former values are in force* starts once more with the new
-  ones. The order of the two is Kafka's, not ours.
+* *The next attempt* has no JobModel from before: all its containers start with what is in force.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from homeport.appmaster.allocation.job_state.state import ContainerPhase, ContainerState
 from homeport.appmaster.upgrade.seen import ContainerSeen, Seen
 from homeport.config.config import Config
 from homeport.config.settings.config_diff import spellings
@@ -79,6 +79,22 @@ def _going_back(rolling: RollingRestart, version: int) -> RollingRestart:
             state, phase=UpgradePhase.BACK, current=None, lag_before=None, reason=REWRITTEN
         )
     return replace(rolling, state=state, back=version)
+
+
+def older_for(
+    rolling: RollingRestart, containers: Iterable[ContainerState]
+) -> Iterator[ProcessorId]:
+    """Yield the processors whose next start has the values from before.
+
+    Forward without those that do not run, or fail with them: the change may be what mends it.
+    """
+    state = rolling.state
+    for container in containers:
+        is_well = container.phase is ContainerPhase.RUNNING and not container.failures
+        if state.wanted(container.processor_id) == state.previous and (
+            is_well or state.phase is UpgradePhase.BACK
+        ):
+            yield container.processor_id
 
 
 def seen_with(seen: Seen, rolling: RollingRestart, versions: Mapping[ProcessorId, int]) -> Seen:

@@ -81,6 +81,7 @@ class Draft:
         self.cancelled = state.cancelled
         self.retired = state.retired
         self.former = state.former
+        self.older = state.older
         self.containers = self._occupancy.containers
         self.resources = self._occupancy.resources
         self.early = self._occupancy.early
@@ -104,6 +105,7 @@ class Draft:
             containers=containers,
             retired=self.retired,
             former=self.former,
+            older=self.older,
             resources=resources,
             early=early,
             placements=tuple(self.placements[key] for key in sorted(self.placements)),

@@ -392,8 +392,10 @@ class AllocatorState:
     ``retired`` are incarnations of processors that the model does not have, which an earlier driver
     has perhaps left running. ``former`` {processor that the model does not have: its last epoch},
     by which temporary standbys go on. ``cancelled``: requests of which a launcher may still come,
-    that YARN is to end. ``racks`` {host: its rack}, where it is known. ``room`` is what the hosts
-    have for a container. ``occupancy`` is derived, and None where it has not been needed yet.
+    that YARN is to end. ``older`` {processor: the JobModel that its next permit names}, where that
+    is not the one in force, which has the same tasks for it. ``racks`` {host: its rack}, where it
+    is known. ``room`` is what the hosts have for a container. ``occupancy`` is derived, and None
+    where it has not been needed yet.
     """
 
     settings: AllocatorSettings
@@ -404,6 +406,7 @@ class AllocatorState:
     containers: Containers = field(default_factory=Containers)
     retired: frozenset[Incarnation] = frozenset()
     former: Map[ProcessorId, int] = field(default_factory=Map)
+    older: Map[ProcessorId, int] = field(default_factory=Map)
     resources: Resources = field(default_factory=Resources)
     early: EarlyRequests = field(default_factory=EarlyRequests)
     placements: tuple[Placement, ...] = ()

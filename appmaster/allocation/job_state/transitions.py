@@ -62,6 +62,7 @@ TRANSITIONS: Mapping[ContainerPhase, Mapping[Trigger, frozenset[ContainerPhase]]
             },
             _P.BACKING_OFF: {
                 _H.BACKED_OFF: frozenset({_P.QUEUED}),
+                _H.MODEL_CHANGED: frozenset({_P.QUEUED}),
                 _H.CHECKED_IN: frozenset({_P.RUNNING, _P.STOPPING}),
                 _H.STOPPED: frozenset({_P.FINISHED}),
                 _H.JOB_ENDING: frozenset({_P.STOPPED}),

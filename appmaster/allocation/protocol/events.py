@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from immutables import Map
+
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -126,7 +128,8 @@ class JobModelPublished:
     ``gainers``: those to which the version gives a task, or input, that they did not have (where
     the stream had it before, perhaps others too);
     ``failures`` {processor_id: what is charged to it already} (absent: nothing); ``former``
-    {processor_id that is not in the model: last epoch ever permitted, stopped or not}.
+    {processor_id that is not in the model: last epoch ever permitted, stopped or not}; ``older``:
+    as in ``OlderModelsWanted``, of a change of a running job.
     """
 
     version: int
@@ -140,6 +143,7 @@ class JobModelPublished:
     standbys: Mapping[ProcessorId, ProcessorId] = field(default_factory=dict)
     failovers: Mapping[ProcessorId, FailoverRecord] = field(default_factory=dict)
     former: Mapping[ProcessorId, int] = field(default_factory=dict)
+    older: Map[ProcessorId, int] = field(default_factory=Map)
 
     def __str__(self) -> str:
         return f"version {self.version}, {len(self.processors)} processors"
@@ -400,8 +404,22 @@ class SettingsChanged:
         return ""
 
 
+@dataclass(frozen=True, slots=True)
+class OlderModelsWanted:
+    """The next permits of these processors name an earlier JobModel, with the same tasks for them.
+
+    Shapes: ``older`` {processor_id: its version}; all others start with the one in force.
+    """
+
+    older: Map[ProcessorId, int]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{p}: {version}" for p, version in sorted(self.older.items())) or "none"
+
+
 Event = (
     JobModelPublished
+    | OlderModelsWanted
     | HostsObserved
     | LauncherCheckedIn
     | ResourceAllocated

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
+from immutables import Map
+
 from homeport.appmaster.allocation.job_state.state import AllocatorState
+from homeport.appmaster.allocation.protocol.events import OlderModelsWanted
 from homeport.appmaster.allocation.protocol.instructions import PermitContainer
-from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient, StreamNews
-from homeport.appmaster.driver.event_queue import EventQueue
-from homeport.appmaster.driver.rollouts.rollout import Rollout
+from homeport.appmaster.driver.coordinator_stream_client import StreamNews
+from homeport.appmaster.driver.rollouts.rollout import Rollout, Surroundings
 from homeport.appmaster.report.step import Step
-from homeport.appmaster.upgrade.rolling import Reconfigured, following, seen_with
+from homeport.appmaster.upgrade.rolling import Reconfigured, following, older_for, seen_with
 from homeport.appmaster.upgrade.seen import Seen
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -25,8 +27,8 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream import Coord
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
-from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.metadata.rolling_restart import RollingRestartManager
+from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.rolling_restart import RollingRestart
 from homeport.job_coordinator.model.upgrade import UpgradeState
@@ -40,26 +42,19 @@ class RollingRestarts(Rollout):
     Args:
         stream: read to its head.
         is_upgrading: whether an upgrade is under way, for which this waits.
-
-    The rest as for ``Rollout``.
     """
 
     event = "rolling-restart"
 
     def __init__(
-        self,
-        stream: CoordinatorStream,
-        client: CoordinatorStreamClient,
-        queue: EventQueue,
-        application: str,
-        history: HistoryWriter,
-        now: Callable[[], tuple[AllocatorState, bool]],
-        is_upgrading: Callable[[], bool],
+        self, stream: CoordinatorStream, driver: Surroundings, is_upgrading: Callable[[], bool]
     ) -> None:
-        super().__init__(client, queue, application, history, now)
+        super().__init__(driver)
+        self._job_models, self._post = driver.job_models, driver.post
         self._is_upgrading = is_upgrading
-        self._rolling = RollingRestartManager(stream).read(application)
+        self._rolling = RollingRestartManager(stream).read(driver.application)
         self._state = self._rolling.state if self._rolling else None
+        self._older: Map[ProcessorId, int] = Map()
         self._versions: dict[Incarnation, int] = {}
         """With which JobModel an incarnation has started."""
         self._restored: StreamNews | None = None
@@ -72,6 +67,31 @@ class RollingRestarts(Rollout):
         watch_ms = keys.ROLLING_RESTART_WATCH_MS.read(after)
         change = Reconfigured(self._application, version, before, after, names, watch_ms)
         return following(self._rolling, change)
+
+    def older(self) -> Map[ProcessorId, int]:
+        """Return the JobModel for the next start of each processor that is wanted as before.
+
+        The others start with the one in force: those of which this attempt has no such JobModel, or
+        one with other tasks, and those that do not run well with it.
+        """
+        rolling = self._rolling
+        if rolling is None or not rolling.is_under_way or rolling.back is not None:
+            return Map()
+        version, now = rolling.first - 1, self._job_models.model.containers
+        model = self._job_models.get(version)
+        before = {} if model is None else model.containers
+        wanted = older_for(rolling, self._now()[0].containers)
+        return Map({p: version for p in wanted if p in now and before.get(p) == now[p]})
+
+    def older_now(self) -> Map[ProcessorId, int]:
+        """Return ``older``, which the allocator gets with the JobModel."""
+        self._older = self.older()
+        return self._older
+
+    async def run(self) -> None:
+        """Take the steps for ever; what an earlier driver has begun is known first."""
+        self._wants_older()
+        await super().run()
 
     def begun(self, rolling: RollingRestart) -> None:
         """Know that the record is in the stream, with its JobModel."""
@@ -87,6 +107,8 @@ class RollingRestarts(Rollout):
     def entered(self, step: Step) -> None:
         """Know a decision whose records are in the stream, and what launchers report."""
         super().entered(step)
+        if self.is_under_way and step.decision.changes.containers:
+            self._wants_older()
         for instruction in step.decision.instructions:
             if isinstance(instruction, PermitContainer):
                 self._versions[instruction.incarnation] = instruction.model_version
@@ -132,6 +154,14 @@ class RollingRestarts(Rollout):
     def _enter(self, state: UpgradeState) -> None:
         self._rolling = self._with(state)
         super()._enter(state)
+        self._wants_older()
+
+    def _wants_older(self) -> None:
+        """Have the allocator know whom it starts with the JobModel from before."""
+        older = self.older()
+        if older != self._older:
+            self._older = older
+            self._post(OlderModelsWanted(older))
 
     def _with(self, state: UpgradeState) -> RollingRestart:
         if self._rolling is None:

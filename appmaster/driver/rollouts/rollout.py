@@ -14,6 +14,7 @@ import logging
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from homeport.appmaster.allocation.container_process_manager import Decision
@@ -21,6 +22,7 @@ from homeport.appmaster.allocation.job_state.state import AllocatorState
 from homeport.appmaster.allocation.protocol.events import Event, named
 from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient, StreamNews
 from homeport.appmaster.driver.event_queue import EventQueue
+from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.report.step import LauncherMessage, Step
 from homeport.appmaster.upgrade import machine
 from homeport.appmaster.upgrade.evidence import Evidence, failure_of, has_launcher
@@ -50,33 +52,38 @@ _LAST_LINE = 300
 log = logging.getLogger("driver")
 
 
-class Rollout(ABC):
-    """One after the other the containers get something new. For the driver's event loop.
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a rollout has of its driver.
 
-    Args:
-        client: through which the stream is read and written.
-        queue: where the steps have their turn.
-        application: which YARN calls this run of the job.
-        history: of the job; each record is an event of it.
-        now: what the allocator knows, and whether all that runs is known and the job goes on.
+    ``client``: through which the stream is read and written. ``queue``: where the steps have their
+    turn. ``application``: which YARN calls this run of the job. ``history``: of the job; each
+    record is an event of it. ``now``: what the allocator knows, and whether all that runs is known
+    and the job goes on. ``job_models``: those of this attempt. ``post``: takes events for the
+    allocator.
     """
+
+    client: CoordinatorStreamClient
+    queue: EventQueue
+    application: str
+    history: HistoryWriter
+    now: Callable[[], tuple[AllocatorState, bool]]
+    job_models: JobModelStore
+    post: Callable[[Event], None]
+
+
+class Rollout(ABC):
+    """One after the other the containers get something new. For the driver's event loop."""
 
     event = ""
     """The kind of the history's events."""
 
-    def __init__(
-        self,
-        client: CoordinatorStreamClient,
-        queue: EventQueue,
-        application: str,
-        history: HistoryWriter,
-        now: Callable[[], tuple[AllocatorState, bool]],
-    ) -> None:
-        self._client = client
-        self._queue = queue
-        self._application = application
-        self._now = now
-        self._history = history
+    def __init__(self, driver: Surroundings) -> None:
+        self._client = driver.client
+        self._queue = driver.queue
+        self._application = driver.application
+        self._now = driver.now
+        self._history = driver.history
         self._state: UpgradeState | None = None
         self._next: UpgradeState | None = None
         """What is in the transaction under way; None: no other record."""

@@ -12,21 +12,20 @@ from typing import Any
 from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.job_state.state import AllocatorState
 from homeport.appmaster.allocation.protocol.events import Event
-from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient, StreamNews
-from homeport.appmaster.driver.event_queue import EventQueue
+from homeport.appmaster.driver.coordinator_stream_client import StreamNews
 from homeport.appmaster.driver.rollouts.rolling_restarts import RollingRestarts
+from homeport.appmaster.driver.rollouts.rollout import Surroundings
 from homeport.appmaster.driver.rollouts.upgrades import Upgrades
 from homeport.appmaster.report.step import LauncherMessage, Step
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
-from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.model.upgrade import UpgradeOrder
 
 
 class Rollouts:
-    """Both of them. To be used on the driver's event loop; the arguments are those of ``Rollout``.
+    """Both of them. To be used on the driver's event loop.
 
     Args:
         stream: read to its head.
@@ -36,16 +35,11 @@ class Rollouts:
     def __init__(
         self,
         stream: CoordinatorStream,
-        client: CoordinatorStreamClient,
-        queue: EventQueue,
-        application: str,
-        history: HistoryWriter,
-        now: Callable[[], tuple[AllocatorState, bool]],
+        driver: Surroundings,
         ordered: Callable[[UpgradeOrder], None],
     ) -> None:
-        rest = (stream, client, queue, application, history, now)
-        self.upgrades = Upgrades(*rest, ordered, lambda: self.rolling.is_under_way)
-        self.rolling = RollingRestarts(*rest, lambda: self.upgrades.is_under_way)
+        self.upgrades = Upgrades(stream, driver, ordered, lambda: self.rolling.is_under_way)
+        self.rolling = RollingRestarts(stream, driver, lambda: self.upgrades.is_under_way)
         self._both = (self.upgrades, self.rolling)
 
     def heard(self, news: StreamNews) -> None:

@@ -10,15 +10,12 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from homeport.appmaster.allocation.job_state.state import AllocatorState
-from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient, StreamNews
-from homeport.appmaster.driver.event_queue import EventQueue
-from homeport.appmaster.driver.rollouts.rollout import Rollout
+from homeport.appmaster.driver.coordinator_stream_client import StreamNews
+from homeport.appmaster.driver.rollouts.rollout import Rollout, Surroundings
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
-from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.upgrade import UpgradeOrder, UpgradeState
@@ -38,8 +35,6 @@ class Upgrades(Rollout):
         stream: read to its head.
         ordered: called with each order that is new.
         is_restarting: whether a rolling restart is under way.
-
-    The rest as for ``Rollout``.
     """
 
     event = "upgrade"
@@ -47,18 +42,14 @@ class Upgrades(Rollout):
     def __init__(
         self,
         stream: CoordinatorStream,
-        client: CoordinatorStreamClient,
-        queue: EventQueue,
-        application: str,
-        history: HistoryWriter,
-        now: Callable[[], tuple[AllocatorState, bool]],
+        driver: Surroundings,
         ordered: Callable[[UpgradeOrder], None],
         is_restarting: Callable[[], bool],
     ) -> None:
-        super().__init__(client, queue, application, history, now)
+        super().__init__(driver)
         self._ordered = ordered
         self._is_restarting = is_restarting
-        self._state = UpgradeManager(stream).state(application)
+        self._state = UpgradeManager(stream).state(driver.application)
 
     def of(self, processor_id: ProcessorId) -> str | None:
         """The package that the next permit of the processor has; None: the submission's."""

@@ -51,14 +51,22 @@ _ROOMS = ("host", "incarnation", "launcher", "processing")
 
 
 class Count(BatchTask):
-    """Counts records per key into ``counts``, and sends every count to ``out``."""
+    """Counts records per key into ``counts``, and sends every count to ``out``.
+
+    With a value of ``my.bug`` it fails, "at-start" or "at-work".
+    """
 
     def init(self, context: TaskContext) -> None:
         """Finds its store."""
         self._counts: KeyValueStore = context.store("counts")
+        self._bug = context.config.get("my.bug")
+        if self._bug == "at-start":
+            raise ValueError(self._bug)
 
     def process_batch(self, table: pa.Table, collector: MessageCollector) -> None:
         """One count per record."""
+        if self._bug == "at-work":
+            raise ValueError(self._bug)
         for key in table.column("key").to_pylist():
             count = int(self._counts.get(key) or b"0") + 1
             self._counts.put(key, str(count).encode())
