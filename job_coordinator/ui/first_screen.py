@@ -222,6 +222,7 @@ def _notices(status: Mapping[str, Any]) -> Iterator[str]:
     yield from _commands(status)
     yield from left_on_drained_hosts(status)
     yield from _upgrade(status.get("upgrade") or {})
+    yield from _rolling_restart(status.get("rolling_restart") or {})
 
 
 def _commands(status: Mapping[str, Any]) -> Iterator[str]:
@@ -246,3 +247,14 @@ def _upgrade(upgrade: Mapping[str, Any]) -> Iterator[str]:
     else:
         back = f"upgrade to package {package} goes back, as {upgrade['reason']}"
         yield f"{back}; {count} have it{waits}"
+
+
+def _rolling_restart(rolling: Mapping[str, Any]) -> Iterator[str]:
+    """Of one that is under way."""
+    phase = rolling.get("phase")
+    if phase not in {"forward", "back"}:
+        return
+    names = ", ".join(rolling["given"]) or "none"
+    waits = f"; it waits: {rolling['waits']}" if rolling["waits"] else ""
+    back = f" goes back, as {rolling['reason']}" if phase == "back" else ""
+    yield f"rolling restart with a changed configuration{back}; with it: {names}{waits}"

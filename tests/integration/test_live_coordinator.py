@@ -352,9 +352,12 @@ def test_a_key_of_the_containers_restarts_all_and_one_of_the_deployment_is_said(
     with coordinator_stream(job) as store:
         store.write([wire.set_changelog("Partition 0", 1), wire.set_changelog("Partition 1", 0)])
     said = write(job, DROP, "true")
-    assert f"its containers restart, all at once: {', '.join(sorted(before))}\n" in said
+    assert "its containers restart, one after the other, standbys first, each watched" in said
+    assert f"unwatched): {', '.join(sorted(before))}\n" in said
     wait_for(lambda: job.get("config").get(DROP) == "true", job)
-    wait_for(lambda: restarted(before, epochs(job)) == set(before) and bool(job.pids()), job)
+    wait_for(lambda: job.get("v1/status")["rolling_restart"]["phase"] == "done", job)
+    assert restarted(before, epochs(job)) == set(before)
+    assert job.get("v1/status")["rolling_restart"]["given"] == sorted(before)
     before, version = epochs(job), job.get("v1/status")["job"]["model_version"]
     with coordinator_stream(job) as store:
         store.bootstrap()

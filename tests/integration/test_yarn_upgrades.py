@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -40,6 +41,8 @@ class Versioned(Count):
         super().init(context)
         self.out = context.config["job.name"] + "-out"
         self.ended = 0
+        if context.config.get("my.mode") == "fails":
+            raise ValueError("a bug of this value")
 
     def process_batch(self, table, collector):
         super().process_batch(table, collector)
@@ -186,6 +189,41 @@ def test_new_code_comes_container_by_container_and_a_bad_one_goes_back(
     assert other.returncode == 1
     assert "yarn.package.path = " in other.stderr
     assert f"in {job.application_id}, has left the job with {str(two.pop())[:12]}" in other.stderr
+
+
+def rolling(job: Job) -> dict[str, Any]:
+    """The last rolling restart, by the status."""
+    found: dict[str, Any] = job.get("v1/status")["rolling_restart"] or {}
+    return found
+
+
+def test_a_changed_key_comes_container_by_container_and_a_bad_value_goes_back(
+    make_job: Callable[[str], Job], tmp_path: Path, announce: Callable[[str], None]
+) -> None:
+    """The standby restarts first; the value that fails is taken out of the stream again."""
+    job = upgrading_job(make_job, tmp_path, "rolling", 1)
+    feed = Feed(job)
+    feed.go_on()
+    try:
+        done = job.operator("config", "set", "my.mode", "works")
+        assert done.returncode == 0, done.stderr
+        assert "restart, one after the other, standbys first, each watched for 1 s" in done.stdout
+        wait_for(lambda: rolling(job).get("phase") == "done", job)
+        assert rolling(job)["given"] == ["0-0", "0"]
+        good = rolling(job)["id"]
+        bad = job.operator("config", "set", "my.mode", "fails")
+        assert bad.returncode == 0, bad.stderr
+        wait_for(lambda: rolling(job)["id"] != good, job)
+        wait_for(lambda: rolling(job)["phase"] == "gone-back", job)
+        assert "failed with the new configuration" in rolling(job)["reason"]
+        assert job.written("my.mode") == "works"
+        job.wait_until_running()
+    finally:
+        is_exact(job, feed)
+    assert {p: c["failures"] for p, c in job.containers().items() if c["failures"]} == {}
+    job.judge_history()
+    announce(f"pauses of processor 0, s: {pauses(job, '0')}")
+    job.kill()
 
 
 def upgrading(

@@ -107,6 +107,7 @@ class Job:
             "yarn.am.container.memory.mb": "512",
             "cluster-manager.container.memory.mb": "512",
             "cluster-manager.container.lease.ms": "6000",
+            "cluster-manager.rolling-restart.watch.ms": "1000",
             "job.coordinator.isolation.max.ms": "6000",
             **cluster.job_values(),
         }

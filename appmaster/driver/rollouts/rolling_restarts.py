@@ -157,7 +157,7 @@ class RollingRestarts(Rollout):
         self._wants_older()
 
     def _wants_older(self) -> None:
-        """Have the allocator know whom it starts with the JobModel from before."""
+        """Have the allocator know which processors start with the JobModel from before."""
         older = self.older()
         if older != self._older:
             self._older = older

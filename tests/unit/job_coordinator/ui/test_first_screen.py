@@ -178,6 +178,18 @@ def test_what_stands_on_a_drained_host_is_noticed() -> None:
     assert screen(here, drained_hosts=["host-b"]).is_calm
 
 
+def test_a_rolling_restart_under_way_is_noticed() -> None:
+    """Which containers have the changed values, for what it waits, and why it goes back."""
+    forward = {"phase": "forward", "given": ["0-0", "0"], "waits": "it is watched", "reason": ""}
+    (notice,) = screen(container("0"), rolling_restart=forward).notices
+    head = "rolling restart with a changed configuration"
+    assert notice == f"{head}; with it: 0-0, 0; it waits: it is watched"
+    back = {**forward, "phase": "back", "given": [], "waits": "", "reason": "processor 0 failed"}
+    (notice,) = screen(container("0"), rolling_restart=back).notices
+    assert notice == f"{head} goes back, as processor 0 failed; with it: none"
+    assert screen(container("0"), rolling_restart={**forward, "phase": "done"}).is_calm
+
+
 def test_an_upgrade_under_way_is_noticed() -> None:
     """For what it waits, and why it goes back; one that is over is not."""
     forward = {"phase": "forward", "package": "ab" * 32, "given": ["0"], "reason": ""}

@@ -1,0 +1,117 @@
+"""What a changed configuration makes of a rolling restart, and of what it sees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from homeport.appmaster.allocation.job_state.state import ContainerPhase, ContainerState
+from homeport.appmaster.upgrade.rolling import (
+    NOT_YET_BACK,
+    Reconfigured,
+    following,
+    older_for,
+    seen_with,
+)
+from homeport.appmaster.upgrade.seen import ContainerSeen, Seen
+from homeport.config.config import Config
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.rolling_restart import REWRITTEN
+from homeport.job_coordinator.model.upgrade import UpgradePhase
+
+P0, P1 = ProcessorId("0"), ProcessorId("1")
+
+
+def changed(
+    version: int, before: dict[str, str], after: dict[str, str], *names: str
+) -> Reconfigured:
+    """That change of the run "app"; each container is watched for a second."""
+    return Reconfigured("app", version, Config(before), Config(after), names, 1000)
+
+
+FIRST = following(None, changed(3, {"my.key": "4"}, {"my.key": "5"}, "my.key"))
+
+
+def test_a_change_begins_with_the_values_from_before_at_hand() -> None:
+    """A key that was not set is deleted again; an older name of a key is a value, too."""
+    assert (FIRST.version, FIRST.first, FIRST.back) == (3, 3, None)
+    assert FIRST.former == {"my.key": "4"}
+    state = FIRST.state
+    assert (state.package, state.previous, state.phase) == (
+        "JobModel 3",
+        "JobModel 2",
+        UpgradePhase.FORWARD,
+    )
+    unset = following(None, changed(3, {}, {"my.key": "5"}, "my.key"))
+    assert unset.former == {"my.key": None}
+
+
+def test_another_change_on_the_way_keeps_the_oldest_values() -> None:
+    """They are the last that all containers have run with."""
+    given = replace(FIRST, state=replace(FIRST.state, given=(P0,), current=P0))
+    other = {"my.key": "6", "my.other": "1"}
+    second = following(given, changed(4, {"my.key": "5"}, other, "my.key", "my.other"))
+    assert second.former == {"my.key": "4", "my.other": None}
+    assert (second.version, second.first, second.state.given) == (4, 3, ())
+    assert second.state.previous == "JobModel 2"
+    assert [second.release(v) for v in (2, 3, 4, 5)] == [
+        "JobModel 2",
+        "JobModel 3",
+        "JobModel 4",
+        "JobModel 4",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("phase", "reason"), [(UpgradePhase.FORWARD, REWRITTEN), (UpgradePhase.BACK, "it failed")]
+)
+def test_the_values_from_before_are_the_way_back(phase: UpgradePhase, reason: str) -> None:
+    """A user has written them, or the driver after a failure, whose reason stays."""
+    state = replace(FIRST.state, phase=phase, reason="it failed" if phase == "back" else "")
+    on = replace(FIRST, state=state)
+    back = following(on, changed(4, {"my.key": "5"}, {"my.key": "4"}, "my.key"))
+    assert (back.state.phase, back.back, back.state.reason) == (UpgradePhase.BACK, 4, reason)
+    assert [back.release(v) for v in (2, 3, 4)] == ["JobModel 2", "JobModel 3", "JobModel 2"]
+    assert on.lacks_former is (phase is UpgradePhase.BACK)
+    assert not back.lacks_former
+
+
+def test_after_its_end_a_change_is_a_new_one() -> None:
+    """What is in force then is what it goes back to."""
+    over = replace(FIRST, state=replace(FIRST.state, phase=UpgradePhase.DONE))
+    assert not over.is_under_way
+    again = following(over, changed(4, {"my.key": "5"}, {"my.key": "4"}, "my.key"))
+    assert again.former == {"my.key": "5"}
+    assert (again.first, again.state.phase) == (4, UpgradePhase.FORWARD)
+    assert again.is_former(Config({"my.key": "5"}))
+    assert not again.is_former(Config({}))
+
+
+def test_a_container_has_the_values_of_the_jobmodel_that_it_started_with() -> None:
+    """One of which that is not known is not known; nothing has to be prepared."""
+    containers = (ContainerSeen(P0, prepared="x"), ContainerSeen(P1, unprepared="x"))
+    seen = seen_with(Seen(containers), FIRST, {P0: 3})
+    first, second = seen.containers
+    assert (first.package, first.is_known, first.prepared) == ("JobModel 3", True, "JobModel 2")
+    assert (second.is_known, second.unprepared) == (False, "")
+    assert not seen.hindrance
+
+
+def test_nothing_is_restarted_until_the_former_values_are_in_force() -> None:
+    """What else is in the way is said first."""
+    back = replace(FIRST, state=replace(FIRST.state, phase=UpgradePhase.BACK))
+    assert seen_with(Seen(()), back, {}).hindrance == NOT_YET_BACK
+    assert seen_with(Seen((), "a command"), back, {}).hindrance == "a command"
+
+
+def test_what_runs_well_starts_with_the_values_from_before_until_its_turn() -> None:
+    """What fails with them does not, as the change may mend it; on the way back all do."""
+    runs = ContainerState(P0, phase=ContainerPhase.RUNNING, epoch=1)
+    fails = ContainerState(P1, phase=ContainerPhase.BACKING_OFF, epoch=1)
+    assert list(older_for(FIRST, (runs, fails))) == [P0]
+    assert list(older_for(FIRST, (replace(runs, failures=1),))) == []
+    back = replace(FIRST, state=replace(FIRST.state, phase=UpgradePhase.BACK))
+    assert list(older_for(back, (runs, fails))) == [P0, P1]
+    given = replace(FIRST, state=replace(FIRST.state, given=(P0,)))
+    assert list(older_for(given, (runs,))) == []
