@@ -35,7 +35,13 @@ from homeport.container.kafka.clients import (
 from homeport.container.progress.input_position import InputRange
 from homeport.container.progress.restore import ChangelogRange, ChangelogTopic
 from homeport.container.storage.changelog_reader import Chunk
-from homeport.job_coordinator.kafka.clients import admin, consumer, error_of, unavailable
+from homeport.job_coordinator.kafka.clients import (
+    admin,
+    consumer,
+    error_of,
+    is_end,
+    unavailable,
+)
 from homeport.job_coordinator.kafka.in_sync import shortage
 from homeport.job_coordinator.kafka.offsets import reported_offset
 from homeport.job_coordinator.kafka.open_transactions import how_to_end
@@ -296,7 +302,7 @@ class LogReader:
                     records.append(message)
                 else:
                     reached = True
-            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's name
+            elif is_end(error):
                 reached = reached or (message.offset() or 0) >= head
             elif not is_transient(error):
                 what = f"reading {message.topic()} partition {message.partition()}"
