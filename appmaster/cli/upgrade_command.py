@@ -118,7 +118,8 @@ def upgrade(
         require_on_yarn(given, job.stream, "upgrade", _ROLLING)
         running = _require_running(job)
         status = running.client.status()
-        _note_drained(status)
+        for line in left_on_drained_hosts(status):
+            note(line)
         if package is None:
             order = _order_back(job, running.application)
             lines = [f"takes back the upgrade to package {in_brief(order.package)}"]
@@ -143,11 +144,6 @@ def upgrade(
     if state.phase is UpgradePhase.GONE_BACK and not undo:
         raise HomeportError(end(state))
     print(end(state))
-
-
-def _note_drained(status: Mapping[str, Any]) -> None:
-    for line in left_on_drained_hosts(status):
-        note(line)
 
 
 # ----------------------------------------------------------------------------- what is refused

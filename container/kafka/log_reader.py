@@ -310,6 +310,19 @@ class LogReader:
         return records, reached
 
 
+@contextlib.contextmanager
+def log_readers(
+    systems: Mapping[str, SystemConfig], may_go_on: Callable[[float], None]
+) -> Iterator[dict[str, LogReader]]:
+    """Yield {system: its reader} for a block; ``may_go_on`` as of ``LogReader``."""
+    with contextlib.ExitStack() as opened:
+        readers = {}
+        for name, system in systems.items():
+            readers[name] = LogReader(system, may_go_on)
+            opened.callback(readers[name].close)
+        yield readers
+
+
 def _changelog_topic(topic_id: str, config: Mapping[str, str]) -> ChangelogTopic:
     return ChangelogTopic(
         topic_id,

@@ -21,8 +21,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.coordinator_stream.message_bytes import parse_json
-from homeport.job_coordinator.coordinator_stream.reading import read_all
+from homeport.job_coordinator.coordinator_stream.reading import processors, read_all
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_package import is_package_name
 from homeport.job_coordinator.model.json_values import compact_json
@@ -204,7 +203,7 @@ def state_of(
         release(message, "previous") if message.value("previous") else None,
         wire.number(message, "watch-ms"),
         phase,
-        _given(message),
+        processors(message, "given"),
         ProcessorId(current) if current else None,
         None if lag_before is None else wire.number(message, "lag-before"),
         message.value("reason") or "",
@@ -226,10 +225,3 @@ def _package(message: CoordinatorStreamMessage, name: str) -> str:
     if not is_package_name(package):
         raise WireError(f"{message.type} {message.key!r}: {name} is no sha256: {package!r:.200}")
     return package
-
-
-def _given(message: CoordinatorStreamMessage) -> tuple[ProcessorId, ...]:
-    found = parse_json(message.value("given") or "[]", "list given")
-    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
-        raise WireError(f"{message.type} {message.key!r}: 'given' is no list: {found!r:.200}")
-    return tuple(ProcessorId(text) for text in found)

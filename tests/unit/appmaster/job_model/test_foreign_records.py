@@ -68,6 +68,7 @@ FILE = Config(
 STATE = {TaskName(f"Partition {n}"): n for n in range(4)}
 T0, T1 = TaskName("Partition 0"), TaskName("Partition 1")
 P0, P1 = ProcessorId("0"), ProcessorId("1")
+_ENV = {"execution-env-container-id": "c"}
 _SSP = SystemStreamPartition("kafka", "in", 0)
 
 
@@ -99,11 +100,13 @@ SLIPS: dict[str, list[list[CoordinatorStreamMessage]]] = {
     ],
     MessageType.SET_TASK_MODE: [[wire.set_task_mode_assignment(T0, TaskMode.STANDBY)]],
     MessageType.SET_TASK_PARTITION: [[wire.set_task_partition_assignment(_SSP, [T1])]],
-    MessageType.SET_EXECUTION_ENV_CONTAINER_ID: [[wire.set_execution_env_container_id("0", "c")]],
-    MessageType.SET_JOB_COORDINATOR_METADATA: [
-        [wire.set_job_coordinator_metadata("YARN", "e", "c", "m")]
+    MessageType.SET_EXECUTION_ENV_CONTAINER_ID: [
+        [_of(MessageType.SET_EXECUTION_ENV_CONTAINER_ID, "0", **_ENV)],
     ],
-    MessageType.SET_MIGRATION_INFO: [[wire.set_migration_info({"a": "b"})]],
+    MessageType.SET_JOB_COORDINATOR_METADATA: [
+        [_of(MessageType.SET_JOB_COORDINATOR_METADATA, "YARN", **{"meta-key": "{}"})]
+    ],
+    MessageType.SET_MIGRATION_INFO: [[_of(MessageType.SET_MIGRATION_INFO, "migration", a="b")]],
     MessageType.SET_TASK_HOST: [[wire.set_task_host_assignment(T0, "nowhere")]],
     MessageType.SET_SUBMISSION: [[wire.set_submission(9, "application_9_0009")]],
     MessageType.SET_AM_EPOCH: [[_of(MessageType.SET_AM_EPOCH, "am", submission="x")]],
