@@ -106,7 +106,7 @@ class RecordedJob:
     def tree(
         self, *, read_only: bool = False
     ) -> contextlib.AbstractContextManager[HandoverNodes | None]:
-        """ZooKeeper's nodes of a job that processors under it run; None of any other.
+        """Return ZooKeeper's nodes of a job that its processors run, for a block; else None.
 
         ``read_only``: whether they are only shown.
         """
@@ -264,7 +264,7 @@ def _base(path: Path, given_by: str) -> Path:
 
 
 def host_named(job: RecordedJob, name: str | None) -> Host:
-    """The name of this host, as localities have it; ``name``: where the operator says it.
+    """Return the name of this host in localities; ``name``: the operator's option.
 
     Raises:
         ConfigError: the job's configuration names no location of a processor here.

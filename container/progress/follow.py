@@ -24,7 +24,7 @@ _MS_PER_S = 1000
 
 
 def look_interval_s(retentions_ms: Sequence[int], most_s: float) -> float:
-    """The interval of requests for heads: several in the shortest retention of deletions."""
+    """Return the interval of requests for heads: several in the shortest retention."""
     if not retentions_ms:
         return most_s
     wanted_s = min(retentions_ms) / _MS_PER_S / _LOOKS_IN_A_RETENTION

@@ -192,7 +192,7 @@ class ContainerStorage:
         item.apply(positions)
 
     def follow(self, changes: Changes, positions: Mapping[Position, int]) -> None:
-        """``changes``, committed with these positions and by no task, are in their store."""
+        """Put ``changes``, committed with these positions and by no task, into their store."""
         place = changes.changelog.stream, changes.partition
         self._of(changes.store_id).follow(changes.entries, positions[place])
 

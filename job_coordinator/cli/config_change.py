@@ -101,10 +101,10 @@ def _in_force(key: IntKey, config: Config) -> int:
 
 
 def refuse_identity(written: Config, file: Config) -> None:
-    """Nothing where no program has written what makes ``file`` this job, not another one.
+    """Require that no program has written a key that names the job itself.
 
     Raises:
-        ConfigError: one has, as Samza's tool, which checks nothing.
+        ConfigError: one has, such as Samza's tool, which checks nothing.
     """
     for key, why in _IDENTITY.items():
         if key in written and written[key] != file.get(key):
@@ -150,7 +150,7 @@ def _unread(key: str) -> ConfigError:
 
 
 def check_deletion(key: str, *, is_set_by_hand: bool) -> None:
-    """Nothing, unless the deployment's own word for what job this is would go; then ConfigError."""
+    """Refuse, with a ConfigError, to delete a deployment's key that names the job itself."""
     if key in _IDENTITY and not is_set_by_hand:
         raise ConfigError("--key", key, _IDENTITY[key], _IN_THE_FILE)
 

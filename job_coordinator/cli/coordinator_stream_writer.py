@@ -69,9 +69,9 @@ class WritableType(StrEnum):
 
 @dataclass(frozen=True)
 class How:
-    """How a message is written.
+    """Options of a write.
 
-    ``is_forced``: although no program reads it. ``is_dry_run``: not at all, only shown.
+    ``is_forced``: also of a key that no program reads. ``is_dry_run``: nothing is written, only shown.
     ``is_at_once``: with the order to restart all containers together.
     """
 
@@ -175,14 +175,14 @@ def write(
 
 
 def _actives(job: JobView) -> frozenset[str]:
-    """The processors that have tasks which process input."""
+    """Return the processors that have tasks which process input."""
     modes = TaskModeManager(job.stream).read()
     owners = TaskAssignmentManager(job.stream).read().items()
     return frozenset(p for t, p in owners if modes.get(t) is not TaskMode.STANDBY)
 
 
 def placement_warnings(job: JobView, message: CoordinatorStreamMessage) -> list[str]:
-    """What a running job would refuse of such a move, one line each: the record has no effect.
+    """Return why a running job would refuse such a move, one line each.
 
     Raises:
         ConfigError: the job's user places its processors.

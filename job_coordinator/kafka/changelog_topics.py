@@ -141,9 +141,9 @@ def _size_fault(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> Confi
 
 
 def task_beyond(numbers: Mapping[TaskName, int], partitions: int) -> ConfigError | None:
-    """Why no task may have one of ``numbers`` where its state has so many ``partitions``.
+    """Return the error for a task whose number is beyond the state's ``partitions``; None: none.
 
-    The state is where it was: what has to be put right is the record of the task.
+    The state is where it was: the operator corrects the task's record.
     """
     for task, number in sorted(numbers.items()):
         if number >= partitions:

@@ -50,7 +50,7 @@ _FORGOTTEN = frozenset({KafkaError.INVALID_PRODUCER_ID_MAPPING, KafkaError.UNKNO
 
 
 def is_end(error: KafkaError) -> bool:
-    """Return whether ``error`` only says that the partition has no further record now."""
+    """Return whether ``error`` is the end of a partition: no further record for now."""
     return error.code() == KafkaError._PARTITION_EOF  # noqa: SLF001 - a public name of the library
 
 

@@ -50,7 +50,7 @@ class UpgradeManager:
         self._stream = stream
 
     def orders(self, application: str) -> UpgradeOrders:
-        """What was ordered for that run of the job, without what is damaged."""
+        """Return the orders for that run of the job, without damaged ones."""
         known = self._of_keys(_order)
         own = {key: order for key, order in known.items() if order.application == application}
         forward, back = own.get(ORDER_KEY), own.get(UNDO_KEY)
@@ -60,7 +60,7 @@ class UpgradeManager:
         return UpgradeOrders(forward, back, refused.subject, refused.why)
 
     def last_state(self) -> UpgradeState | None:
-        """How far the job's last upgrade has come, of whichever run; None: none, or damaged."""
+        """Return the record of the last upgrade, of any run; None: none, or it is damaged."""
         return self._of_keys(_state).get(STATE_KEY)
 
     def state(self, application: str) -> UpgradeState | None:
@@ -69,7 +69,7 @@ class UpgradeManager:
         return found if found is not None and found.application == application else None
 
     def submitted(self, application: str) -> str | None:
-        """The package of that run's submission; None: not known."""
+        """Return the package of that run's submission; None: not known."""
         found = self._of_keys(_note).get(SUBMITTED_KEY)
         is_own = found is not None and found.application == application
         return found.subject if found is not None and is_own else None

@@ -71,7 +71,7 @@ class UnboundedStore(FilledStore):
         return {ssp: part.next for ssp, part in self._parts.items()}
 
     def lost(self, partition: SystemStreamPartition, position: InputPosition) -> None:
-        """Raises StoreError: nothing would bring what it lacks."""
+        """Raise StoreError: nothing would bring what it lacks."""
         story = f"{position.lost} records were deleted before they were read"
         raise cannot_follow(self.planned.store.name, partition, story)
 
