@@ -124,7 +124,7 @@ def _fields(form: str) -> Mapping[str, Any]:
     return schema if isinstance(schema, dict) else {}
 
 
-def _schema(form: str, kind: str = "") -> Any:  # noqa: ANN401 - JSON
+def _schema(form: str, kind: str = "") -> object:
     found, _, rest = form.partition(" ")
     _, has_text, text = rest.partition(" ")
     if not has_text or kind not in {"", found}:
@@ -135,7 +135,7 @@ def _schema(form: str, kind: str = "") -> Any:  # noqa: ANN401 - JSON
         return None
 
 
-def _meaning(entry: SchemaSerde) -> Any:  # noqa: ANN401 - JSON
+def _meaning(entry: SchemaSerde) -> object:
     schema = schema_of(entry)
     if entry.kind == JSON:
         return _of_struct(schema)
@@ -151,13 +151,14 @@ def _of_struct(struct: pa.StructType) -> dict[str, str]:
     return {name: str(struct.field(name).type) for name in sorted(f.name for f in struct)}
 
 
-def _parsed(entry: SchemaSerde, schema: str) -> Any:  # noqa: ANN401 - JSON
+def _parsed(entry: SchemaSerde, schema: str) -> object:
     from homeport.container.serde.avro_serde import parsed_schema  # noqa: PLC0415 - an extra
 
-    return parsed_schema(entry.schema_key, schema)
+    parsed: object = parsed_schema(entry.schema_key, schema)
+    return parsed
 
 
-def _of_avro(schema: Any) -> Any:  # noqa: ANN401 - JSON
+def _of_avro(schema: object) -> object:
     """Return Avro's canonical form with the logical types, by which values are read too."""
     if isinstance(schema, list):
         return [_of_avro(branch) for branch in schema]

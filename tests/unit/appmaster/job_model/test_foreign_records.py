@@ -139,7 +139,7 @@ CASES = [
     for number, slip in enumerate(slips)
 ]
 _REFUSED = {MessageType.SET_TASK_MODE, MessageType.SET_TASK_PARTITION}
-"""Of these types a record says what a task reads: an attempt ends in one line about it."""
+"""Records of these types decide what a task reads: an attempt ends in one line about one."""
 
 
 class Running:
@@ -187,7 +187,7 @@ def test_every_type_of_record_has_a_slip() -> None:
 def test_a_new_attempt_has_the_state_of_before(
     running: Running, slip: list[CoordinatorStreamMessage]
 ) -> None:
-    """It begins with the same state for each task, and the stream says so again."""
+    """It begins with the same state for each task, and the stream has that again."""
     try:
         model = first_model(Submitted(FILE, FILE), running.stream)
     except ConfigError:
@@ -272,7 +272,7 @@ def test_the_owner_that_runs_is_fenced_whatever_the_stream_has(running: Running)
 def test_of_a_job_from_before_two_tasks_with_one_partition_are_refused_in_one_line(
     running: Running,
 ) -> None:
-    """Nothing but set-changelog says whose state is where: the remedy is a record to write."""
+    """Only set-changelog has whose state is where: the remedy is a record to write."""
     gone = [
         wire.tombstone(MessageType.SET_STATE_FACT, key)
         for key in running.stream.latest(MessageType.SET_STATE_FACT)

@@ -96,6 +96,29 @@ _GOLDEN = [
         b'{"taskNames":"[\\"Partition 0\\",\\"Standby-Partition 0-0\\"]"}',
     ),
     (
+        CoordinatorStreamMessage(
+            MessageType.SET_EXECUTION_ENV_CONTAINER_ID,
+            "0",
+            {"execution-env-container-id": "container_1_0001_01_000002"},
+        ),
+        b'[1,"set-execution-env-container-id-mapping","0"]',
+        b'{"execution-env-container-id":"container_1_0001_01_000002"}',
+    ),
+    (
+        CoordinatorStreamMessage(
+            MessageType.SET_JOB_COORDINATOR_METADATA, "YARN", {"meta-key": '{"epoch-id":"1"}'}
+        ),
+        b'[1,"set-job-coordinator-metadata","YARN"]',
+        b'{"meta-key":"{\\"epoch-id\\":\\"1\\"}"}',
+    ),
+    (
+        CoordinatorStreamMessage(
+            MessageType.SET_MIGRATION_INFO, "migration-info", {"0910CheckpointMigration": "true"}
+        ),
+        b'[1,"set-migration-info","migration-info"]',
+        b'{"0910CheckpointMigration":"true"}',
+    ),
+    (
         wire.set_submission(2),
         b'[1,"set-submission","submission"]',
         b'{"number":"2"}',
