@@ -71,7 +71,7 @@ class WritableType(StrEnum):
 class How:
     """Options of a write.
 
-    ``is_forced``: also of a key that no program reads. ``is_dry_run``: nothing is written, only shown.
+    ``is_forced``: also of a key that no program reads. ``is_dry_run``: only a look, no write.
     ``is_at_once``: with the order to restart all containers together.
     """
 
