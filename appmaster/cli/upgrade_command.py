@@ -112,8 +112,7 @@ def upgrade(
     """
     given = loaded(config_path, config)
     if undo is (package is not None):
-        value = package if undo else None
-        raise ConfigError(_OPTION, value, "name a package, or --undo", "give one of the two")
+        raise ConfigError(_OPTION, package, "name a package, or --undo", "give one of the two")
     with open_job(given) as job:
         require_on_yarn(given, job.stream, "upgrade", _ROLLING)
         running = _require_running(job)

@@ -48,8 +48,6 @@ class Look:
 class Followed(ABC):
     """A store behind one partition: what it is behind, and when it held all that there was."""
 
-    __slots__ = ()
-
     at_head: ClockReading
     _seen: Look | None
     _goal: Look | None

@@ -31,7 +31,7 @@ COMMITTED: Mapping[str, str | int | bool] = {
     "enable.auto.offset.store": False,
     "enable.partition.eof": True,
     "isolation.level": "read_committed",
-    # the first offset that is asked for may have been deleted
+    # the offset to begin at may be deleted
     "auto.offset.reset": "earliest",
 }
 """Properties of a consumer that reads committed records of partitions assigned by hand."""
