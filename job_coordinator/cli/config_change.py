@@ -17,6 +17,12 @@ from homeport.config.declarations.unknown_keys import is_unread, meant_by, warni
 from homeport.config.errors import ConfigError
 from homeport.config.settings.config_diff import ConfigDiff
 from homeport.config.settings.validation import validate
+from homeport.job_coordinator.grouper.job_model_calculator import (
+    calculate_job_model,
+    input_streams,
+)
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 
 _IDENTITY = {
     key.name: why
@@ -208,3 +214,14 @@ def _fault(check: Callable[[Config], object], config: Config) -> ConfigError | N
     except ConfigError as error:
         return error
     return None
+
+
+def require_model(config: Config) -> None:
+    """Require that ``config`` and its inputs, as Kafka has them now, make a JobModel.
+
+    Raises:
+        ConfigError: they make none.
+        UnavailableError: Kafka does not answer.
+    """
+    counts = StreamMetadataCache(config).partition_counts(input_streams(config))
+    calculate_job_model(config, counts, NOTHING)

@@ -24,6 +24,7 @@ from homeport.job_coordinator.cli.config_change import (
     check_deletion,
     check_key,
     checked_change,
+    require_model,
 )
 from homeport.job_coordinator.cli.job_view import (
     CONFIGURED_BY_FILE,
@@ -40,12 +41,6 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     MessageType,
 )
 from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number
-from homeport.job_coordinator.grouper.job_model_calculator import (
-    calculate_job_model,
-    input_streams,
-)
-from homeport.job_coordinator.grouper.previous_assignment import NOTHING
-from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
@@ -213,14 +208,8 @@ def _checked(job: JobView, message: CoordinatorStreamMessage) -> ConfigChange:
         before,
         job.given,
         has_state=bool(ChangelogPartitionManager(job.stream).read()),
-        check_model=_check_model,
+        check_model=require_model,
     )
-
-
-def _check_model(config: Config) -> None:
-    """A JobModel can be made of ``config`` and its inputs as they are now."""
-    counts = StreamMetadataCache(config).partition_counts(input_streams(config))
-    calculate_job_model(config, counts, NOTHING)
 
 
 def change_config(
