@@ -273,7 +273,7 @@ def reset_state_of(
 
 
 def await_am(job: Job, number: int, application_id: str, package: str) -> str:
-    """The URL at which the AM of this application answers.
+    """Wait for the URL at which the AM of this application answers.
 
     The stream names the application, and the sha256 of its ``package``.
 

@@ -1,4 +1,4 @@
-"""Whether state, input positions and code that a job has fit what it is to run with."""
+"""Checks that a job's state, input positions and code fit what it runs with next."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class FollowedPartition(Followed):
     def read(
         self, following: int, now: ClockReading, *, is_behind_markers: bool = True
     ) -> Refusal | None:
-        """The store has all below ``following``, which was read by ``now``.
+        """Note that the store has all below ``following``, which was read by ``now``.
 
         ``is_behind_markers``: whether what is no record was passed too. Else a store that lacks one
         offset counts as being at the head: of a partition's last record nothing is compacted.

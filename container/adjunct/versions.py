@@ -179,7 +179,7 @@ class Versions:
         catalogue: Catalogue,
         stores: Mapping[int, Parts],
     ) -> Versions:
-        """The versions as a start finds them; ``stores`` {number: the parts that its store has}.
+        """Return the versions that a start finds; ``stores`` {number: the parts of its store}.
 
         What a crash took of an older one whole, its partition reads again from its ``begin``.
         """
@@ -198,7 +198,7 @@ class Versions:
         return len(self.partitions) == 1
 
     def cursor(self, partition: SystemStreamPartition) -> Cursor:
-        """Where the partition is read on: in the first version that it has not left.
+        """Return where to read on in the partition: in the first version that it has not left.
 
         A later version may have more of it already, where a crash took the end of the older one.
         """

@@ -371,7 +371,7 @@ class StreamContainer:
         return source
 
     def _lost_in_work(self, ssp: SystemStreamPartition, position: InputPosition) -> None:
-        """As ``_lost``; StoreError where the partition fills a store that cannot go on."""
+        """Do as ``_lost``; raise StoreError where the partition's store cannot go on."""
         if self._storage.adjuncts is not None:
             self._storage.adjuncts.lost(ssp, position)
         self._lost(ssp, position)

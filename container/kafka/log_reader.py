@@ -181,7 +181,7 @@ class LogReader:
             return None
 
     def changelog_topics(self, names: Sequence[str]) -> dict[str, ChangelogTopic]:
-        """The id of each topic, how long it keeps deletions, and what it removes.
+        """Return of each topic its id, how long it keeps deletions, and what it removes.
 
         Raises:
             UnavailableError: Kafka does not answer.

@@ -132,7 +132,7 @@ _LAG_PART = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Trim:
-    """What takes a changelog back to ``offset``, behind which it has records.
+    """The entries that take a changelog back to ``offset``; it has records behind that.
 
     Shapes: ``entries`` {key: its value at ``offset``, None where it had none}, of the keys whose
     value is another now. ``unsure``: how many keys without a value may have had one, which

@@ -140,12 +140,8 @@ class ContainerStorage:
 
     @property
     def stored_inputs(self) -> StoredInputs:
-        """The inputs that fill adjunct stores."""
+        """Return the inputs that fill adjunct stores."""
         return NONE_STORED if self.adjuncts is None else self.adjuncts.inputs
-
-    def holds_back(self) -> bool:
-        """Whether other inputs wait for a version of an adjunct store."""
-        return self.adjuncts is not None and self.adjuncts.holds_back() is not None
 
     def figures(self) -> Iterator[Sample]:
         """What the open stores report of themselves."""

@@ -61,7 +61,7 @@ class ConfigChange:
     def meaning(
         self, *, is_running: bool, restarting: Collection[str] = (), is_at_once: bool = False
     ) -> str:
-        """What happens next, in one line, for the operator.
+        """Return what happens next, in one line, for the operator.
 
         ``restarting``: the containers that process input now. ``is_at_once``: whether they restart
         together.

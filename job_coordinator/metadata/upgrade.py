@@ -64,7 +64,7 @@ class UpgradeManager:
         return self._of_keys(_state).get(STATE_KEY)
 
     def state(self, application: str) -> UpgradeState | None:
-        """How far that run's upgrade has come; None where there is none, or it is damaged."""
+        """Return how far that run's upgrade has come; None: there is none, or it is damaged."""
         found = self.last_state()
         return found if found is not None and found.application == application else None
 
@@ -75,7 +75,7 @@ class UpgradeManager:
         return found.subject if found is not None and is_own else None
 
     def messages_of_a_new_run(self, application: str) -> Iterator[CoordinatorStreamMessage]:
-        """Tombstones of what is void for that run of the job, damaged records too."""
+        """Yield tombstones of what is void for that run of the job, damaged records too."""
         orders = self.orders(application)
         known = {
             ORDER_KEY: orders.forward,
@@ -94,7 +94,7 @@ class UpgradeManager:
 
     @staticmethod
     def order_message(order: UpgradeOrder) -> CoordinatorStreamMessage:
-        """The record of an order; its writer stamps the user where the order names none."""
+        """Return the record of an order; its writer stamps the user where it names none."""
         values = {
             "id": order.id,
             "application": order.application,
@@ -107,19 +107,19 @@ class UpgradeManager:
 
     @staticmethod
     def refusal_message(order: UpgradeOrder, why: str) -> CoordinatorStreamMessage:
-        """The record by which that order is refused, for good."""
+        """Return the record that refuses that order, for good."""
         values = {"application": order.application, "subject": order.id, "why": why}
         return CoordinatorStreamMessage(MessageType.SET_UPGRADE, REFUSED_KEY, values)
 
     @staticmethod
     def submitted_message(application: str, package: str) -> CoordinatorStreamMessage:
-        """The record of the package that was submitted with that run of the job."""
+        """Return the record of the package that was submitted with that run of the job."""
         values = {"application": application, "subject": package}
         return CoordinatorStreamMessage(MessageType.SET_UPGRADE, SUBMITTED_KEY, values)
 
     @staticmethod
     def state_message(state: UpgradeState) -> CoordinatorStreamMessage:
-        """The record of how far an upgrade has come; it takes the place of the one before."""
+        """Return the record of how far an upgrade has come; it replaces the one before."""
         return CoordinatorStreamMessage(MessageType.SET_UPGRADE, STATE_KEY, state_values(state))
 
 

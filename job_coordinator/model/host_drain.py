@@ -21,7 +21,7 @@ TAKEN_MS = 60_000
 _ENDED = frozenset({"finished", "failed", "stopped"})
 
 UNDONE = "what has no order to stop stays, and moves that are under way for the drain end"
-"""What comes of a drain that is taken back."""
+"""The end of a drain that the operator takes back."""
 
 Move = tuple[ProcessorId, bool]
 """A container that is to go, and whether its state is to be read at its destination first."""

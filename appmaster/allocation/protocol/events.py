@@ -340,7 +340,7 @@ class FencedByDriver:
 
 @dataclass(frozen=True, slots=True)
 class LagsReported:
-    """What containers have left to read: {processor: records}; the others are as before.
+    """Containers have left to read {processor: records}; the others are as before.
 
     A standby reports what it is behind, a container that starts what its restores have left.
     """

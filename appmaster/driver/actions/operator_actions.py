@@ -168,7 +168,7 @@ class _Restart(_Move):
 
 
 class _Cancel(_Move):
-    """The moves and restarts of a container that have not ended do so. ``processor``."""
+    """Ends the moves and restarts of a container that have not ended. ``processor``."""
 
     def _destination(self, asked: Mapping[str, Any]) -> str:
         del asked

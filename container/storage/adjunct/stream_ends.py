@@ -16,13 +16,13 @@ class Watch(Protocol):
     """Where the partitions of one system end."""
 
     def ask(self) -> bool:
-        """A look is under way; False where the one before it still is."""
+        """Begin a look; return False while the one before it is under way."""
 
     def looks(self) -> Mapping[Position, Look]:
-        """The outcome of the last look; nothing until it is there."""
+        """Return the outcome of the last look; nothing until it is there."""
 
     def close(self) -> None:
-        """No look comes any more."""
+        """End the looks."""
 
 
 class StreamEnds:

@@ -67,7 +67,7 @@ class UnboundedStore(FilledStore):
 
     @property
     def positions(self) -> Mapping[SystemStreamPartition, int]:
-        """As ``FilledStore``."""
+        """Return them as ``FilledStore`` has them."""
         return {ssp: part.next for ssp, part in self._parts.items()}
 
     def lost(self, partition: SystemStreamPartition, position: InputPosition) -> None:

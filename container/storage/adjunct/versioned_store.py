@@ -193,7 +193,7 @@ class VersionedStore(FilledStore):
 
     @property
     def positions(self) -> Mapping[SystemStreamPartition, int]:
-        """As ``FilledStore``."""
+        """Return them as ``FilledStore`` has them."""
         return {p: self._versions.cursor(p).next for p in self.planned.partitions}
 
     def lost(self, partition: SystemStreamPartition, position: InputPosition) -> None:
