@@ -58,7 +58,7 @@ class UnavailableError(HomeportError):
 
 
 class UnansweredError(UnavailableError):
-    """What was ordered of a running job may go on, but how it ends is not known here."""
+    """A running job has an order whose end is not known here; it may go on."""
 
 
 class CannotListenError(UnavailableError):

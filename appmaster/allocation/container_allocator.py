@@ -201,23 +201,22 @@ def observe_hosts(draft: Draft, event: HostsObserved) -> None:
 def leave(draft: Draft, host: Host, why: str) -> None:
     """This host is requested no more: its requests are cancelled, as if they had expired."""
     for container in draft.containers.rows(Containers.ASKING, host):
-        draft.end_request(container)
-        draft.move(
-            container, Trigger.EXPIRED, ContainerPhase.QUEUED, request_id=None, requested_host=None
-        )
-        id_ = container.processor_id
-        draft.because(ReasonKind.REQUEST_WITHDRAWN, id_, host=host, detail=why)
+        _withdraw(draft, container, why)
 
 
 def withdraw_ungranted(draft: Draft, why: str) -> None:
     """No request stands: what was not granted is cancelled, as if expired."""
     for container in draft.each(frozenset({ContainerPhase.REQUESTED})):
-        draft.end_request(container)
-        draft.move(
-            container, Trigger.EXPIRED, ContainerPhase.QUEUED, request_id=None, requested_host=None
-        )
-        id_, host = container.processor_id, container.requested_host
-        draft.because(ReasonKind.REQUEST_WITHDRAWN, id_, host=host, detail=why)
+        _withdraw(draft, container, why)
+
+
+def _withdraw(draft: Draft, container: ContainerState, why: str) -> None:
+    draft.end_request(container)
+    draft.move(
+        container, Trigger.EXPIRED, ContainerPhase.QUEUED, request_id=None, requested_host=None
+    )
+    id_, host = container.processor_id, container.requested_host
+    draft.because(ReasonKind.REQUEST_WITHDRAWN, id_, host=host, detail=why)
 
 
 def grant(draft: Draft, launcher: ResourceState) -> None:

@@ -63,7 +63,7 @@ def fault(draft: Draft, placement: Placement, container: ContainerState | None) 
 
 
 def drain_fault(draft: Draft, placement: Placement, container: ContainerState) -> str | None:
-    """Why a move of a drain holds no more: its container is on no drained host, and need not go."""
+    """Return why a move of a drain ends: its container is on no drained host, and may stay."""
     is_open = placement.request.is_drain and placement.step in _BEFORE_ITS_STOP
     host = draft.host_of(container)
     if not is_open or draft.hosts is None or host in draft.settings.drained_hosts:

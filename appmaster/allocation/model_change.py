@@ -286,7 +286,7 @@ def temporary_over(
 
 
 def _may_stay(draft: Draft, container: ContainerState) -> bool:
-    """Whether it comes back on its launcher, as after a failure."""
+    """Return whether it comes back on its launcher, as after a failure."""
     launcher = draft.resources.get(container.resource_id)
     if launcher is None or launcher.reserved_for is not None:
         return False

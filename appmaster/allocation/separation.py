@@ -107,7 +107,7 @@ def may_have(draft: Draft, container: ContainerState, host: Host) -> bool:
 
 
 def may_stay(draft: Draft, container: ContainerState, host: Host) -> bool:
-    """Whether Invariant-1 lets the container keep a launcher there; on a drained host it may."""
+    """Return whether Invariant-1 lets the container keep a launcher there, drained or not."""
     return next(in_the_way(draft, container, host), None) is None
 
 

@@ -55,7 +55,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId
 
 
 def lags_reported(draft: Draft, event: LagsReported) -> None:
-    """Lags of standbys are known, and of actives what their start has left to read; else none."""
+    """Keep the lag of standbys, and what the start of an active one has left to read."""
     is_news = False
     for processor_id in sorted(event.lags):
         container, lag = draft.containers.get(processor_id), event.lags[processor_id]

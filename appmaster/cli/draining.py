@@ -56,7 +56,7 @@ def write_order(stream: CoordinatorStream) -> bool:
 
 
 def order_shutdown(job: Job, application: Application) -> None:
-    """The AM has begun the orderly end of the job.
+    """Order the AM to end the job.
 
     Raises:
         UnavailableError: there is no token, or no AM that answers.
@@ -69,5 +69,5 @@ def order_shutdown(job: Job, application: Application) -> None:
     with job.stream() as store:
         address = am_address(store, application.application_id)
     if address is None:
-        raise UnavailableError("its AM has not said where it answers")
+        raise UnavailableError("its AM has published no address")
     CoordinatorClient(address.url, token, certificate=address.certificate).shutdown()

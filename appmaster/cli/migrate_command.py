@@ -86,11 +86,11 @@ _OUTRANK = "outrank every AM attempt, so that a driver that lives on ends"
 
 
 def carry_out(config: Config, nodes: HandoverNodes, to: Where, submission: int) -> None:
-    """The job is where it is to run next; ``submission``: the number of this migration.
+    """Move the job to where it runs next; ``submission``: the number of this migration.
 
-    Its rank is above all attempts of earlier submissions: a driver that lives on would permit what
-    the first version says no incarnation has (safety A5). All is written under that rank, so that
-    a migration that stood still, and was overtaken, changes nothing more.
+    Its rank is above all attempts of earlier submissions. A driver that lives on would permit
+    numbers that the first version rules out (safety A5). Every record has that rank, so a migration
+    that stood still, and was overtaken, changes nothing more.
 
     Raises:
         FencedError: a later submission has taken over.

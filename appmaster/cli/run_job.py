@@ -83,7 +83,7 @@ _CLAIM_LIMIT_S = 30.0
 _KILL_MARGIN_S = 15.0
 _YARN_KILL_LIMIT_S = 60.0
 _SILENCE_S = 300.0
-"""Of the ResourceManager; one that starts again answers sooner."""
+"""The ResourceManager may be silent for so long; one that starts again answers sooner."""
 _ADVICE = "see the log of the AM"
 
 
@@ -273,7 +273,7 @@ def reset_state_of(
 
 
 def await_am(job: Job, number: int, application_id: str, package: str) -> str:
-    """The URL at which the AM of this application answers.
+    """Wait for the URL at which the AM of this application answers.
 
     The stream names the application, and the sha256 of its ``package``.
 
@@ -336,7 +336,7 @@ def wait(job: Job) -> int:
 
 
 def await_end(job: Job, application: Application, limit_s: float | None) -> Application:
-    """The application as it has ended; UnavailableError at the limit."""
+    """Return the application as it has ended; raise UnavailableError at the limit."""
     last = application
     waiter, heard_s = Waiter(limit_s), 0.0
     for _ in waiter.polls():

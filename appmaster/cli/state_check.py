@@ -1,4 +1,4 @@
-"""Whether state, input positions and code that a job has fit what it is to run with."""
+"""Checks that a job's state, input positions and code fit what it runs with next."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OTHER_PACKAGE = "--other-package"
 
 
 def check_state(job: Job, *, reset_state: bool) -> Mapping[str, StoreForms]:
-    """The state that the job has, if any, fits its configuration, or may be thrown away.
+    """Require that the job's state, if any, fits its configuration, or may be thrown away.
 
     Returns:
         {changelog: how what it holds is read}, of the state that stays.
@@ -48,9 +48,9 @@ def check_state(job: Job, *, reset_state: bool) -> Mapping[str, StoreForms]:
 
 
 def check_package(job: Job, package: str, *, is_other_meant: bool) -> None:
-    """The job gets the code that its last upgrade has left it with, or other code is meant.
+    """Require that the job gets the code of its last upgrade, or that other code is meant.
 
-    ``package``: the sha256 of what is to be submitted.
+    ``package``: the sha256 of the package to submit.
 
     Raises:
         ConfigError: it would get other code in silence; nothing has been written.
@@ -70,9 +70,9 @@ def check_package(job: Job, package: str, *, is_other_meant: bool) -> None:
 
 
 def other_package(state: UpgradeState, package: str) -> str | None:
-    """That ``package`` is not what the job ran when it was last seen; None: it is, or may be.
+    """Return why ``package`` is not what the job ran last; None: it is, or may be.
 
-    One that was submitted, and no upgrade has brought, may be replaced by any.
+    Any package may replace one that no upgrade has brought.
     """
     is_over = state.phase.is_final
     ran = (state.left,) if is_over else (state.package, state.previous)

@@ -112,13 +112,13 @@ def upgrade(
     """
     given = loaded(config_path, config)
     if undo is (package is not None):
-        value = package if undo else None
-        raise ConfigError(_OPTION, value, "name a package, or --undo", "give one of the two")
+        raise ConfigError(_OPTION, package, "name a package, or --undo", "give one of the two")
     with open_job(given) as job:
         require_on_yarn(given, job.stream, "upgrade", _ROLLING)
         running = _require_running(job)
         status = running.client.status()
-        _note_drained(status)
+        for line in left_on_drained_hosts(status):
+            note(line)
         if package is None:
             order = _order_back(job, running.application)
             lines = [f"takes back the upgrade to package {in_brief(order.package)}"]
@@ -143,11 +143,6 @@ def upgrade(
     if state.phase is UpgradePhase.GONE_BACK and not undo:
         raise HomeportError(end(state))
     print(end(state))
-
-
-def _note_drained(status: Mapping[str, Any]) -> None:
-    for line in left_on_drained_hosts(status):
-        note(line)
 
 
 # ----------------------------------------------------------------------------- what is refused
@@ -203,7 +198,7 @@ def require_free(
     package: str | None = None,
     submitted: str | None = None,
 ) -> None:
-    """No upgrade is under way, nor ordered, nor to be taken back, and the package is not what runs.
+    """Require that no upgrade is under way or ordered, and that the package is not what runs.
 
     ``submitted``: the package of the submission; None: not known.
 
@@ -225,7 +220,7 @@ def require_free(
 
 
 def order_back(state: UpgradeState | None, orders: UpgradeOrders) -> UpgradeOrder:
-    """The order that takes back the upgrade under way, else the one ordered, else the last one.
+    """Return the order to take back the upgrade under way, else the ordered, else the last one.
 
     Raises:
         ConfigError: there is none, or it goes back, or has gone back, or was taken back.
@@ -277,7 +272,7 @@ def _checked_package(job: JobView, application: str, named: str) -> bytes:
 
 
 def require_way_back(stream: CoordinatorStream, state: UpgradeState | None) -> None:
-    """What the job runs now can be had again.
+    """Require that the code that the job runs now can be had again.
 
     Raises:
         ConfigError: it came by an upgrade, and is not in the coordinator stream any more.
@@ -322,7 +317,7 @@ def _package_messages(
 def package_messages(
     stream: CoordinatorStream, order: UpgradeOrder, data: bytes, limit: int | None = None
 ) -> list[CoordinatorStreamMessage]:
-    """The package, the order, and tombstones of packages that none can go back to any more.
+    """Return the records of package and order, and tombstones of packages without a way back.
 
     ``limit``: bytes of the largest record that the topic takes; None: the default.
     """
@@ -385,27 +380,27 @@ def _followed(job: JobView, order: UpgradeOrder, status: Mapping[str, Any]) -> U
 
 
 def require_pending(order: UpgradeOrder, state: UpgradeState | None, orders: UpgradeOrders) -> None:
-    """The order, of which the record is not, may yet be taken.
+    """Require that the driver may yet take the order, which has no record so far.
 
     Raises:
-        HomeportError: it was refused, another one has taken its place, or the record of what came
-            of it is gone.
+        HomeportError: the driver has refused it, another order has taken its place, or the record
+            of its upgrade is gone.
     """
     if orders.refused == order.id:
         raise HomeportError(f"nothing was begun: {orders.why}")
     is_back = order.direction is UpgradeDirection.BACK
     known = orders.back if is_back else orders.forward
     is_last = known is not None and known.id == order.id
-    # An order back that no driver will take: its upgrade is neither in the record nor ordered.
+    # No driver takes an order back whose upgrade is neither in the record nor ordered.
     if not is_last or (is_back and not orders.cancels(state)):
         now = "no upgrade" if state is None else f"the upgrade to package {in_brief(state.package)}"
         raise HomeportError(
-            f"the record is of {now}, not of what was ordered here: see homeport status"
+            f"the record is of {now}, not of the order given here: see homeport status"
         )
 
 
 def _waits(job: JobView) -> str:
-    """For what the AM says that it waits; empty where it does not answer."""
+    """Return what the upgrade waits for, by the AM; empty where that does not answer."""
     try:
         said = {} if job.running is None else job.running.client.status()
     except (UnavailableError, WireError):

@@ -76,7 +76,7 @@ class DriverView:
         return self.resources.is_asking
 
     def _partners(self) -> Iterator[tuple[str, str | None]]:
-        """What the driver asks all the while, and why the last request had no answer."""
+        """Yield each partner of the driver, and why its last request had no answer."""
         yield "the ResourceManager", self.cluster.fault
         yield "Skein", self.resources.fault
         yield "the lease keeper", self.leases.fault
@@ -99,7 +99,7 @@ class DriverView:
             ],
             "unaccounted": [named(i) for i in (*self.adoption.pending, *held_back)],
             "coordinator_stream_age_ms": self.stream.age_ms,
-            "unanswered": {who: why for who, why in self._partners() if why is not None},
+            "unanswered": {name: why for name, why in self._partners() if why is not None},
             "waiting": self.status.waiting(state, self.cluster.hosts),
             "coordinator_stream_damaged": self.stream.damaged_count,
             "configuration": self.live.to_json(),

@@ -1,4 +1,4 @@
-"""What launchers report with each check-in of standbys, and of starts, for the allocator."""
+"""The reports of standbys, and of starts, in each check-in, for the allocator."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class StandbyReports:
         self._ready: dict[ProcessorId, bool] = {}
 
     def heard(self, standby: Incarnation, lag: int, spare: SpareReport | None) -> None:
-        """The container has so many records left to read, which of a new incarnation is news."""
+        """Note how many records the container has left to read; a new incarnation is news."""
         has_spark = spare is not None and spare.kind == _WITH_SPARK and spare.is_ready
         processor_id = standby.processor_id
         epoch, known_lag, had_spark = self._known.get(processor_id, (0, 0, False))

@@ -77,7 +77,7 @@ class JobModelStore:
         self.remember(model.containers)
 
     def reconfigured(self, config: Config) -> None:
-        """The model in force has ``config``, under the version that it has.
+        """Give the model in force ``config``, and keep its version.
 
         Its file stays: the next driver reads what differs from the coordinator stream.
         """

@@ -168,7 +168,7 @@ class Migration:
         ]
 
     def _write_records(self, version: int, hosts: Mapping[TaskName, Host]) -> None:
-        """No epoch is the number of a generation, whichever processor had that."""
+        """Write the floor of epochs, so that none is the number of a generation, and the hosts."""
         self._stream.write(
             [
                 epoch_floor_message(version),
@@ -183,7 +183,7 @@ class Migration:
     # --- both
 
     def _publish(self, kept: Kept, plan: Plan, model: JobModel | None) -> None:
-        """The plan is the newest; only where ``kept`` was: another migration may have ended."""
+        """Make the plan the newest where ``kept`` still is: another migration may have ended."""
         if model is None or not self._nodes.publish(kept, plan, model):
             raise UnavailableError(_CHANGED)
 

@@ -61,7 +61,7 @@ _TIMEOUT_S = 30.0
 
 
 def stream_of(config: Config, rank: Rank, timeout_s: float = _TIMEOUT_S) -> CoordinatorStreamStore:
-    """The job's coordinator stream, to be written under ``rank`` alone; nothing is read yet."""
+    """Open the job's coordinator stream for writes under ``rank``; nothing is read yet."""
     job = JobConfig.of(config)
     own = am_transactional_id(job.name, job.id, rank.submission, rank.application, rank.attempt)
     return CoordinatorStreamStore.of(
@@ -70,7 +70,7 @@ def stream_of(config: Config, rank: Rank, timeout_s: float = _TIMEOUT_S) -> Coor
 
 
 def fence_rank(config: Config, timeout_s: float, rank: Rank) -> None:
-    """The attempt ``rank`` can write the coordinator stream no more."""
+    """Fence the attempt ``rank``: it writes the coordinator stream no more."""
     with stream_of(config, rank, timeout_s) as other:
         other.fence()
 
@@ -78,7 +78,7 @@ def fence_rank(config: Config, timeout_s: float, rank: Rank) -> None:
 def outrank(
     config: Config, stream: CoordinatorStream, rank: Rank, timeout_s: float = _TIMEOUT_S
 ) -> None:
-    """As ``take_rank``; the others are fenced in Kafka."""
+    """Do as ``take_rank``, and fence the others in Kafka."""
     take_rank(stream, rank, partial(fence_rank, config, timeout_s))
 
 
@@ -86,7 +86,7 @@ def outrank(
 def outranking(
     config: Config, rank: Rank, timeout_s: float = _TIMEOUT_S
 ) -> Iterator[CoordinatorStreamStore]:
-    """The coordinator stream, read to its head, for a block; no lower rank writes it any more.
+    """Yield the coordinator stream, read to its head; no lower rank writes it any more.
 
     Raises:
         OutrankedError: a higher rank is there: this one must end for good.

@@ -55,7 +55,7 @@ def fence_everybody(stream: CoordinatorStream, config: Config) -> None:
 
 
 def fence_all(config: Config, incarnations: Iterable[Incarnation]) -> None:
-    """None of them commits anything more; what they have open is aborted. Errors as above."""
+    """Fence the incarnations, and abort what they have open; errors as above."""
     fence: Callable[[Incarnation], None] = partial(fence_incarnation, config)
     # Each costs some time of the broker's, and they do not depend on each other.
     with ThreadPoolExecutor(_FENCERS) as pool:

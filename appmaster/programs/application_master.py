@@ -68,20 +68,15 @@ from homeport.config.settings.sections import (
     YarnConfig,
 )
 from homeport.job_coordinator import logs
+from homeport.job_coordinator.cli.config_change import require_model
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.grouper.job_model_calculator import (
-    calculate_job_model,
-    input_streams,
-)
-from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.history.writer import HistoryWriter, history_directory
 from homeport.job_coordinator.http.actions import Operators
 from homeport.job_coordinator.http.metrics import JobCoordinatorMetrics
 from homeport.job_coordinator.http.pinned_tls import scheme
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.metadata.epochs import EpochManager
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.metadata.lifecycle import JobEndManager, RetryManager, StopManager
@@ -214,7 +209,7 @@ def server_of(
 ) -> JobCoordinatorServer:
     """What serves the driver by HTTP, on that port; None: on the one that the job names."""
     manager = ClusterManagerConfig.of(driver.live.job_models.model.config)
-    actions = DriverActions(driver, container.submission.submitted.file, check_model)
+    actions = DriverActions(driver, container.submission.submitted.file, require_model)
     return JobCoordinatorServer(
         backend,
         container.token,
@@ -241,17 +236,6 @@ def job_coordinator(
         history=history,
         topics=InputTopicManager(stream, container.rank.submission),
     )
-
-
-def check_model(config: Config) -> None:
-    """A JobModel can be made of ``config`` and its inputs as Kafka has them now.
-
-    Raises:
-        ConfigError: none can.
-        UnavailableError: Kafka does not answer.
-    """
-    counts = StreamMetadataCache(config).partition_counts(input_streams(config))
-    calculate_job_model(config, counts, NOTHING)
 
 
 def permitted(published: JobModelPublished, found: Inheritance) -> tuple[Incarnation, ...]:

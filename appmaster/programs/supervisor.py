@@ -13,7 +13,6 @@ It imports next to nothing: it shares the AM's memory with its children.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import logging
 import os
 import selectors
@@ -23,6 +22,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -35,6 +35,7 @@ from homeport.appmaster.attempt.supervision import (
     verdict_of,
 )
 from homeport.job_coordinator import logs
+from homeport.job_coordinator.parent_death import die_with_parent
 
 EXIT_TERMINATED = 128 + signal.SIGTERM
 EXIT_HOPELESS = 3
@@ -54,8 +55,6 @@ take seconds, so the next keeper has them done, where the AM's memory has room f
 
 _TICK_S = 0.2
 _TERM_S = 2.0
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None, use_errno=True)
 
 log = logging.getLogger("supervisor")
 
@@ -82,7 +81,7 @@ class Process:
                 command,
                 env={**os.environ, **{name: str(fd) for name, fd in fds.items()}},
                 pass_fds=tuple(fds.values()),
-                preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - two system calls, no threads
+                preexec_fn=partial(die_with_parent, os.getpid()),  # noqa: PLW1509 - two system calls, no threads
             )
         except OSError:
             self.close()
@@ -340,15 +339,6 @@ def log_why(story: str, environment: Mapping[str, str]) -> None:
     if folder:
         with contextlib.suppress(OSError):
             (Path(folder) / DIAGNOSTICS_NAME).write_text(f"{story}; {place}\n", encoding="utf-8")
-
-
-def _die_with_parent(parent: int) -> Callable[[], None]:
-    def hook() -> None:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:  # it died before the signal was set
-            os._exit(1)
-
-    return hook
 
 
 def main() -> int:

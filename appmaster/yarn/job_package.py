@@ -159,7 +159,7 @@ def zip_folder(folder: Path, target: Path) -> Path:
 
 
 def zipped(import_path: Path) -> bytes:
-    """One zip of it: a zip as it is, a folder so that equal folders are equal bytes."""
+    """Return it as one zip: a zip as it is, equal folders as equal bytes."""
     if import_path.is_file():
         return import_path.read_bytes()
     with tempfile.TemporaryDirectory(prefix="homeport-upgrade-") as folder:
@@ -167,7 +167,7 @@ def zipped(import_path: Path) -> bytes:
 
 
 def digest_of(package: PreparedPackage) -> str:
-    """The name of ``package``, by which an upgrade to the same code would know it."""
+    """Return the name that an upgrade to the same code has for ``package``."""
     for path in (package.import_path, package.archive):
         if isinstance(path, Path) and path.suffix == ".zip":
             with path.open("rb") as file:
@@ -176,7 +176,7 @@ def digest_of(package: PreparedPackage) -> str:
 
 
 def package_name(data: bytes) -> str:
-    """By which the coordinator stream, the AM and launchers know the package."""
+    """Return the name of the package in coordinator stream, AM and launchers."""
     return hashlib.sha256(data).hexdigest()
 
 

@@ -317,18 +317,19 @@ class ResourceManagerRest:
 
     def applications(self, name: str) -> tuple[Application, ...]:
         """The Skein applications named ``name`` that are remembered, oldest first."""
-        query = urllib.parse.urlencode({"applicationTypes": APPLICATION_TYPE})
-        body = self._get(f"/ws/v1/cluster/apps?{query}").get("apps") or {}
-        found = [_application_of(a) for a in body.get("app") or () if a.get("name") == name]
-        return tuple(sorted(found, key=lambda a: (a.started_ms, a.application_id)))
+        found = self._applications(applicationTypes=APPLICATION_TYPE)
+        return tuple(application for application in found if application.name == name)
 
     def tagged_applications(self, tag: str) -> tuple[Application, ...]:
         """The applications with that tag that have not ended, oldest first."""
         states = ",".join(sorted(ACTIVE_STATES))
-        query = urllib.parse.urlencode({"states": states, "applicationTags": tag}, safe=",")
-        body = self._get(f"/ws/v1/cluster/apps?{query}").get("apps") or {}
+        return tuple(self._applications(states=states, applicationTags=tag))
+
+    def _applications(self, **query: str) -> list[Application]:
+        text = urllib.parse.urlencode(query, safe=",")
+        body = self._get(f"/ws/v1/cluster/apps?{text}").get("apps") or {}
         found = [_application_of(a) for a in body.get("app") or ()]
-        return tuple(sorted(found, key=lambda a: (a.started_ms, a.application_id)))
+        return sorted(found, key=lambda a: (a.started_ms, a.application_id))
 
     def application(self, application_id: str) -> Application | None:
         """The application of that id; None where the ResourceManager does not know it."""

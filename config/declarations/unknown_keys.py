@@ -51,9 +51,9 @@ def warnings_about(config: Config) -> tuple[str, ...]:
 
 
 def is_unread(name: str) -> bool:
-    """Whether no program reads the key: it is none of ours, and its name is no job's own either.
+    """Return whether no program reads the key: it is neither ours nor the job's own.
 
-    A key of a job's own, which its code reads, begins with another word than ours do.
+    A key of the job's own, which its code reads, begins with another word than ours do.
     """
     key, samza_key = keys.declared(name), known_to_samza(name)
     if key is not None:

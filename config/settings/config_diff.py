@@ -57,7 +57,7 @@ class ConfigDiff:
 
     @property
     def is_of_tokens(self) -> bool:
-        """Whether nothing changed but tokens, which mend no failure and are no container's."""
+        """Whether tokens alone changed: these mend no failure, and no container reads them."""
         is_token = (isinstance(keys.declared(name), TokensKey) for name in self.live)
         return all(is_token) and self == ConfigDiff(live=self.live)
 

@@ -61,10 +61,10 @@ def require_coordinator(config: Config, wanted: str) -> None:
 
 
 def require_no_migration(recorded: Config) -> None:
-    """Nothing where the job that was recorded so is not on its way between YARN and ZooKeeper.
+    """Require that no migration between YARN and ZooKeeper is under way.
 
     Raises:
-        ConfigError: it is.
+        ConfigError: one is.
     """
     key = keys.JOB_COORDINATOR_FACTORY
     found = key.read(recorded)

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from homeport.container.progress.clock_reading import ClockReading, elapsed_ms
-from homeport.container.progress.follow import Look
+from homeport.container.progress.clock_reading import ClockReading
+from homeport.container.progress.follow import Followed, Look
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.store_meta import missed_deletions
 
 _MARKER = 1
 """The end of a transaction is no record, and takes an offset."""
-_MS_PER_S = 1000
 
 
 @dataclass(slots=True)
-class FollowedPartition:
+class FollowedPartition(Followed):
     """One partition of an adjunct stream.
 
     ``topic_id``: the broker's id of the topic that the store is of. ``next``: the offset that is
@@ -43,22 +42,13 @@ class FollowedPartition:
         """What it lacks by then is the same as at its head."""
         self._next_at_head = self.next
 
-    @property
-    def lag(self) -> int:
-        """Offsets between the store and the end that was last seen."""
-        return 0 if self._seen is None else max(0, self._seen.head - self.next)
-
-    @property
-    def lag_s(self) -> float:
-        """Seconds since the store held all that there was, at the last look; 0 at the end."""
-        if self._seen is None or self.lag == 0:
-            return 0.0
-        return max(0, elapsed_ms(self.at_head, self._seen.asked) or 0) / _MS_PER_S
+    def _following(self) -> int:
+        return self.next
 
     def read(
         self, following: int, now: ClockReading, *, is_behind_markers: bool = True
     ) -> Refusal | None:
-        """The store has all below ``following``, which was read by ``now``.
+        """Note that the store has all below ``following``, which was read by ``now``.
 
         ``is_behind_markers``: whether what is no record was passed too. Else a store that lacks one
         offset counts as being at the head: of a partition's last record nothing is compacted.
@@ -81,25 +71,12 @@ class FollowedPartition:
             return None
         return missed_deletions("stream", self.at_head, now, self.kept_ms)
 
-    def looked(self, look: Look, next_then: int) -> Refusal | None:
-        """The broker said ``look`` when ``next_then`` was read next.
-
-        Returns:
-            Why the store is not to go on; None where all is well.
-        """
-        fault = self._fault(look, next_then)
-        if fault is None:
-            self._seen = look
-            self._goal = self._goal or look
-            self._settle()
-        return fault
-
-    def _fault(self, look: Look, next_then: int) -> Refusal | None:
+    def _fault(self, look: Look, then: int) -> Refusal | None:
         if look.topic_id != self.topic_id:
             story = f"it was recreated: its topic id was {self.topic_id}, it is {look.topic_id}"
             return Refusal(RefusalReason.RECREATED, story)
-        if next_then > look.head:
-            story = f"the store stands at offset {next_then}, and it ends at {look.head}"
+        if then > look.head:
+            story = f"the store stands at offset {then}, and it ends at {look.head}"
             return Refusal(RefusalReason.AHEAD, story)
         # The end of a transaction is no record: the oldest offset may lie one behind it.
         if look.oldest - self.next > _MARKER and not self.may_skip:

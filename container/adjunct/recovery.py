@@ -106,7 +106,7 @@ class Recovery:
 
 
 def expected_meta(store: AdjunctStore, topic_id: str) -> AdjunctMeta:
-    """What a good directory's ``ADJUNCT-META`` says of its owner."""
+    """Return the owner that a good directory's ``ADJUNCT-META`` has."""
     return AdjunctMeta(str(store.stream), topic_id, store.made_by or "")
 
 
@@ -253,7 +253,7 @@ def _old(newest_ms: int, validity_ms: int | None, now_ms: int) -> Refusal | None
 
 
 def _stale(found: FoundStore, stream: StreamNow) -> Refusal | None:
-    """Why deletions may be missing: compaction drops them after a while (safety S2)."""
+    """Return why deletions may be missing: compaction drops them after a while (safety S2)."""
     meta = found.meta
     kept_ms = least_kept_ms(stream.kept_ms, meta)
     unread = (stream.ranges[ssp].end - at for ssp, at in found.positions.items())
@@ -267,10 +267,10 @@ def _stale(found: FoundStore, stream: StreamNow) -> Refusal | None:
 
 
 def least_kept_ms(now_ms: int | None, meta: AdjunctMeta | None) -> int | None:
-    """For how long deletions are there that a store may have missed; None: for good.
+    """Return how long deletions stay that a store may have missed; None: for good.
 
-    ``now_ms``: how long its stream keeps them; None: it is not compacted. ``meta``: says how long
-    it kept them when the store stood at its head. The shorter time counts.
+    ``now_ms``: how long its stream keeps them; None: it is not compacted. ``meta``: has how long
+    the stream kept them when the store stood at its head. The shorter time counts.
     """
     known = (now_ms, None if meta is None else meta.kept_ms)
     return min((ms for ms in known if ms is not None), default=None)

@@ -13,10 +13,10 @@ class AdjunctAction(StrEnum):
     """What one step does.
 
     ``WRITE``: entries and position of a micro-batch are in the engine, before tasks see the batch.
-    ``FLUSH``: all that was written is on the disk. ``TOUCH``: the time of ``ADJUNCT-META`` is that
-    of the flush, and where its stream is compacted it says when the store was last at the head: by
-    both a start judges the store's age. The others carry out what is decided of a
-    version of a bounded data set.
+    ``FLUSH``: all that was written is on the disk. ``TOUCH``: ``ADJUNCT-META`` has
+    the time of the flush, and of the last time at the head where its stream is compacted. By both a
+    start judges the store's age. The others carry out the decision on a version of a bounded data
+    set.
     """
 
     WRITE = "write-adjunct"

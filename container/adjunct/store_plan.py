@@ -43,10 +43,6 @@ class StorePlan:
 
     stores: tuple[PlannedStore, ...]
 
-    def read_by(self, task: TaskName) -> dict[str, PlannedStore]:
-        """{name: the store that the task sees under it}."""
-        return {item.store.name: item for item in self.stores if task in item.readers}
-
     def writes_container_stores(self, task: TaskName) -> bool:
         """Whether the task is the one that fills the stores of the container."""
         return any(item.is_of_container and item.writer == task for item in self.stores)

@@ -60,7 +60,7 @@ def parse_catalogue(text: str) -> Catalogue:
 
 
 def awaited(versions: Versions) -> str:
-    """What the first version lacks that tasks could see: of the newest, where none is whole."""
+    """Return what the first visible version lacks; where none is whole, what the newest lacks."""
     served = versions.catalogue.served
     if served is None and not versions.building:
         return "no version has begun in its stream"

@@ -179,7 +179,7 @@ class Versions:
         catalogue: Catalogue,
         stores: Mapping[int, Parts],
     ) -> Versions:
-        """The versions as a start finds them; ``stores`` {number: the parts that its store has}.
+        """Return the versions that a start finds; ``stores`` {number: the parts of its store}.
 
         What a crash took of an older one whole, its partition reads again from its ``begin``.
         """
@@ -198,7 +198,7 @@ class Versions:
         return len(self.partitions) == 1
 
     def cursor(self, partition: SystemStreamPartition) -> Cursor:
-        """Where the partition is read on: in the first version that it has not left.
+        """Return where to read on in the partition: in the first version that it has not left.
 
         A later version may have more of it already, where a crash took the end of the older one.
         """
@@ -237,7 +237,7 @@ class Versions:
         return _Taking(replace(self, building=building), run, gone).taken()
 
     def _gone(self, partition: SystemStreamPartition, following: int) -> dict[int, Part]:
-        """{version: its part of ``partition``} where Kafka has deleted what was to come of it.
+        """Return {version: its part of ``partition``} where Kafka has deleted the rest of the part.
 
         It can never be whole. What the partition has of a later one, behind the gap, stays.
         """
@@ -252,7 +252,7 @@ class Versions:
     def _counted(
         self, own: Mapping[int, Part], gone: Mapping[int, Part], following: int
     ) -> dict[int, Part]:
-        """As each is counted, those that are gone have ended; the newest goes on to a marker."""
+        """Return ``gone`` where each counts: all have ended, the newest goes on to a marker."""
         newest = max([self.catalogue.settled, *own])
         found = {}
         for number, part in gone.items():
@@ -266,7 +266,7 @@ class Versions:
         return found
 
     def of(self, partition: SystemStreamPartition) -> dict[int, Part]:
-        """{version: what it has of the partition}."""
+        """Return {version: its part of the partition}."""
         return {n: parts[partition] for n, parts in self.building.items() if partition in parts}
 
     def verdict(self, minimum_share_percent: int) -> Verdict | None:

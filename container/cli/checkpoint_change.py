@@ -161,7 +161,7 @@ def changed(before: Checkpoint, ssp: SystemStreamPartition, next_offset: int) ->
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """What says which incarnations may write: that of the stream, and ZooKeeper's nodes."""
+    """The evidence of which incarnations may write: in the stream, and in ZooKeeper's nodes."""
 
     submission: Submission | None
     epochs: Mapping[ProcessorId, ProcessorEpoch]
@@ -207,7 +207,7 @@ def _runs(job: RecordedJob) -> _Runs:
 
 
 def _tree(job: RecordedJob) -> Kept | None:
-    """The nodes of a job under ZooKeeper, which does not run; None of one that runs elsewhere.
+    """Return ZooKeeper's nodes of a job that does not run; None: it runs elsewhere.
 
     Raises:
         ConfigError: a processor is registered, or the tree is not the newest.
@@ -225,7 +225,7 @@ def _tree(job: RecordedJob) -> Kept | None:
 
 
 def _unstopped(job: RecordedJob, runs: _Runs) -> list[Incarnation]:
-    """The incarnations that may write, and have no record of their stop."""
+    """Return the incarnations that may write, and have no record of their stop."""
     stream = job.view.stream
     found = {*permitted_incarnations(stream)} - StopManager(stream).read().keys()
     if runs.tree is not None and runs.tree.plan is not None:

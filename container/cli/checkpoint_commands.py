@@ -12,7 +12,7 @@ from homeport.config.config import LONG_MAX
 from homeport.config.errors import ConfigError
 from homeport.config.settings.input_section import TIME_REMEDY, TIME_RULE, time_ms
 from homeport.container.cli import checkpoint_change
-from homeport.container.cli.job_on_host import OneTask, RecordedJob, log_readers, recorded_job
+from homeport.container.cli.job_on_host import OneTask, RecordedJob, recorded_job
 from homeport.container.kafka.checkpoints import Checkpoint, read_whole_checkpoints
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.progress.restore import ChangelogRange
@@ -84,7 +84,7 @@ def show(
 
     --json: one object per line.
     """
-    with recorded_job(loaded(config_path, config)) as job, log_readers(job) as readers:
+    with recorded_job(loaded(config_path, config)) as job, job.readers() as readers:
         tasks = job.chosen_tasks(task)
         note(f"from {job.task.checkpoint_topic}")
         for position in positions(job, tasks, readers):
@@ -174,7 +174,7 @@ def set_(
     place = checkpoint_change.Place.of(
         offset=offset, earliest=earliest, latest=latest, at_ms=milliseconds(timestamp)
     )
-    with recorded_job(loaded(config_path, config)) as job, log_readers(job) as readers:
+    with recorded_job(loaded(config_path, config)) as job, job.readers() as readers:
         (model,) = job.chosen_tasks(task)
         partition = chosen_partition(model, ssp)
         checkpoint_change.require_not_running(job)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import threading
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -22,7 +22,7 @@ from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfi
 from homeport.config.settings.stores_section import StorageConfig, StoreConfig
 from homeport.container.adjunct.store_plan import PlannedStore, plan_stores
 from homeport.container.container_job import ContainerJob
-from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
+from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader, log_readers
 from homeport.container.progress.host_directories import Owner, owners, task_directory
 from homeport.container.standalone.location import location_of
 from homeport.job_coordinator.cli.job_view import TIMEOUT_S, JobView, is_standalone, open_job
@@ -94,6 +94,10 @@ class RecordedJob:
         """What the container would see of the job."""
         return ContainerJob.of(self.model, processor)
 
+    def readers(self) -> contextlib.AbstractContextManager[dict[str, LogReader]]:
+        """Return {system of the job: its reader}, for a block."""
+        return log_readers(self.systems(), time.sleep)
+
     @property
     def is_local(self) -> bool:
         """Whether homeport run-local has run it, in a folder that no tool finds."""
@@ -102,7 +106,7 @@ class RecordedJob:
     def tree(
         self, *, read_only: bool = False
     ) -> contextlib.AbstractContextManager[HandoverNodes | None]:
-        """ZooKeeper's nodes of a job that processors under it run; None of any other.
+        """Return ZooKeeper's nodes of a job that its processors run, for a block; else None.
 
         ``read_only``: whether they are only shown.
         """
@@ -213,24 +217,8 @@ def recorded_job(given: Config) -> Iterator[RecordedJob]:
 @contextlib.contextmanager
 def changelog_reader(job: RecordedJob) -> Iterator[KafkaChangelogReader]:
     """Reads the job's changelogs."""
-    with log_readers(job) as readers:
+    with job.readers() as readers:
         yield KafkaChangelogReader(readers)
-
-
-@contextlib.contextmanager
-def log_readers(job: RecordedJob) -> Iterator[dict[str, LogReader]]:
-    """One reader of each system of the job."""
-    pause = threading.Event()
-
-    def may_go_on(seconds: float) -> None:
-        pause.wait(seconds)
-
-    with contextlib.ExitStack() as opened:
-        readers = {}
-        for name, system in job.systems().items():
-            readers[name] = LogReader(system, may_go_on)
-            opened.callback(readers[name].close)
-        yield readers
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +264,7 @@ def _base(path: Path, given_by: str) -> Path:
 
 
 def host_named(job: RecordedJob, name: str | None) -> Host:
-    """The name of this host, as localities have it; ``name``: where the operator says it.
+    """Return the name of this host in localities; ``name``: the operator's option.
 
     Raises:
         ConfigError: the job's configuration names no location of a processor here.

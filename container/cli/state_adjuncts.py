@@ -19,7 +19,7 @@ from homeport.container.adjunct.own_manager import ManagerFailedError
 from homeport.container.adjunct.recovery import StreamNow, recover
 from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.cli.formatting import number
-from homeport.container.cli.job_on_host import JobFolder, RecordedJob, log_readers
+from homeport.container.cli.job_on_host import JobFolder, RecordedJob
 from homeport.container.cli.state_replay import Ranges, Replay
 from homeport.container.cli.state_verify import Answer
 from homeport.container.kafka.clients import PartitionError
@@ -133,7 +133,7 @@ def with_streams(
     each of its tasks.
     """
     names = None if task is None else {t.task_name for t in job.chosen_tasks(task)}
-    with log_readers(job) as readers:
+    with job.readers() as readers:
         for folder in folders:
             for directory, planned in job.adjuncts.items():
                 is_wanted = store in {None, planned.store.name}

@@ -11,7 +11,7 @@ from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.cli.formatting import age, number, size
-from homeport.container.cli.job_on_host import JobFolder, RecordedJob, log_readers
+from homeport.container.cli.job_on_host import JobFolder, RecordedJob
 from homeport.container.cli.state_adjuncts import ShownAdjunct, shown
 from homeport.container.host.clocks import read_clocks
 from homeport.container.kafka.clients import PartitionError
@@ -152,7 +152,7 @@ def lines(
     job: RecordedJob, folders: Sequence[JobFolder], host: Host, *, as_json: bool
 ) -> Iterator[str]:
     """Every directory of the job, then other jobs' in short; of each folder."""
-    with log_readers(job) as readers:
+    with job.readers() as readers:
         for folder in folders:
             for row in _rows(job, folder, host, readers):
                 yield compact_json(row.to_json()).decode() if as_json else str(row)

@@ -111,9 +111,9 @@ class LeaseMemory:
         return max(boot_ms() - worked_ms, 0) if worked_ms else None
 
     def say_works(self) -> None:
-        """The launcher finds that the child works; the child says so.
+        """Note that the child works: it commits a transaction, or finds that no input waits.
 
-        It does when it commits a transaction, and when it finds that no input waits.
+        The launcher reads it.
         """
         self._numbers[_WORKED] = boot_ms()
 

@@ -73,7 +73,7 @@ def adjunct_storage(
 def streams_now(
     job: ContainerJob, storage: AdjunctStorage, readers: Mapping[str, LogReader]
 ) -> StreamsNow:
-    """What Kafka has of the streams that fill the stores.
+    """Ask Kafka for the streams that fill the stores.
 
     Raises:
         UnavailableError: Kafka does not answer, or the job may not look at a stream's topic.
@@ -97,7 +97,7 @@ def stream_ends(
     pause: Callable[[float], None],
     clocks: Callable[[], ClockReading],
 ) -> StreamEnds:
-    """Looks at where the partitions end, in a thread for each system."""
+    """Return what looks for the ends of the partitions, in a thread for each system."""
     watches = {}
     for name in sorted({ssp.system for ssp in followed}):
         places = [(ssp.stream, ssp.partition) for ssp in sorted(followed) if ssp.system == name]
@@ -108,7 +108,7 @@ def stream_ends(
 def head_looks(
     job: ContainerJob, storage: AdjunctStorage | None, pause: Callable[[float], None]
 ) -> HeadLooks | None:
-    """Looks at the streams of an active container that are compacted; None: there are none."""
+    """Return what looks for the ends of compacted streams, of an active container; None: none."""
     if storage is None:
         return None
     followed = {p: item for p, item in storage.followed.items() if item.kept_ms is not None}

@@ -1,4 +1,4 @@
-"""What takes a changelog of a Samza job back to where the job's last checkpoint has it end.
+"""The records that take a Samza job's changelog back to its end in the last checkpoint.
 
 Samza writes to a changelog as it processes, and its checkpoint later. A job that ends in between
 leaves records whose input is read again: its own next start writes the older values over them. So
@@ -33,7 +33,7 @@ _LOG = logging.getLogger(__name__)
 
 _RECORDS = 50_000
 _BYTES = 16 << 20
-"""Of one transaction: a fraction of a second, where Kafka ends it after some."""
+"""Limits of one transaction: it takes a fraction of a second, and Kafka allows some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def read_trims(
     checkpoints: Mapping[TaskName, Checkpoint],
     now_ms: int,
 ) -> tuple[StoreTrim, ...]:
-    """The trim of each of ``stores`` whose task's checkpoint names an end of its changelog.
+    """Return the trim of each store whose task's checkpoint names an end of its changelog.
 
     ``stores``: restored; what they hold is not changed.
 
@@ -149,7 +149,7 @@ def _changes(store: TaskStore, trim: Trim) -> Changes:
 def portions(
     changes: Iterable[Changes], records: int = _RECORDS, size: int = _BYTES
 ) -> list[list[Changes]]:
-    """``changes`` as transactions carry them: at least one, of at most so many records and bytes.
+    """Return ``changes`` by transaction: at least one, each of at most so many records and bytes.
 
     One record may exceed ``size`` alone.
     """

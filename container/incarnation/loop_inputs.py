@@ -1,4 +1,4 @@
-"""What a loop is handed at its start: settings, and of each task its stores and timers."""
+"""The inputs of a loop at its start: settings, and the stores and timers of each task."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.model.ids import TaskName
 
 MAX_ROWS = 50_000
-"""Of a micro-batch, at most; of another number where there is Spark, or a StreamTask."""
+"""Most rows of a micro-batch; with Spark, or a StreamTask, it is another number."""
 _MAX_ROWS_STREAM = 2_000
 """Messages are handed to a StreamTask one by one: windows, commits and votes wait for a batch."""
 _ROWS_PER_CALL = 32
-"""Of a micro-batch, for each call that is under way at once: such calls take their time."""
+"""Rows of a micro-batch for each concurrent call: such calls take their time."""
 
 
 def contexts_of(
@@ -33,7 +33,7 @@ def contexts_of(
     report: WorkReport,
     now_ms: Callable[[], int] = wall_ms,
 ) -> dict[TaskName, Context]:
-    """What each task is handed at its ``init``: its part of every store, and its timers.
+    """Return what each task gets at its ``init``: its part of every store, and its timers.
 
     The stores are restored.
     """
@@ -58,7 +58,7 @@ def contexts_of(
 
 
 def loop_settings(job: ContainerJob, *, is_stream_task: bool) -> LoopSettings:
-    """What the loop of the container keeps from start to end."""
+    """Return what the container's loop keeps from start to end."""
     task, pipeline = job.task, PipelineConfig.of(job.config)
     max_rows = _MAX_ROWS_STREAM if is_stream_task else MAX_ROWS
     if job.records.max_concurrency > 1:

@@ -28,7 +28,7 @@ from homeport.container.incarnation.predecessors import open_stores
 from homeport.container.incarnation.restore_report import RestoreReport
 from homeport.container.incarnation.store_forms import require_forms
 from homeport.container.kafka.changelog_feed import KafkaChangelogFeed
-from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
+from homeport.container.kafka.log_reader import KafkaChangelogReader, log_readers
 from homeport.container.progress import follow
 from homeport.container.storage.changelog_follower import (
     ChangelogFollower,
@@ -127,8 +127,7 @@ class StandbyContainer:
         """It has none."""
 
     def _restore(self) -> None:
-        readers = {name: LogReader(s, self._stop.pause) for name, s in self._job.systems.items()}
-        try:
+        with log_readers(self._job.systems, self._stop.pause) as readers:
             with self._phases.phase("stores"):
                 open_stores(self._storage, self._job, self._permit)
             with self._phases.phase("restore"):
@@ -144,9 +143,6 @@ class StandbyContainer:
                     self._stop.pause,
                     self._storage.clocks,
                 )
-        finally:
-            for reader in readers.values():
-                reader.close()
 
     def _feed(self) -> KafkaChangelogFeed:
         starts = {place_of(store): next_offset(store) for store in self._storage.logged}

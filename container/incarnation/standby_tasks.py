@@ -37,7 +37,7 @@ from homeport.container.incarnation.predecessors import open_stores
 from homeport.container.incarnation.restore_report import RestoreReport
 from homeport.container.incarnation.standby_container import Following, look_interval_s
 from homeport.container.kafka.changelog_feed import KafkaChangelogFeed
-from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
+from homeport.container.kafka.log_reader import KafkaChangelogReader, log_readers
 from homeport.container.storage.changelog_follower import ChangelogFollower, next_offset, place_of
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.job_coordinator.http.container_report import ContainerReport
@@ -218,8 +218,7 @@ class StandbyTasks:
 
     def _restore(self, job: ContainerJob, storage: ContainerStorage) -> AdjunctFollower | None:
         """Their stores stand at the heads; what follows the adjunct streams, if there are any."""
-        readers = {name: LogReader(s, self._pause) for name, s in job.systems.items()}
-        try:
+        with log_readers(job.systems, self._pause) as readers:
             open_stores(storage, job, self._permit)
             storage.restore(
                 KafkaChangelogReader(readers),
@@ -227,9 +226,6 @@ class StandbyTasks:
                 start_up.restore_workers(job, self._pause),
             )
             return adjunct_follower(job, storage.adjuncts, readers, self._pause, storage.clocks)
-        finally:
-            for reader in readers.values():
-                reader.close()
 
 
 def standbys_of_child(

@@ -37,7 +37,7 @@ def report_reset(history: History, reset: Reset) -> None:
 
 
 def report_trim(history: History, item: StoreTrim) -> None:
-    """Log and history say which records of a Samza job take no part in the state."""
+    """Write to log and history which records of a Samza job take no part in the state."""
     changes, trim = item.changes, item.trim
     _LOG.info(
         "store %s: back to offset %d of %s, where the last checkpoint has its state end: %d keys",

@@ -1,4 +1,4 @@
-"""Whether a container's serdes read what its stores hold, by the coordinator stream.
+"""The check, by the coordinator stream, that a container's serdes read its stores.
 
 Source: COORD, benefit 3: a value "that only a fixed configuration can read".
 """
@@ -13,7 +13,7 @@ from homeport.job_coordinator.metadata.state_facts import StateFactManager, Stor
 
 
 def require_forms(stream: CoordinatorStream, job: ContainerJob, storage: ContainerStorage) -> None:
-    """Each store with a changelog is read by what wrote it; ``storage`` knows how.
+    """Require that the serdes that wrote a store read it; give ``storage`` its forms.
 
     The first container that has a store writes down the forms of its changelog.
 

@@ -35,7 +35,7 @@ from homeport.container.incarnation.store_forms import require_forms
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.input_ends import InputEnds
-from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
+from homeport.container.kafka.log_reader import KafkaChangelogReader, log_readers
 from homeport.container.kafka.partition_counts import partition_count
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.topic_watch import TopicWatch
@@ -322,9 +322,8 @@ class StreamContainer:
     def _restore(self, stream: CoordinatorStreamStore) -> start_up.Positions:
         """Stores stand at their changelogs' heads; where the input goes on."""
         require_forms(stream, self._job, self._storage)
-        pause = self._stop.pause
-        readers = {n: LogReader(self._job.systems[n], pause) for n in self._job.used_systems}
-        try:
+        used = {name: self._job.systems[name] for name in self._job.used_systems}
+        with log_readers(used, self._stop.pause) as readers:
             with self._phases.phase("stores"):
                 open_stores(self._storage, self._job, self._permit)
             with self._phases.phase("restore"):
@@ -336,9 +335,6 @@ class StreamContainer:
             with self._phases.phase("checkpoint"):
                 warn_of_compacted(self._job, readers)
                 return start_up.read_positions(self._job, readers, stream, self._storage)
-        finally:
-            for reader in readers.values():
-                reader.close()
 
     def _begin(self, producer: TransactionalProducer, positions: start_up.Positions) -> None:
         """Every task's place in its input is committed; stores stand at their changelogs' heads."""
@@ -375,7 +371,7 @@ class StreamContainer:
         return source
 
     def _lost_in_work(self, ssp: SystemStreamPartition, position: InputPosition) -> None:
-        """As ``_lost``; StoreError where the partition fills a store that cannot go on."""
+        """Do as ``_lost``; raise StoreError where the partition's store cannot go on."""
         if self._storage.adjuncts is not None:
             self._storage.adjuncts.lost(ssp, position)
         self._lost(ssp, position)

@@ -16,7 +16,7 @@ from homeport.container.kafka.head_watch import HeadWatch, Looks
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.task_store import Position
-from homeport.job_coordinator.kafka.clients import consumer
+from homeport.job_coordinator.kafka.clients import consumer, is_end
 
 _MOST = 1000
 _DELETED = "the changelog was deleted while it was followed; the next start looks for it"
@@ -75,7 +75,7 @@ class KafkaChangelogFeed:
             error = message.error()
             if error is None:
                 found.setdefault(place, _Part()).add(message)
-            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's name
+            elif is_end(error):
                 # Markers of transactions take offsets too: only this shows that they were passed.
                 found.setdefault(place, _Part()).last_offset = (message.offset() or 0) - 1
             else:

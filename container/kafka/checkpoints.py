@@ -64,7 +64,7 @@ def read_whole_checkpoints(
     tasks: Collection[TaskName],
     floors: Mapping[SystemStream, int],
 ) -> dict[TaskName, Checkpoint]:
-    """The checkpoints of those of ``tasks`` that have one: the last one, of either version.
+    """Return the last checkpoint, of either version, of each of ``tasks`` that has one.
 
     Samza writes both versions at each commit. It reads version 1, if its configuration does not say
     otherwise, and we write that one alone.

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from homeport.config.errors import HomeportError, UnavailableError
 from homeport.config.settings.sections import SystemConfig
-from homeport.job_coordinator.kafka.clients import error_of, unavailable
+from homeport.job_coordinator.kafka.clients import COMMITTED, error_of, unavailable
 from homeport.job_coordinator.kafka.transient_errors import is_transient
 
 _MIB = 1024 * 1024
@@ -89,27 +89,17 @@ def input_properties(system: SystemConfig, ahead_bytes: int) -> dict[str, Any]:
     """Of a consumer of the job's input, which fetches about ``ahead_bytes`` ahead."""
     # An answer of the broker's is no larger either: the library bounds it by this.
     queue = {"queued.max.messages.kbytes": max(1, ahead_bytes // 1024)}
-    return _consumer(system, _INPUT | queue) | {
-        # Positions are always set by us; one that does not exist is a fault, never a silent jump.
-        "auto.offset.reset": "error",
-        "enable.partition.eof": False,
-    }
+    return _consumer(system, _INPUT | queue) | {"enable.partition.eof": False}
 
 
 def restore_properties(system: SystemConfig) -> dict[str, Any]:
     """Of the consumer that reads changelogs and checkpoints to their head."""
-    return _consumer(system, _RESTORE) | {
-        "auto.offset.reset": "error",
-        "enable.partition.eof": True,
-    }
+    return _consumer(system, _RESTORE)
 
 
 def follow_properties(system: SystemConfig) -> dict[str, Any]:
     """Of the consumer by which a standby follows its changelogs."""
-    return _consumer(system, _FOLLOW) | {
-        "auto.offset.reset": "error",
-        "enable.partition.eof": True,
-    }
+    return _consumer(system, _FOLLOW)
 
 
 def producer_properties(system: SystemConfig, transactional_id: str) -> dict[str, Any]:
@@ -163,9 +153,9 @@ def _consumer(system: SystemConfig, tuned: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **tuned,
         **system.consumer,
+        **COMMITTED,
         # Required by the client; partitions are assigned by hand, so no group is ever joined.
         "group.id": "homeport",
-        "isolation.level": "read_committed",
-        "enable.auto.commit": False,
-        "enable.auto.offset.store": False,
+        # Positions are always set by us; one that does not exist is a fault, never a silent jump.
+        "auto.offset.reset": "error",
     }

@@ -27,7 +27,7 @@ from homeport.container.progress.input_schedule import (
     seconds_left,
     tier_of,
 )
-from homeport.job_coordinator.kafka.clients import consumer, error_of
+from homeport.job_coordinator.kafka.clients import consumer, error_of, is_end
 from homeport.job_coordinator.kafka.transient_errors import is_transient
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
@@ -292,10 +292,10 @@ class InputConsumer:
 
     def _passed_over(self, tier: int, system: str, message: Message, error: KafkaError) -> None:
         ssp = SystemStreamPartition(system, message.topic() or "", message.partition() or 0)
-        if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's name
+        if is_end(error):
             # What was fetched before it is in an earlier message, or in the same batch.
             self._next[ssp] = max(self._next[ssp], message.offset() or 0)
-        elif error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 - as above
+        elif error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 - librdkafka's name
             self._go_on_elsewhere(tier, ssp, message.offset())
         elif not is_transient(error):
             place = f"{message.topic()} partition {message.partition()}"

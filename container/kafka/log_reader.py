@@ -35,7 +35,13 @@ from homeport.container.kafka.clients import (
 from homeport.container.progress.input_position import InputRange
 from homeport.container.progress.restore import ChangelogRange, ChangelogTopic
 from homeport.container.storage.changelog_reader import Chunk
-from homeport.job_coordinator.kafka.clients import admin, consumer, error_of, unavailable
+from homeport.job_coordinator.kafka.clients import (
+    admin,
+    consumer,
+    error_of,
+    is_end,
+    unavailable,
+)
 from homeport.job_coordinator.kafka.in_sync import shortage
 from homeport.job_coordinator.kafka.offsets import reported_offset
 from homeport.job_coordinator.kafka.open_transactions import how_to_end
@@ -175,7 +181,7 @@ class LogReader:
             return None
 
     def changelog_topics(self, names: Sequence[str]) -> dict[str, ChangelogTopic]:
-        """The id of each topic, how long it keeps deletions, and what it removes.
+        """Return of each topic its id, how long it keeps deletions, and what it removes.
 
         Raises:
             UnavailableError: Kafka does not answer.
@@ -296,12 +302,25 @@ class LogReader:
                     records.append(message)
                 else:
                     reached = True
-            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's name
+            elif is_end(error):
                 reached = reached or (message.offset() or 0) >= head
             elif not is_transient(error):
                 what = f"reading {message.topic()} partition {message.partition()}"
                 raise unread(self._system, what, error)
         return records, reached
+
+
+@contextlib.contextmanager
+def log_readers(
+    systems: Mapping[str, SystemConfig], may_go_on: Callable[[float], None]
+) -> Iterator[dict[str, LogReader]]:
+    """Yield {system: its reader} for a block; ``may_go_on`` as of ``LogReader``."""
+    with contextlib.ExitStack() as opened:
+        readers = {}
+        for name, system in systems.items():
+            readers[name] = LogReader(system, may_go_on)
+            opened.callback(readers[name].close)
+        yield readers
 
 
 def _changelog_topic(topic_id: str, config: Mapping[str, str]) -> ChangelogTopic:

@@ -353,7 +353,7 @@ class TransactionalProducer:
         if cause is not None and cause.code() == KafkaError._PURGE_QUEUE:  # noqa: SLF001 - the client's public constant
             cause = self._verdict() or cause
         if cause is not None and cause.code() not in _REFUSED and self._was_silent():
-            raise self._silent(cause)  # whatever a coordinator that is back says of it
+            raise self._silent(cause)  # whatever the code of a coordinator that is back
         if cause is not None and _is_fenced(cause):
             raise self._fenced(cause)
         story = forgotten(cause, self._transactional_id) if cause is not None else None
@@ -393,14 +393,14 @@ class TransactionalProducer:
         self._producer.abort_transaction(_COMMIT_S)
 
     def _was_away(self) -> bool:
-        """Whether the transaction has failed of Kafka: a lost connection, or too long a silence.
+        """Return whether Kafka failed the transaction: a lost connection, or too long a silence.
 
         Judged by what was while it was open: by now Kafka may be back, and lack nothing.
         """
         return self._connection.lost(self._producer) is not None or self._was_silent()
 
     def _was_silent(self) -> bool:
-        """Whether the transaction is out of time, and would not be, had Kafka not been silent."""
+        """Return whether the transaction is out of time by Kafka's silence alone."""
         took_s = time.monotonic() - self._began_s
         return took_s - self._silence.total_s < self._timeout_s <= took_s
 
@@ -410,7 +410,7 @@ class TransactionalProducer:
         return UndeliveredError(str(self._unavailable(f"{why} of it ({cause.str()})")))
 
     def _fenced(self, cause: KafkaError) -> HomeportError:
-        """What has happened, where Kafka fences this producer.
+        """Return the error where Kafka fences this producer.
 
         Returns:
             FencedError: the transaction was within its time, so a newer incarnation is there.

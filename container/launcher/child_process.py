@@ -18,8 +18,8 @@ from typing import Self
 
 from homeport.container.host.lease_memory import FD_VARIABLE, LeaseMemory
 from homeport.container.host.orders import CONFIG_VARIABLE
-from homeport.container.host.parent_death import die_with_parent
 from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.parent_death import die_with_parent
 
 
 class ChildProcess:

@@ -397,7 +397,7 @@ class Launcher:
         self._bury(child, child.process.wait())
 
     def _sentence(self, child: _Child) -> None:
-        """The child is killed. One that the kernel does not let go is over by its lease."""
+        """Kill the child. One that the kernel does not let go is over by its lease."""
         self._signal_child(signal.SIGKILL)
         child.lease.close()
 

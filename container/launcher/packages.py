@@ -87,12 +87,12 @@ class JobPackages:
         return folder
 
     def fault(self, name: str | None) -> str | None:
-        """Why that package was not to be had at the last try; None: it was, or was not tried."""
+        """Return why the last try for that package failed; None: it did not, or there was none."""
         fault = self._fault
         return fault[1] if fault is not None and fault[0] == name else None
 
     def give_up(self, name: str | None) -> str | None:
-        """As ``fault``, once it was not to be had again and again; then the tries begin again."""
+        """Return the ``fault`` after many tries, and let the tries begin again; else None."""
         fault = self.fault(name)
         if fault is None or self._failures < _TRIES:
             return None

@@ -60,7 +60,7 @@ class RefusedRecords:
 
 
 class HeadLooks:
-    """Whether the stores of an active container are at the heads of their streams.
+    """Finds whether the stores of an active container are at the heads of their streams.
 
     Args:
         storage: the stores; ``recover`` has returned.
@@ -75,7 +75,7 @@ class HeadLooks:
         self._due_s = -math.inf
 
     def look(self, now_s: float, following: Mapping[SystemStreamPartition, int] | None) -> None:
-        """As ``AdjunctFeed.look``."""
+        """Look as ``AdjunctFeed.look`` does."""
         if now_s < self._due_s:
             return
         self._due_s = now_s + self._every_s
@@ -86,7 +86,7 @@ class HeadLooks:
         self._ends.look()
 
     def close(self) -> None:
-        """No thread looks any more."""
+        """End the thread that looks."""
         self._ends.close()
 
 
@@ -175,7 +175,7 @@ class AdjunctFeed:
         self._storage.settle(reached, begins)
 
     def look(self, now_s: float, following: Mapping[SystemStreamPartition, int] | None) -> None:
-        """Where it is time, it is known whether the stores are at the heads of their streams.
+        """Look, where it is time, whether the stores are at the heads of their streams.
 
         ``following``: what comes next of each partition; None: batches are on their way.
         """
@@ -183,7 +183,7 @@ class AdjunctFeed:
             self._watch.look(now_s, following)
 
     def close(self) -> None:
-        """Nothing looks at the streams any more."""
+        """End the looks at the streams."""
         if self._watch is not None:
             self._watch.close()
 

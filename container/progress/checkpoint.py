@@ -110,10 +110,10 @@ class CheckpointValue:
 
 
 def decode_value(data: bytes) -> CheckpointValue:
-    """The content of a checkpoint of version 1.
+    """Return the content of a checkpoint of version 1.
 
-    An entry of a changelog has ``<checkpoint id>:<offset>`` in the place of the offset; ``null`` is
-    that of an empty one. Entries with any other text there are left out.
+    An entry of a changelog has ``<checkpoint id>:<offset>`` in the place of the offset, with
+    ``null`` for an empty one. Entries with any other text there are left out.
 
     Raises:
         WireError: the bytes are not a checkpoint of version 1.
@@ -135,7 +135,7 @@ def decode_value(data: bytes) -> CheckpointValue:
 
 
 def decode_value_v2(data: bytes) -> CheckpointValue:
-    """The content of a checkpoint of version 2; markers of other back-ends are left out.
+    """Return the content of a checkpoint of version 2, without markers of other back-ends.
 
     The key of an input partition is taken apart at its first and its last dot, so that names of
     topics may have dots, which Samza cannot take apart.
@@ -168,7 +168,7 @@ def _ssp(body: Mapping[str, Any], partition: str) -> SystemStreamPartition:
 
 
 def _put(into: Offsets, ssp: SystemStreamPartition, offset: str | int, entry: object) -> None:
-    """Adds the offset that ``offset`` says; a text that is none is left out."""
+    """Add the offset in ``offset``; leave out a text that is none."""
     found = offset if isinstance(offset, int) else whole_number(offset, LARGEST)
     if found is None and str(offset).isascii() and str(offset).isdigit():
         raise WireError(f"checkpoint entry has a number out of its range: {shown(entry)}")

@@ -10,6 +10,7 @@ Source: STANDBY, part 1; safety K1 (heads), safety S2, S3 (stale, recreated).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -23,7 +24,7 @@ _MS_PER_S = 1000
 
 
 def look_interval_s(retentions_ms: Sequence[int], most_s: float) -> float:
-    """The interval of requests for heads: several in the shortest retention of deletions."""
+    """Return the interval of requests for heads: several in the shortest retention."""
     if not retentions_ms:
         return most_s
     wanted_s = min(retentions_ms) / _MS_PER_S / _LOOKS_IN_A_RETENTION
@@ -44,8 +45,53 @@ class Look:
     topic_id: str
 
 
+class Followed(ABC):
+    """A store behind one partition: what it is behind, and when it held all that there was."""
+
+    at_head: ClockReading
+    _seen: Look | None
+    _goal: Look | None
+
+    @property
+    def lag(self) -> int:
+        """Offsets between the store and the end that was last seen."""
+        return 0 if self._seen is None else max(0, self._seen.head - self._following())
+
+    @property
+    def lag_s(self) -> float:
+        """Seconds since the store held all that there was, at the last look; 0 at the end."""
+        if self._seen is None or self.lag == 0:
+            return 0.0
+        return max(0, elapsed_ms(self.at_head, self._seen.asked) or 0) / _MS_PER_S
+
+    def looked(self, look: Look, then: int) -> Refusal | None:
+        """Take the broker's ``look``, which was requested when the store stood at ``then``.
+
+        Returns:
+            Why the store is not to go on; None where all is well.
+        """
+        fault = self._fault(look, then)
+        if fault is None:
+            self._seen = look
+            self._goal = self._goal or look
+            self._settle()
+        return fault
+
+    @abstractmethod
+    def _following(self) -> int:
+        """Return the offset that is read next."""
+
+    @abstractmethod
+    def _fault(self, look: Look, then: int) -> Refusal | None:
+        """Return why the store is not to go on."""
+
+    @abstractmethod
+    def _settle(self) -> None:
+        """Note that the store was at the head, once it stands where that was seen."""
+
+
 @dataclass(slots=True)
-class FollowedChangelog:
+class FollowedChangelog(Followed):
     """One store behind one changelog partition.
 
     ``position``: the last offset up to which the store holds everything, -1 before the first;
@@ -64,17 +110,8 @@ class FollowedChangelog:
         """The store stands at the head: it was restored to there."""
         self._position_at_head = self.position
 
-    @property
-    def lag(self) -> int:
-        """Offsets between the store and the end that was last seen."""
-        return 0 if self._seen is None else max(0, self._seen.head - 1 - self.position)
-
-    @property
-    def lag_s(self) -> float:
-        """Seconds since the store held all that there was, at the last look; 0 at the end."""
-        if self._seen is None or self.lag == 0:
-            return 0.0
-        return max(0, elapsed_ms(self.at_head, self._seen.asked) or 0) / 1000
+    def _following(self) -> int:
+        return self.position + 1
 
     def read(self, position: int, now: ClockReading) -> Refusal | None:
         """What was read by ``now`` brings the store to ``position``.
@@ -90,27 +127,14 @@ class FollowedChangelog:
             self._settle()
         return fault
 
-    def looked(self, look: Look, position_then: int) -> Refusal | None:
-        """The broker said ``look`` when the store stood at ``position_then``.
-
-        Returns:
-            Why the store is not to go on; None where all is well.
-        """
-        fault = self._fault(look, position_then)
-        if fault is None:
-            self._seen = look
-            self._goal = self._goal or look
-            self._settle()
-        return fault
-
-    def _fault(self, look: Look, position_then: int) -> Refusal | None:
+    def _fault(self, look: Look, then: int) -> Refusal | None:
         found = self.expected.meta
         now = replace(self.expected, meta=replace(found, topic_id=look.topic_id))
         fault = meta_fault(found, now)
         if fault is not None:
             return fault
-        if position_then >= look.head:
-            story = f"position {position_then} is beyond the changelog's end {look.head}"
+        if then >= look.head:
+            story = f"position {then} is beyond the changelog's end {look.head}"
             return Refusal(RefusalReason.AHEAD, story)
         if self.position + 1 < look.oldest:
             return Refusal(

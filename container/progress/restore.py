@@ -54,7 +54,7 @@ class ChangelogRange:
 
 @dataclass(frozen=True, slots=True)
 class ChangelogTopic:
-    """What the broker says of a changelog: its id, and how long it keeps deletions.
+    """The broker's answer about a changelog: its id, and how long it keeps deletions.
 
     ``deletes_by_age``: whether old records go, of whatever key. ``compaction_lag_ms``: for how long
     no record makes an older one of its key go.
@@ -74,7 +74,7 @@ def expectation_of(
     now: ClockReading,
     forms: tuple[str, str] | None = None,
 ) -> Expectation:
-    """What a good directory of a store of ``task`` says ``now``; ``topic``: the broker's answer.
+    """Return what a good directory of ``task``'s store has ``now``; ``topic``: the broker's answer.
 
     ``forms``: of the changelog's keys and values, as STORE-META has them.
     """
@@ -132,7 +132,7 @@ _LAG_PART = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Trim:
-    """What takes a changelog back to ``offset``, behind which it has records.
+    """The entries that take a changelog back to ``offset``; it has records behind that.
 
     Shapes: ``entries`` {key: its value at ``offset``, None where it had none}, of the keys whose
     value is another now. ``unsure``: how many keys without a value may have had one, which
@@ -145,9 +145,9 @@ class Trim:
 
 
 def trim_fault(offset: int, changelog: ChangelogRange, topic: ChangelogTopic) -> str | None:
-    """Why a changelog cannot be taken back to ``offset``, -1 before the first; None where it can.
+    """Return why a changelog cannot go back to ``offset``, -1 before the first; None: it can.
 
-    Of a changelog that deletes by age, the older values that are gone have had their time.
+    Where a changelog deletes by age, older values that are gone have had their time.
     """
     if offset >= changelog.head:
         return f"it ends at {changelog.head}: it was recreated, or has lost records"
@@ -163,11 +163,10 @@ def trim_of(
     *,
     is_compacted: bool,
 ) -> Trim:
-    """What takes a changelog back to ``offset``.
+    """Return what takes a changelog back to ``offset``.
 
-    A record behind ``offset`` cannot have made an older one go where a record before it in the
-    changelog was left of the same kind: compaction takes what it comes to in order. So in doubt are
-    the first keys up to one that has an older record.
+    Compaction goes through the records behind ``offset`` in order. Where it left the older record
+    of a key, it has not come further. So the keys before the first such key are in doubt.
 
     Args:
         offset: the last one that counts.
@@ -181,7 +180,7 @@ def trim_of(
 
 
 def may_be_compacted(topic: ChangelogTopic, age_ms: int) -> bool:
-    """Whether a record of that age may have made an older one of its key go."""
+    """Return whether a record of that age may have made an older one of its key go."""
     return not topic.deletes_by_age and age_ms >= topic.compaction_lag_ms * _LAG_PART
 
 

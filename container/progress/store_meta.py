@@ -166,7 +166,7 @@ def stale_fault(
     head: int,
     kept_ms: int | None = None,
 ) -> Refusal | None:
-    """As ``missed_deletions``, of a store at ``position`` of its changelog.
+    """Judge a store at ``position`` of its changelog as ``missed_deletions`` does.
 
     Where no record can have been between position and head, none was missed: a marker follows the
     last record of a transaction.
@@ -180,7 +180,7 @@ def stale_fault(
 def missed_deletions(
     log: str, at_head: ClockReading, now: ClockReading, now_kept_ms: int, kept_ms: int | None = None
 ) -> Refusal | None:
-    """Why a store that lacks records of its log may lack deletions; None: it does not (safety S2).
+    """Return why a store behind its log may lack deletions; None: it does not (safety S2).
 
     Kafka drops a deletion once it is older than the retention, so a store that was away for longer
     may miss it.

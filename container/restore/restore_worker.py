@@ -30,10 +30,10 @@ from homeport.config.config import Config
 from homeport.config.errors import HomeportError
 from homeport.config.settings.sections import SystemConfig
 from homeport.config.settings.stores_section import StorageConfig
-from homeport.container.host.parent_death import die_with_parent
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.progress.restore_schedule import worker_memory
 from homeport.container.storage.storage_engines import persistent_engine
+from homeport.job_coordinator.parent_death import die_with_parent
 
 STOPPED = 143
 FAILED = 1

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
 
 _MOST = 32_000
-"""Characters of a schema that a form has; of a longer one it has the fingerprint alone."""
+"""Most characters of a schema in a form; a longer one has its fingerprint alone there."""
 _DIGITS = 16
 _NAMED = 5
 _OF_AVRO = (
@@ -34,9 +34,9 @@ _OF_AVRO = (
 
 
 def form_of(name: str, *, is_key: bool = False) -> str:
-    """The form of what the serde ``name`` writes, as ``config.serde_names`` gives it.
+    """Return the form of what the serde ``name`` of ``config.serde_names`` writes.
 
-    Values with a Schema Registry's wire format say themselves by which schema they were written.
+    A value with a Schema Registry's wire format names its schema itself.
 
     Raises:
         ConfigError: the schema cannot be had, or is none; the line names its key.
@@ -53,19 +53,19 @@ def form_of(name: str, *, is_key: bool = False) -> str:
 
 
 def forms_of(serdes: tuple[str, str]) -> StoreForms:
-    """The forms of keys and values with these ``serdes``; errors as of ``form_of``."""
+    """Return the forms of keys and values with these ``serdes``; errors as of ``form_of``."""
     return StoreForms(form_of(serdes[0], is_key=True), form_of(serdes[1]))
 
 
 def shown(form: str) -> str:
-    """The form in brief: its kind, and the fingerprint of its schema."""
+    """Return the form in brief: its kind, and the fingerprint of its schema."""
     return " ".join(form.split(" ", 2)[:2])
 
 
 def require_readable(
     store: str, serdes: tuple[str, str], recorded: StoreForms | None
 ) -> StoreForms:
-    """The forms that the store has from now on: what is ``recorded``, else of its ``serdes``.
+    """Return the forms that the store has from now on: those ``recorded``, else its serdes'.
 
     ``serdes``: of its keys and of its values.
 
@@ -96,7 +96,7 @@ def require_readable(
 
 
 def _has_only_grown(was: str, now: str) -> bool:
-    """Whether the objects of a JSON schema may have more fields, which are null in older ones."""
+    """Return whether a JSON schema only has more fields, which are null in older objects."""
     old, new = _schema(was, JSON), _schema(now, JSON)
     if not isinstance(old, dict) or not isinstance(new, dict):
         return False
@@ -104,7 +104,7 @@ def _has_only_grown(was: str, now: str) -> bool:
 
 
 def _difference(was: str, now: str) -> str:
-    """The first fields that differ, where both schemas are at hand and have fields."""
+    """Return the first fields that differ, where both schemas are at hand and have fields."""
     old, new = _fields(was), _fields(now)
     if not old or not new:
         return ""
@@ -124,7 +124,7 @@ def _fields(form: str) -> Mapping[str, Any]:
     return schema if isinstance(schema, dict) else {}
 
 
-def _schema(form: str, kind: str = "") -> Any:  # noqa: ANN401 - JSON
+def _schema(form: str, kind: str = "") -> object:
     found, _, rest = form.partition(" ")
     _, has_text, text = rest.partition(" ")
     if not has_text or kind not in {"", found}:
@@ -135,7 +135,7 @@ def _schema(form: str, kind: str = "") -> Any:  # noqa: ANN401 - JSON
         return None
 
 
-def _meaning(entry: SchemaSerde) -> Any:  # noqa: ANN401 - JSON
+def _meaning(entry: SchemaSerde) -> object:
     schema = schema_of(entry)
     if entry.kind == JSON:
         return _of_struct(schema)
@@ -151,14 +151,15 @@ def _of_struct(struct: pa.StructType) -> dict[str, str]:
     return {name: str(struct.field(name).type) for name in sorted(f.name for f in struct)}
 
 
-def _parsed(entry: SchemaSerde, schema: str) -> Any:  # noqa: ANN401 - JSON
+def _parsed(entry: SchemaSerde, schema: str) -> object:
     from homeport.container.serde.avro_serde import parsed_schema  # noqa: PLC0415 - an extra
 
-    return parsed_schema(entry.schema_key, schema)
+    parsed: object = parsed_schema(entry.schema_key, schema)
+    return parsed
 
 
-def _of_avro(schema: Any) -> Any:  # noqa: ANN401 - JSON
-    """Avro's canonical form, and the logical types, by which values are read too."""
+def _of_avro(schema: object) -> object:
+    """Return Avro's canonical form with the logical types, by which values are read too."""
     if isinstance(schema, list):
         return [_of_avro(branch) for branch in schema]
     if not isinstance(schema, Mapping):
@@ -173,7 +174,7 @@ def _of_avro(schema: Any) -> Any:  # noqa: ANN401 - JSON
 
 
 def _of_message(descriptor: Descriptor, found: dict[str, Any]) -> None:
-    """``found`` has each message and enum that the bytes of one may hold, by numbers."""
+    """Put each message and enum that the bytes of one may hold into ``found``, by numbers."""
     if descriptor.full_name in found:
         return
     fields: list[Any] = []

@@ -36,7 +36,7 @@ def schema_serde(entry: SchemaSerde, place: Place) -> Serde:
 
 
 def schema_of(entry: SchemaSerde) -> Any:  # noqa: ANN401 - as registry_serde takes it
-    """The type of json, the text of avro, the class of protobuf; None where the registry has it.
+    """Return json's type, avro's text or protobuf's class; None where the registry has it.
 
     Raises:
         ConfigError: the schema cannot be had, or is none; the line names its key.

@@ -140,12 +140,8 @@ class ContainerStorage:
 
     @property
     def stored_inputs(self) -> StoredInputs:
-        """The inputs that fill adjunct stores."""
+        """Return the inputs that fill adjunct stores."""
         return NONE_STORED if self.adjuncts is None else self.adjuncts.inputs
-
-    def holds_back(self) -> bool:
-        """Whether other inputs wait for a version of an adjunct store."""
-        return self.adjuncts is not None and self.adjuncts.holds_back() is not None
 
     def figures(self) -> Iterator[Sample]:
         """What the open stores report of themselves."""
@@ -192,7 +188,7 @@ class ContainerStorage:
         item.apply(positions)
 
     def follow(self, changes: Changes, positions: Mapping[Position, int]) -> None:
-        """``changes``, committed with these positions and by no task, are in their store."""
+        """Put ``changes``, committed with these positions and by no task, into their store."""
         place = changes.changelog.stream, changes.partition
         self._of(changes.store_id).follow(changes.entries, positions[place])
 

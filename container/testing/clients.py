@@ -177,7 +177,7 @@ class MemoryLog(LogReader):
         return {name: f"id of {name}" for name in names}
 
     def deletions_kept(self, names: Sequence[str]) -> dict[str, int]:
-        """Of each topic, as nothing in memory is ever compacted."""
+        """Return the default for each topic: nothing in memory is ever compacted."""
         return dict.fromkeys(names, _DELETE_RETENTION_MS)
 
     def read(self, topic: str, partition: int, start: int, head: int) -> Iterator[list[Message]]:

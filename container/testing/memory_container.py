@@ -261,7 +261,7 @@ class MemoryContainer:
 
     def has_input(self) -> bool:
         """Whether records wait that may be read now."""
-        holds_back = self._storage.holds_back()
+        holds_back = self._storage.stored_inputs.holds_back()
         return any(c.has_more() for c in self._consumers if c.says_ends or not holds_back)
 
     def has_due_timers(self) -> bool:

@@ -17,6 +17,12 @@ from homeport.config.declarations.unknown_keys import is_unread, meant_by, warni
 from homeport.config.errors import ConfigError
 from homeport.config.settings.config_diff import ConfigDiff
 from homeport.config.settings.validation import validate
+from homeport.job_coordinator.grouper.job_model_calculator import (
+    calculate_job_model,
+    input_streams,
+)
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 
 _IDENTITY = {
     key.name: why
@@ -55,7 +61,7 @@ class ConfigChange:
     def meaning(
         self, *, is_running: bool, restarting: Collection[str] = (), is_at_once: bool = False
     ) -> str:
-        """What happens next, in one line, for the operator.
+        """Return what happens next, in one line, for the operator.
 
         ``restarting``: the containers that process input now. ``is_at_once``: whether they restart
         together.
@@ -101,10 +107,10 @@ def _in_force(key: IntKey, config: Config) -> int:
 
 
 def refuse_identity(written: Config, file: Config) -> None:
-    """Nothing where no program has written what makes ``file`` this job, not another one.
+    """Require that no program has written a key that names the job itself.
 
     Raises:
-        ConfigError: one has, as Samza's tool, which checks nothing.
+        ConfigError: one has, such as Samza's tool, which checks nothing.
     """
     for key, why in _IDENTITY.items():
         if key in written and written[key] != file.get(key):
@@ -150,7 +156,7 @@ def _unread(key: str) -> ConfigError:
 
 
 def check_deletion(key: str, *, is_set_by_hand: bool) -> None:
-    """Nothing, unless the deployment's own word for what job this is would go; then ConfigError."""
+    """Refuse, with a ConfigError, to delete a deployment's key that names the job itself."""
     if key in _IDENTITY and not is_set_by_hand:
         raise ConfigError("--key", key, _IDENTITY[key], _IN_THE_FILE)
 
@@ -208,3 +214,14 @@ def _fault(check: Callable[[Config], object], config: Config) -> ConfigError | N
     except ConfigError as error:
         return error
     return None
+
+
+def require_model(config: Config) -> None:
+    """Require that ``config`` and its inputs, as Kafka has them now, make a JobModel.
+
+    Raises:
+        ConfigError: they make none.
+        UnavailableError: Kafka does not answer.
+    """
+    counts = StreamMetadataCache(config).partition_counts(input_streams(config))
+    calculate_job_model(config, counts, NOTHING)

@@ -24,6 +24,7 @@ from homeport.job_coordinator.cli.config_change import (
     check_deletion,
     check_key,
     checked_change,
+    require_model,
 )
 from homeport.job_coordinator.cli.job_view import (
     CONFIGURED_BY_FILE,
@@ -40,12 +41,6 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     MessageType,
 )
 from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number
-from homeport.job_coordinator.grouper.job_model_calculator import (
-    calculate_job_model,
-    input_streams,
-)
-from homeport.job_coordinator.grouper.previous_assignment import NOTHING
-from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
@@ -69,9 +64,9 @@ class WritableType(StrEnum):
 
 @dataclass(frozen=True)
 class How:
-    """How a message is written.
+    """Options of a write.
 
-    ``is_forced``: although no program reads it. ``is_dry_run``: not at all, only shown.
+    ``is_forced``: also of a key that no program reads. ``is_dry_run``: only a look, no write.
     ``is_at_once``: with the order to restart all containers together.
     """
 
@@ -175,14 +170,14 @@ def write(
 
 
 def _actives(job: JobView) -> frozenset[str]:
-    """The processors that have tasks which process input."""
+    """Return the processors that have tasks which process input."""
     modes = TaskModeManager(job.stream).read()
     owners = TaskAssignmentManager(job.stream).read().items()
     return frozenset(p for t, p in owners if modes.get(t) is not TaskMode.STANDBY)
 
 
 def placement_warnings(job: JobView, message: CoordinatorStreamMessage) -> list[str]:
-    """What a running job would refuse of such a move, one line each: the record has no effect.
+    """Return why a running job would refuse such a move, one line each.
 
     Raises:
         ConfigError: the job's user places its processors.
@@ -213,14 +208,8 @@ def _checked(job: JobView, message: CoordinatorStreamMessage) -> ConfigChange:
         before,
         job.given,
         has_state=bool(ChangelogPartitionManager(job.stream).read()),
-        check_model=_check_model,
+        check_model=require_model,
     )
-
-
-def _check_model(config: Config) -> None:
-    """A JobModel can be made of ``config`` and its inputs as they are now."""
-    counts = StreamMetadataCache(config).partition_counts(input_streams(config))
-    calculate_job_model(config, counts, NOTHING)
 
 
 def change_config(

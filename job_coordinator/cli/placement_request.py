@@ -104,7 +104,7 @@ def ask(
 
 
 def write_order(stream: CoordinatorStream, messages: Sequence[CoordinatorStreamMessage]) -> None:
-    """The messages are in the stream.
+    """Write the messages of an order to the stream.
 
     Raises:
         UnansweredError: Kafka did not answer; they may be there, or may yet be.
@@ -221,9 +221,9 @@ def outcome(answer: PlacementResponse) -> str:
 
 
 class Patience:
-    """The waiting for what was ordered of a running job, which goes on without it.
+    """Waits for the end of an order, which the running job carries out without it.
 
-    It says what does not answer, and waits on: the order is in the coordinator stream.
+    It names what does not answer, and waits on: the order is in the coordinator stream.
     """
 
     def __init__(self, job: JobView, clock: Callable[[], float] = time.monotonic) -> None:
@@ -234,7 +234,7 @@ class Patience:
         self._heard_s = {_KAFKA: now_s, _AM: now_s}
 
     def __call__(self) -> None:
-        """Pauses, then reads the coordinator stream on.
+        """Pause, then read the coordinator stream on.
 
         Raises:
             UnansweredError: Kafka, or the AM, has not answered for long.
@@ -255,7 +255,7 @@ class Patience:
             self._heard_s[_AM] = now_s
 
     def status(self) -> Mapping[str, Any]:
-        """What the AM says of the job, once it answers.
+        """Return the AM's status of the job, once it answers.
 
         Raises:
             UnansweredError: it has not for long.
@@ -267,11 +267,11 @@ class Patience:
                     return running.client.status()
             self()
 
-    def _unanswered(self, who: str, fault: str) -> None:
+    def _unanswered(self, partner: str, fault: str) -> None:
         note(f"{fault}; what was ordered stays in the coordinator stream, and goes on")
-        silent_s = self._clock() - self._heard_s[who]
+        silent_s = self._clock() - self._heard_s[partner]
         if silent_s >= _SILENCE_S:
             raise UnansweredError(
-                f"{who} has not answered for {silent_s:.0f} s: what was ordered may go on; see "
+                f"{partner} has not answered for {silent_s:.0f} s: what was ordered may go on; see "
                 "homeport status, and homeport coordinator-stream show for its records"
             )

@@ -19,6 +19,8 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
     MessageType,
 )
+from homeport.job_coordinator.coordinator_stream.message_bytes import parse_json
+from homeport.job_coordinator.model.ids import ProcessorId
 
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -43,6 +45,18 @@ def read_all(
         if value is not None:
             found[key] = value
     return found
+
+
+def processors(message: CoordinatorStreamMessage, name: str) -> tuple[ProcessorId, ...]:
+    """Return the processors that the field ``name`` lists; none where it is missing.
+
+    Raises:
+        WireError: it is no list of texts.
+    """
+    found = parse_json(message.value(name) or "[]", f"list {name}")
+    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+        raise WireError(f"{message.type} {message.key!r}: {name!r} is no list: {found!r:.200}")
+    return tuple(map(ProcessorId, found))
 
 
 def exactly(

@@ -48,8 +48,8 @@ def expanded(
     if before.keys() == grouped.keys() and all(before[t] == own for t, own in grouped.items()):
         return grouped  # as at most versions of a job; what follows takes long with many tasks
     owners = _single_owners(before)
-    counts_before = _counts(ssp for ssps in before.values() for ssp in ssps)
-    counts = _counts(ssp for ssps in grouped.values() for ssp in ssps)
+    counts_before = counts_of(ssp for ssps in before.values() for ssp in ssps)
+    counts = counts_of(ssp for ssps in grouped.values() for ssp in ssps)
     for stream in sorted(counts.keys() & counts_before.keys()):
         _check(SystemStream(*stream), counts_before[stream], counts[stream])
     moved: dict[TaskName, set[SystemStreamPartition]] = {}
@@ -79,7 +79,7 @@ def _single_owners(
     return {ssp: task for ssp, task in owners.items() if ssp not in shared}
 
 
-def _counts(partitions: Iterable[SystemStreamPartition]) -> dict[tuple[str, str], int]:
+def counts_of(partitions: Iterable[SystemStreamPartition]) -> dict[tuple[str, str], int]:
     """{(system, stream): 1 + its highest partition}: some may be broadcast and not be here.
 
     The partitions are many, and a pair is made faster than a SystemStream.

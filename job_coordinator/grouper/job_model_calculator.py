@@ -253,7 +253,7 @@ def assign_changelog_partitions(
 
 
 def _refuse_shared(numbers: Mapping[TaskName, int], known: Mapping[TaskName, int]) -> None:
-    """Nothing where each task has a changelog partition of its own; else the record to write."""
+    """Require that each task has a changelog partition of its own; name the record to write."""
     owners: dict[int, TaskName] = {}
     for task, number in numbers.items():
         other = owners.setdefault(number, task)

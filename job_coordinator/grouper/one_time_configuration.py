@@ -14,6 +14,7 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.secret_names import shown_value
 from homeport.config.settings.config_diff import ConfigDiff
+from homeport.job_coordinator.grouper.input_expansion import counts_of
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition, TaskMode
@@ -59,7 +60,7 @@ def changed_tasks(before: PreviousAssignment, model: JobModel) -> OneTimeChange 
     }
     # A task that has a processor, and by its records no input, had some: another record has it now.
     names = sorted({*before.task_partitions, *before.task_processors, *after})
-    counts = _counts(before.task_partitions)
+    counts = counts_of(ssp for ssps in before.task_partitions.values() for ssp in ssps)
     for name in names:
         old, new = before.task_partitions.get(name), after.get(name)
         if old is None or new is None or not _is_grown(old, new, counts):
@@ -91,15 +92,6 @@ def _is_grown(
         if SystemStreamPartition(ssp.system, ssp.stream, ssp.partition % count) not in old:
             return False
     return True
-
-
-def _counts(partitions: _Partitions) -> dict[tuple[str, str], int]:
-    """{stream: how many partitions it had}."""
-    counts: dict[tuple[str, str], int] = {}
-    for ssp in (ssp for ssps in partitions.values() for ssp in ssps):
-        stream = (ssp.system, ssp.stream)
-        counts[stream] = max(counts.get(stream, 0), ssp.partition + 1)
-    return counts
 
 
 def _shown(config: Config, key: str) -> str:

@@ -41,7 +41,7 @@ def with_standbys(
     return containers
 
 
-def _standby(active: ContainerModel, replica: int) -> ContainerModel:
+def _standby(active: ContainerModel, replica: int | str) -> ContainerModel:
     tasks = (standby_task(task, replica) for task in active.tasks.values())
     return ContainerModel(
         ProcessorId(f"{active.processor_id}-{replica}"),
@@ -60,12 +60,7 @@ def temporary_id(active: ProcessorId) -> ProcessorId:
 
 def temporary_standby(active: ContainerModel) -> ContainerModel:
     """That standby, which is in no JobModel: its tasks keep the state of the active ones."""
-    tasks = (standby_task(task, _TEMPORARY) for task in active.tasks.values())
-    return ContainerModel(
-        temporary_id(active.processor_id),
-        {task.task_name: task for task in sorted(tasks, key=lambda task: task.task_name)},
-        active.processor_id,
-    )
+    return _standby(active, _TEMPORARY)
 
 
 def standby_task(active: TaskModel, replica: int | str) -> TaskModel:

@@ -233,7 +233,7 @@ def _last_ms(path: Path, segment: Segment) -> int:
 
 
 def _forget_lost(directory: Path) -> None:
-    """Remove the marks of lost lines from times of which nothing is kept."""
+    """Remove the marks of lost lines that are older than all that is kept."""
     trimmed = [_TRIMMED.fullmatch(path.name) for path in directory.glob("trimmed-*")]
     until_ms = {found["kind"]: int(found["ms"]) for found in trimmed if found is not None}
     for path in directory.glob("lost-*"):

@@ -1,7 +1,7 @@
 """HistoryWriter: facts about a run, as they happen, in files that outlive the process.
 
 A history that cannot be written is logged once and never stops a container. Unwritten lines are
-kept, and are written first at the next event; a mark says meanwhile that they may be lost. A line
+kept, and are written first at the next event; a mark shows meanwhile that they may be lost. A line
 is one ``write`` to a file opened for appending: a killed process leaves whole lines, and threads do
 not mix theirs.
 

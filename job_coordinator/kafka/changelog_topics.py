@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import TopicPartition
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -141,9 +141,9 @@ def _size_fault(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> Confi
 
 
 def task_beyond(numbers: Mapping[TaskName, int], partitions: int) -> ConfigError | None:
-    """Why no task may have one of ``numbers`` where its state has so many ``partitions``.
+    """Return the error for a task whose number is beyond the state's ``partitions``; None: none.
 
-    The state is where it was: what has to be put right is the record of the task.
+    The state is where it was: the operator corrects the task's record.
     """
     for task, number in sorted(numbers.items()):
         if number >= partitions:
@@ -291,15 +291,7 @@ def holds_records(system: SystemConfig, topic: str, partitions: int) -> bool:
     Raises:
         UnavailableError: Kafka does not answer.
     """
-    consumer = clients.consumer(
-        system,
-        {
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "isolation.level": "read_committed",
-            "auto.offset.reset": "earliest",
-        },
-    )
+    consumer = clients.consumer(system, clients.COMMITTED)
     left = set(range(partitions))
     deadline = time.monotonic() + _PATIENCE_S
     try:
@@ -309,14 +301,10 @@ def holds_records(system: SystemConfig, topic: str, partitions: int) -> bool:
             error = None if message is None else message.error()
             if message is not None and error is None:
                 return True
-            if message is not None and error is not None and _is_end(error):
+            if message is not None and error is not None and clients.is_end(error):
                 left.discard(message.partition() or 0)
     finally:
         consumer.close()
     if left:
         raise clients.unavailable(system, f"reading {topic}", f"no end in {_PATIENCE_S:g} s")
     return False
-
-
-def _is_end(error: KafkaError) -> bool:
-    return error.code() == KafkaError._PARTITION_EOF  # noqa: SLF001 - librdkafka's name

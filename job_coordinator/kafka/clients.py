@@ -26,6 +26,16 @@ LIBRDKAFKA_LOG.addFilter(SaidOnce())
 _RECONNECTING: Mapping[str, str | int | float | bool] = {"reconnect.backoff.max.ms": 1000}
 """At the library's ten seconds, a broker that is back is found that much later."""
 
+COMMITTED: Mapping[str, str | int | bool] = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": True,
+    "isolation.level": "read_committed",
+    # the offset to begin at may be deleted
+    "auto.offset.reset": "earliest",
+}
+"""Properties of a consumer that reads committed records of partitions assigned by hand."""
+
 FENCED = frozenset(
     {
         KafkaError._FENCED,  # noqa: SLF001 - public names of the library, written this way by it
@@ -37,6 +47,17 @@ FENCED = frozenset(
 
 _FORGOTTEN = frozenset({KafkaError.INVALID_PRODUCER_ID_MAPPING, KafkaError.UNKNOWN_PRODUCER_ID})
 """Codes by which Kafka says that the transactional id is another producer's, or unknown."""
+
+
+def is_end(error: KafkaError) -> bool:
+    """Return whether ``error`` is the end of a partition: no further record for now."""
+    return error.code() == KafkaError._PARTITION_EOF  # noqa: SLF001 - a public name of the library
+
+
+def ends_reading(error: KafkaError) -> bool:
+    """Return whether nothing more can be read; the library mends other errors by itself."""
+    gone = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED}
+    return error.fatal() or error.code() in gone
 
 
 def forgotten(error: KafkaError, transactional_id: str) -> str | None:

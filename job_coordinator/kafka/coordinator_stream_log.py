@@ -6,12 +6,12 @@ For people that look at it. Programs that act on the stream use ``CoordinatorStr
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Self
 
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Message, TopicPartition
 
 from homeport.config.errors import UnavailableError, WireError
 from homeport.config.settings.sections import JobConfig, SystemConfig
@@ -24,12 +24,6 @@ from homeport.job_coordinator.coordinator_stream.stream_owner import StreamOwner
 from homeport.job_coordinator.kafka import clients
 
 _POLL_S = 0.2
-_CONSUMER: Final[Mapping[str, str | int | bool]] = {
-    "enable.auto.commit": False,
-    "enable.partition.eof": True,
-    "isolation.level": "read_committed",
-    "auto.offset.reset": "earliest",
-}
 
 
 @dataclass(frozen=True)
@@ -56,7 +50,7 @@ class CoordinatorStreamLog:
         self._topic = topic
         self._owner = StreamOwner.of(job)
         self._timeout_s = timeout_s
-        self._consumer = clients.consumer(system, _CONSUMER)
+        self._consumer = clients.consumer(system, clients.COMMITTED)
         self._consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
 
     def __enter__(self) -> Self:
@@ -108,16 +102,10 @@ class CoordinatorStreamLog:
 
     def _is_end(self, message: Message) -> bool:
         """Whether ``message`` says that nothing follows; other errors the library mends itself."""
-        error: Any = message.error()
-        if error is None:
-            return False
-        end = KafkaError._PARTITION_EOF  # noqa: SLF001 - a public name of the library
-        if error.code() == end:
-            return True
-        ends = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED}
-        if error.fatal() or error.code() in ends:
+        error = message.error()
+        if error is not None and clients.ends_reading(error):
             raise self._unavailable(error.str())
-        return False
+        return error is not None and clients.is_end(error)
 
     def _unavailable(self, why: str) -> UnavailableError:
         return clients.unavailable(self._system, f"reading topic {self._topic!r}", why)

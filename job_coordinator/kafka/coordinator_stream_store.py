@@ -52,12 +52,7 @@ from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.kafka.transient_errors import is_transient
 
 _CONSUMER: Final[Mapping[str, str | int | bool]] = {
-    "enable.auto.commit": False,
-    "enable.auto.offset.store": False,
-    "enable.partition.eof": True,
-    "isolation.level": "read_committed",
-    # the stream is read from offset 0, which may have been deleted
-    "auto.offset.reset": "earliest",
+    **clients.COMMITTED,
     # how often the leader of a new assignment is looked for: half a second at each start, if left
     "topic.metadata.refresh.fast.interval.ms": 20,
     "fetch.queue.backoff.ms": 10,
@@ -366,9 +361,6 @@ class CoordinatorStreamStore:
 
         Anything else the library tries again by itself, until our own time limit.
         """
-        code = error.code()
-        if code == KafkaError._PARTITION_EOF:  # noqa: SLF001 - a public name of the library
+        if clients.is_end(error):
             self._end_offset = max(self._end_offset, record.offset() or 0)
-            return None
-        ends = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED}
-        return error if error.fatal() or code in ends else None
+        return error if clients.ends_reading(error) else None

@@ -45,7 +45,7 @@ class ChangelogPartitionManager:
         return {**self._recorded(own), **own}
 
     def contradictions(self) -> Iterator[ConfigError]:
-        """One line for each set-changelog record that is not what the job's own record has.
+        """Yield an error for each set-changelog record that contradicts the job's own record.
 
         The remedy of each is the record to write.
         """
@@ -89,7 +89,7 @@ class ChangelogPartitionManager:
         self._stream.write(self.messages(partitions))
 
     def refuse(self, task: TaskName, partition: int | None) -> None:
-        """Nothing where a tool may write that ``task`` has ``partition``, or, None, delete it.
+        """Refuse a tool's record of ``task`` that contradicts its state; None deletes the record.
 
         Raises:
             ConfigError: the task has another partition, or another task has this one.
@@ -100,7 +100,7 @@ class ChangelogPartitionManager:
         known = {t: n for t, n in known.items() if modes.get(t) is not TaskMode.STANDBY}
         value = None if partition is None else str(partition)
         if partition is not None and partition == own:
-            return  # it says again what is so
+            return  # the record is so already
         sharer = None if has is None else _other(known, task, has)
         if has not in {None, partition} and (own is not None or sharer is None):
             raise ConfigError(
@@ -122,7 +122,7 @@ class ChangelogPartitionManager:
             )
 
     def _recorded(self, but: Mapping[TaskName, int]) -> dict[TaskName, int]:
-        """What set-changelog has; a damaged record of one of ``but`` is as none."""
+        """Return what set-changelog has, without damaged records of tasks in ``but``."""
         found: dict[TaskName, int] = {}
         for name, message in self._stream.latest(MessageType.SET_CHANGELOG).items():
             task = TaskName(name)
@@ -135,7 +135,7 @@ class ChangelogPartitionManager:
 
 
 def repair(task: str, partition: str) -> str:
-    """The command that gives ``task`` its changelog partition back."""
+    """Return the command that gives ``task`` its changelog partition back."""
     return (
         f"write it back: coordinator-stream-writer --type={_TYPE} --key='{task}' "
         f"--value={partition}"
@@ -143,7 +143,7 @@ def repair(task: str, partition: str) -> str:
 
 
 def free_partitions(known: Mapping[TaskName, int]) -> list[int]:
-    """Numbers below the highest of ``known`` that no task has."""
+    """Return the numbers below the highest of ``known`` that no task has."""
     return sorted(set(range(max(known.values(), default=-1))) - set(known.values()))
 
 

@@ -167,7 +167,7 @@ class EpochManager:
         self._stream.write([processor_epoch_message(processor_id, permit)])
 
     def read_floor(self) -> int:
-        """The epoch that every permit is above; 0 where the job has run on YARN alone.
+        """Return the epoch that every permit is above; 0 where the job has run on YARN alone.
 
         Raises:
             WireError: the record is damaged; going on could permit the number of a generation.
@@ -176,7 +176,7 @@ class EpochManager:
         return 0 if found is None else wire.number(found, "epoch")
 
     def highest(self) -> int:
-        """The highest number that an incarnation of the job has had, as far as the stream knows.
+        """Return the highest number that an incarnation of the job has had, by the stream.
 
         Epochs of YARN and generations of standalone processors are one number space. WireError
         where a record is damaged.
@@ -216,7 +216,7 @@ class EpochManager:
 
 
 def epoch_floor_message(epoch: int) -> CoordinatorStreamMessage:
-    """The record that says that every permit is above ``epoch``, whichever processor has it."""
+    """Return the record that puts every permit of any processor above ``epoch``."""
     return CoordinatorStreamMessage(MessageType.SET_EPOCH_FLOOR, _FLOOR_KEY, {"epoch": str(epoch)})
 
 

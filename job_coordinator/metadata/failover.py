@@ -14,8 +14,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.coordinator_stream.message_bytes import parse_json
-from homeport.job_coordinator.coordinator_stream.reading import read_all
+from homeport.job_coordinator.coordinator_stream.reading import processors, read_all
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 
 
@@ -79,13 +78,6 @@ def _failover(message: CoordinatorStreamMessage) -> RecordedFailover:
         ProcessorId(standby) if standby else None,
         Host(host) if host else None,
         step,
-        _used(message),
+        processors(message, "used"),
         message.value("cause") or "",
     )
-
-
-def _used(message: CoordinatorStreamMessage) -> tuple[ProcessorId, ...]:
-    found = parse_json(message.value("used") or "[]", "list used")
-    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
-        raise WireError(f"{message.type} {message.key!r}: 'used' is no list: {found!r:.200}")
-    return tuple(ProcessorId(text) for text in found)

@@ -56,7 +56,7 @@ class StateFactManager:
     def partition_messages(
         self, partitions: Mapping[TaskName, int]
     ) -> Iterator[CoordinatorStreamMessage]:
-        """Records by which the stream knows ``partitions`` too; what it knows of others stays."""
+        """Yield records that add ``partitions`` to the stream; those of other tasks stay."""
         known = self._tasks()
         wanted = {**known, **{number: task for task, number in partitions.items()}}
         for first in sorted({number // _IN_A_RECORD * _IN_A_RECORD for number in wanted}):
@@ -72,7 +72,7 @@ class StateFactManager:
         return {key.removeprefix(_CHANGELOG): forms for key, forms in found.items()}
 
     def form_messages(self, forms: Mapping[str, StoreForms]) -> Iterator[CoordinatorStreamMessage]:
-        """Records of the changelogs that the stream does not know yet."""
+        """Yield records of the changelogs that the stream does not know yet."""
         known = self.forms()
         for changelog, form in sorted(forms.items()):
             if changelog not in known:

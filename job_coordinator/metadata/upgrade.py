@@ -21,8 +21,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.coordinator_stream.message_bytes import parse_json
-from homeport.job_coordinator.coordinator_stream.reading import read_all
+from homeport.job_coordinator.coordinator_stream.reading import processors, read_all
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_package import is_package_name
 from homeport.job_coordinator.model.json_values import compact_json
@@ -51,7 +50,7 @@ class UpgradeManager:
         self._stream = stream
 
     def orders(self, application: str) -> UpgradeOrders:
-        """What was ordered for that run of the job, without what is damaged."""
+        """Return the orders for that run of the job, without damaged ones."""
         known = self._of_keys(_order)
         own = {key: order for key, order in known.items() if order.application == application}
         forward, back = own.get(ORDER_KEY), own.get(UNDO_KEY)
@@ -61,22 +60,22 @@ class UpgradeManager:
         return UpgradeOrders(forward, back, refused.subject, refused.why)
 
     def last_state(self) -> UpgradeState | None:
-        """How far the job's last upgrade has come, of whichever run; None: none, or damaged."""
+        """Return the record of the last upgrade, of any run; None: none, or it is damaged."""
         return self._of_keys(_state).get(STATE_KEY)
 
     def state(self, application: str) -> UpgradeState | None:
-        """How far that run's upgrade has come; None where there is none, or it is damaged."""
+        """Return how far that run's upgrade has come; None: there is none, or it is damaged."""
         found = self.last_state()
         return found if found is not None and found.application == application else None
 
     def submitted(self, application: str) -> str | None:
-        """The package of that run's submission; None: not known."""
+        """Return the package of that run's submission; None: not known."""
         found = self._of_keys(_note).get(SUBMITTED_KEY)
         is_own = found is not None and found.application == application
         return found.subject if found is not None and is_own else None
 
     def messages_of_a_new_run(self, application: str) -> Iterator[CoordinatorStreamMessage]:
-        """Tombstones of what is void for that run of the job, damaged records too."""
+        """Yield tombstones of what is void for that run of the job, damaged records too."""
         orders = self.orders(application)
         known = {
             ORDER_KEY: orders.forward,
@@ -95,7 +94,7 @@ class UpgradeManager:
 
     @staticmethod
     def order_message(order: UpgradeOrder) -> CoordinatorStreamMessage:
-        """The record of an order; its writer stamps the user where the order names none."""
+        """Return the record of an order; its writer stamps the user where it names none."""
         values = {
             "id": order.id,
             "application": order.application,
@@ -108,19 +107,19 @@ class UpgradeManager:
 
     @staticmethod
     def refusal_message(order: UpgradeOrder, why: str) -> CoordinatorStreamMessage:
-        """The record by which that order is refused, for good."""
+        """Return the record that refuses that order, for good."""
         values = {"application": order.application, "subject": order.id, "why": why}
         return CoordinatorStreamMessage(MessageType.SET_UPGRADE, REFUSED_KEY, values)
 
     @staticmethod
     def submitted_message(application: str, package: str) -> CoordinatorStreamMessage:
-        """The record of the package that was submitted with that run of the job."""
+        """Return the record of the package that was submitted with that run of the job."""
         values = {"application": application, "subject": package}
         return CoordinatorStreamMessage(MessageType.SET_UPGRADE, SUBMITTED_KEY, values)
 
     @staticmethod
     def state_message(state: UpgradeState) -> CoordinatorStreamMessage:
-        """The record of how far an upgrade has come; it takes the place of the one before."""
+        """Return the record of how far an upgrade has come; it replaces the one before."""
         return CoordinatorStreamMessage(MessageType.SET_UPGRADE, STATE_KEY, state_values(state))
 
 
@@ -204,7 +203,7 @@ def state_of(
         release(message, "previous") if message.value("previous") else None,
         wire.number(message, "watch-ms"),
         phase,
-        _given(message),
+        processors(message, "given"),
         ProcessorId(current) if current else None,
         None if lag_before is None else wire.number(message, "lag-before"),
         message.value("reason") or "",
@@ -226,10 +225,3 @@ def _package(message: CoordinatorStreamMessage, name: str) -> str:
     if not is_package_name(package):
         raise WireError(f"{message.type} {message.key!r}: {name} is no sha256: {package!r:.200}")
     return package
-
-
-def _given(message: CoordinatorStreamMessage) -> tuple[ProcessorId, ...]:
-    found = parse_json(message.value("given") or "[]", "list given")
-    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
-        raise WireError(f"{message.type} {message.key!r}: 'given' is no list: {found!r:.200}")
-    return tuple(ProcessorId(text) for text in found)

@@ -21,7 +21,7 @@ TAKEN_MS = 60_000
 _ENDED = frozenset({"finished", "failed", "stopped"})
 
 UNDONE = "what has no order to stop stays, and moves that are under way for the drain end"
-"""What comes of a drain that is taken back."""
+"""The end of a drain that the operator takes back."""
 
 Move = tuple[ProcessorId, bool]
 """A container that is to go, and whether its state is to be read at its destination first."""
@@ -36,9 +36,9 @@ class HostDrain:
         self._failed: dict[ProcessorId, str] = {}
 
     def next_moves(self, status: Mapping[str, Any]) -> list[Move]:
-        """What is to be moved now; none where it is over, or was taken back.
+        """Return the moves that are due now; none where the drain is over, or was taken back.
 
-        All must have an answer before.
+        All earlier moves have an answer.
         """
         if self._rounds == 0 or not self._is_drained(status):
             return []
@@ -73,7 +73,7 @@ class HostDrain:
 
 
 def left_on_drained_hosts(status: Mapping[str, Any]) -> Iterator[str]:
-    """Which containers stand on drained hosts, a sentence for each host."""
+    """Yield which containers stand on drained hosts, a sentence for each host."""
     for name in status.get("drained_hosts") or ():
         here = [processor for processor, _ in moves(Host(name), status)]
         if here:
@@ -128,7 +128,7 @@ def without_place(outlook: Mapping[str, Any]) -> str | None:
 
 
 def not_taken(key: str) -> UnavailableError:
-    """The error where the running job does not take the key in time."""
+    """Return the error where the running job does not take the key in time."""
     return UnavailableError(
         f"the running job has not taken {key} in {TAKEN_MS} ms: see config in homeport status"
     )

@@ -76,7 +76,7 @@ def package_entries(data: bytes) -> list[zipfile.ZipInfo]:
 
 
 def require_readable(data: bytes) -> None:
-    """All entries of the zip ``data`` can be unpacked.
+    """Require that all entries of the zip ``data`` can be unpacked.
 
     Raises:
         WireError: as ``package_entries``, or an entry is damaged, or packed in an unknown way.

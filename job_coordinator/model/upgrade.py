@@ -59,7 +59,7 @@ class UpgradeOrder:
 
 @dataclass(frozen=True, slots=True)
 class UpgradeOrders:
-    """What operators have ordered, for one run of the job.
+    """The orders of operators, for one run of the job.
 
     ``forward``: the last order of an upgrade. ``back``: the last order to take one back. None:
     there is none. ``refused``: the id of the last order that the driver has refused; None: it has
@@ -72,19 +72,19 @@ class UpgradeOrders:
     why: str = ""
 
     def is_new(self, state: UpgradeState | None) -> bool:
-        """Whether the driver still has to take the order forward, or to refuse it."""
+        """Return whether the driver still has to take the order forward, or to refuse it."""
         order = self.forward
         if order is None or order.id == self.refused:
             return False
         return state is None or state.id != order.id
 
     def cancels(self, state: UpgradeState | None) -> bool:
-        """Whether the order back is of the order forward, which has not begun yet."""
+        """Return whether the order back cancels the order forward before it begins."""
         ids = {order.id for order in (self.forward, self.back) if order is not None}
         return self.back is not None and self.is_new(state) and len(ids) == 1
 
     def takes_back(self, state: UpgradeState | None) -> bool:
-        """Whether the order back is of the upgrade in the record, which does not go back yet."""
+        """Return whether the order back is of the recorded upgrade, which still goes forward."""
         if self.back is None or state is None or state.id != self.back.id:
             return False
         return state.phase in {UpgradePhase.FORWARD, UpgradePhase.DONE}

@@ -26,7 +26,7 @@ from homeport.job_coordinator.standalone.plan import (
 
 
 def require_none_registered(job: str, processors: Collection[ProcessorId]) -> None:
-    """Nothing where no processor of the job is registered.
+    """Require that no processor of the job is registered.
 
     Raises:
         ConfigError: one is.
@@ -37,7 +37,7 @@ def require_none_registered(job: str, processors: Collection[ProcessorId]) -> No
 
 
 def require_known(newest: Plan | None, highest: int) -> Plan:
-    """The newest version, where each incarnation of the job is from it or from one before.
+    """Return the newest version; each incarnation of the job is from it or from one before.
 
     ``highest``: the highest number that an incarnation has had.
 

@@ -109,7 +109,7 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class PublishRefused:
-    """The version was not the next one, as ``Publish`` says what must hold for that."""
+    """The version was not the next one: what ``Publish`` requires did not hold."""
 
     version: int
 

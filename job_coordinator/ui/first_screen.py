@@ -207,8 +207,8 @@ def _notices(status: Mapping[str, Any]) -> Iterator[str]:
     stream = status.get("coordinator_stream", "ok")
     if stream != "ok":
         yield f"the coordinator stream: {stream}"
-    for who, why in (status.get("unanswered") or {}).items():
-        yield f"{who} does not answer: {why}"
+    for partner, why in (status.get("unanswered") or {}).items():
+        yield f"{partner} does not answer: {why}"
     for container in status.get("containers", ()):
         behind_s = container.get("lag_seconds")
         if behind_s is not None and behind_s >= _BEHIND_S:
@@ -226,7 +226,7 @@ def _notices(status: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _commands(status: Mapping[str, Any]) -> Iterator[str]:
-    """Those for containers that run; of the others the container says it."""
+    """Yield the commands for containers that run; others show theirs by themselves."""
     phases = {c["processor_id"]: c["phase"] for c in status.get("containers", ())}
     for placement in status.get("placements") or ():
         name = placement["processor_id"]

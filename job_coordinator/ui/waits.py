@@ -98,6 +98,6 @@ def _waits_in_turn(status: Mapping[str, Any], container: Mapping[str, Any]) -> I
 
 
 def command(placement: Mapping[str, Any]) -> str:
-    """An operator's command that has not ended, and what it waits for, as the status has it."""
+    """Return an operator's command that has not ended, with what it waits for."""
     said = f"an operator's command to {placement['destination']}: {placement['step']}"
     return f"{said}, {placement['waits']}" if placement.get("waits") else said

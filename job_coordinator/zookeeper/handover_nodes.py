@@ -59,7 +59,7 @@ class HandoverNodes:
         self._versions = VersionNodes(client, root)
 
     def read(self) -> Kept:
-        """What they hold now; a server that is behind the others has caught up first.
+        """Return what they hold now; a server that is behind the others catches up first.
 
         Raises:
             WireError: a node holds what Homeport does not write.
@@ -83,7 +83,7 @@ class HandoverNodes:
         )
 
     def hosts(self) -> dict[TaskName, Host]:
-        """{task: where it last was} now; read as ``read`` does."""
+        """Return {task: where it last was}, read as ``read`` does."""
         self._catch_up()
         try:
             found = self._values(nodes.LOCALITY)

@@ -54,7 +54,7 @@ def connected(
 
 
 def registered_processors(config: Config, timeout_s: float) -> list[RegisteredProcessor]:
-    """The processors of the job, the leader first, to be shown.
+    """Return the processors of the job for people, the leader first.
 
     A server that is read-only, or behind the others, may not know of one. What is done where there
     is none goes by ``HandoverNodes``.

@@ -235,11 +235,11 @@ class Session:
             self._stopped.wait(_STOPPED_S)
 
     def _answered(self, connection: Connection, sent_ms: int) -> bool:
-        """Renew the lease, and wait for the next question; False where the answer says nothing.
+        """Renew the lease, and wait for the next question; return False for an answer of no use.
 
-        It lasts from the question before: the leader counts the session's time from when the server
-        says, at the leader's next ping, that it has heard of the client. That question has gone
-        that way by now, this one need not.
+        The lease lasts from the question before. The leader counts the session's time from its next
+        ping, by which the server reports the client. The earlier question is reported by now, this
+        one need not be.
         """
         part_ms = self.timeout_ms // _PARTS
         with self._lock:

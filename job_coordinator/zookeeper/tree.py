@@ -165,7 +165,7 @@ class ZooKeeperTree:
         return self._settings.session_timeout_ms if session is None else session.timeout_ms
 
     def readings(self) -> Readings:
-        """What a computation reads now; a server that is behind the others has caught up first.
+        """Return what a computation reads; a server that is behind the others catches up first.
 
         Raises:
             UnavailableError: ZooKeeper does not answer.

@@ -29,7 +29,7 @@ _FORGOTTEN = 1000
 
 
 class VersionNodes:
-    """Those below ``root``, which is a job's, in the session of ``client``."""
+    """The deciding nodes below ``root`` of a job, in the session of ``client``."""
 
     def __init__(self, client: Any, root: str) -> None:  # noqa: ANN401 - kazoo has no types
         self._client = client

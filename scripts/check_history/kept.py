@@ -35,8 +35,8 @@ class Folder:
     """The history files of one folder, taken in the order of their names.
 
     ``trimmed_ms``: {kind: up to when, by the wall clock, its lines may be gone}.
-    ``missing``: a sentence for each place where lines are gone that were not trimmed, nor lost by a
-    process that says so.
+    ``missing``: a sentence for each place where lines are gone that were neither trimmed nor marked
+    as lost.
     """
 
     path: Path

@@ -89,7 +89,7 @@ def _grow_old(job: Job) -> None:
 
 
 def _keys_of(job: Job, container: Running) -> list[str]:
-    """Of those that tasks look for, which they find now."""
+    """Return which keys tasks find now, among those that they look for."""
     found = {n: _found(job, container, n) for n in range(_PLANES)}
     return [f"N{n}" for n, model in found.items() if model != "nothing"]
 

@@ -115,7 +115,7 @@ def job(kafka: str, tmp_path: Path) -> Iterator[Job]:
 
 @pytest.fixture
 def slow(kafka: str, tmp_path: Path) -> Iterator[Job]:
-    """The same, of which no commit comes: the disk has what a version begins with."""
+    """The same, without a commit: the disk has what a version begins with."""
     keys = {**_KEYS, "task.commit.ms": "600000"}
     made = make_job(kafka, tmp_path, _JOIN, keys, {"airlines": 1, "codes": 2}, policy="delete")
     made.environment[PLAN_VARIABLE] = str(tmp_path / "plan")

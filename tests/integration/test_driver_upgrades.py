@@ -176,7 +176,7 @@ def test_a_failure_of_the_new_package_takes_it_back(tmp_path: Path) -> None:
 
 
 def test_new_code_that_hangs_takes_it_back(tmp_path: Path) -> None:
-    """Its report is as it was when it last worked; the launcher says how old that is."""
+    """Its report is as it was when it last worked; the launcher adds its age."""
 
     async def story(am: Am, launcher: Launcher) -> None:
         launcher.hanging = {NEW}
@@ -214,7 +214,7 @@ def test_another_order_is_refused_and_the_order_back_is_of_what_is_under_way(
 
 
 def orders_of(am: Am) -> UpgradeOrders:
-    """What the stream says, as the driver has read it."""
+    """Return the orders in the stream, as the driver has read them."""
     return UpgradeManager(am.stream).orders(APPLICATION)
 
 

@@ -44,7 +44,7 @@ def avro(*fields: str, **more: str) -> str:
 
 
 def test_no_container_reads_values_by_a_schema_that_did_not_write_them(job: Job) -> None:
-    """Bare Avro says nothing of its schema: swapped fields would be swapped counts, silently.
+    """Bare Avro does not name its schema: swapped fields would be swapped counts, silently.
 
     The first container writes down by which schema the state is made; one whose package has
     another one ends in one line, before it restores. The same schema in other words is no change.

@@ -1,4 +1,4 @@
-"""Topics of which a broker has compacted, or deleted, what tests say."""
+"""Topics whose records a broker has compacted, or deleted, where tests need it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def quick_cleaner(kafka: str) -> Iterator[str]:
 def until_compacted(
     job: Job, gone: set[bytes], name: str = "changelog", filler: bytes = b"\0" * 8
 ) -> None:
-    """Of these keys the topic of that name has neither a value nor a deletion any more.
+    """Wait until the topic has neither a value nor a deletion of these keys any more.
 
     A partition's last segment is never compacted, and a new one begins with a record only.
     """

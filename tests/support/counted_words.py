@@ -82,7 +82,7 @@ def successor(job: Job, epoch: int) -> Running:
 
 
 def has_a_sound_history(job: Job) -> str:
-    """Return what the judge says of the history, of which no rule is broken."""
+    """Return the judge's words on the history, which breaks no rule."""
     judge = Path(__file__).resolve().parents[2] / "scripts" / "check-history"
     argv = [sys.executable, str(judge), str(job.folder / "stores")]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)

@@ -78,7 +78,7 @@ class Job:
         self.live = self.coordinator()
 
     def coordinator(self, look: Callable[[Config], InputsSeen] | None = None) -> LiveJobCoordinator:
-        """Made of what is there now."""
+        """Make it from what is there now."""
         return LiveJobCoordinator(
             configuration=self.configuration,
             job_models=self.job_models,
@@ -103,7 +103,7 @@ class Job:
         self.stream.catch_up()
 
     def counts(self, _: Config) -> Mapping[SystemStream, int]:
-        """What Kafka says."""
+        """Return Kafka's answer."""
         if self.is_away:
             raise UnavailableError("Kafka is away")
         return {IN: self.partitions}
@@ -114,7 +114,7 @@ class Job:
 
     @property
     def may_change(self) -> bool:
-        """As the driver says; asked once in each round of the coordinator."""
+        """Return the driver's answer, asked once in each round of the coordinator."""
         self.rounds += 1
         return self.is_changeable
 

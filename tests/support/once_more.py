@@ -95,7 +95,7 @@ def judge(outcomes: Mapping[str, bool | None], known: Iterable[Row]) -> Verdict:
 
 
 def run_each(failed: Sequence[str], say: Callable[[str], None], options: Sequence[str]) -> Verdict:
-    """Run the tests ``failed`` once more, one after the other; return what is to be made of it."""
+    """Run the tests ``failed`` once more, one after the other; return the verdict."""
     outcomes: dict[str, bool | None] = dict.fromkeys(failed)
     if len(failed) <= _TRIED:
         for test in failed:

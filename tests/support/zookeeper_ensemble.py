@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from homeport.container.host.parent_death import die_with_parent
+from homeport.job_coordinator.parent_death import die_with_parent
 from homeport.local_cluster.zookeeper import DEADLINE_S, ZooKeeperServer, free_port
 
 _OPTIONS = (

@@ -43,7 +43,7 @@ Find = Callable[[ProcessorId], ContainerState | None]
 def limited(
     placements: Iterable[Placement], group_of: Callable[[ProcessorId], ProcessorId]
 ) -> list[Placement]:
-    """Those whose wait no other timer ends, nor the end of an earlier one of their group."""
+    """Return the commands whose wait neither another timer ends nor an earlier command."""
     found: list[Placement] = []
     busy: set[ProcessorId] = set()
     for placement in sorted(placements, key=turn):
@@ -59,7 +59,7 @@ def limited(
 
 
 def settle(draft: Draft) -> None:
-    """The timer of each such command runs, from when it has come further last."""
+    """Run the timer of each such command from its last progress."""
     before = {p.request.uuid: p for p in draft.before.placements}
     group_of = partial(destinations.group_id, draft)
     due = {p.request.uuid for p in limited(draft.placements.values(), group_of)}
@@ -73,7 +73,7 @@ def settle(draft: Draft) -> None:
 
 
 def _has_come_further(draft: Draft, before: Placement | None, placement: Placement) -> bool:
-    """Whether it is in another step, or less is left to read than ever in this one."""
+    """Return whether it is in another step, or less is left to read than ever in this one."""
     waits_for = awaited(draft.containers.get, placement)
     left = None if waits_for is None else waits_for.lag
     is_anew = before is None or before.step is not placement.step
@@ -85,14 +85,14 @@ def _has_come_further(draft: Draft, before: Placement | None, placement: Placeme
 
 
 def awaited(find: Find, placement: Placement) -> ContainerState | None:
-    """The container whose progress is the command's: the standby that reads, or its own."""
+    """Return the container whose progress counts: the standby that reads, or its own."""
     if placement.step is PlacementStep.WARMING and placement.standby is not None:
         return find(placement.standby)
     return find(placement.request.processor_id)
 
 
 def waits(find: Find, placement: Placement) -> str:
-    """What the command waits for, in one line."""
+    """Return what the command waits for, in one line."""
     container = awaited(find, placement)
     if container is None or container.lag is None:
         return placement.story
@@ -101,7 +101,7 @@ def waits(find: Find, placement: Placement) -> str:
 
 
 def time_is_over(draft: Draft, uuid: str) -> None:
-    """The command has come no further: that is its end."""
+    """End the command, which has come no further."""
     placement = draft.placements[uuid]
     story = waits(draft.containers.get, placement)
     limit_ms = draft.settings.command_timeout_ms
@@ -109,7 +109,7 @@ def time_is_over(draft: Draft, uuid: str) -> None:
 
 
 def cancel(draft: Draft, request: PlacementRequest) -> None:
-    """All commands for the container end; what has begun leaves it as it is."""
+    """End all commands for the container, and leave it as it is."""
     own, name = Placement(request), f"processor {request.processor_id}"
     same = (p for p in draft.placements.values() if p.request.processor_id == request.processor_id)
     found = sorted(same, key=turn)

@@ -70,6 +70,6 @@ class Placement:
 
 
 def turn(placement: Placement) -> tuple[bool, int, str]:
-    """What commands are sorted by: those that have begun first, then by their timestamps."""
+    """Return the sort key of commands: first those that have begun, then by timestamp."""
     request = placement.request
     return placement.step is PlacementStep.WAITING, request.timestamp_ms, request.uuid

@@ -470,7 +470,7 @@ def spare_spark_timer(processor_id: ProcessorId) -> Timer:
 
 
 def command_timer(uuid: str) -> Timer:
-    """The timer that limits how long this command may come no further."""
+    """Return the timer that ends a command without progress."""
     return Timer(TimerKind.COMMAND, command=uuid)
 
 

@@ -340,9 +340,9 @@ class FencedByDriver:
 
 @dataclass(frozen=True, slots=True)
 class LagsReported:
-    """What containers have left to read: {processor: records}; the others are as before.
+    """Containers have left to read {processor: records}; the others are as before.
 
-    Of a standby what it is behind, of one that starts what its restores have left.
+    A standby reports what it is behind, a container that starts what its restores have left.
     """
 
     lags: Mapping[ProcessorId, int]

@@ -22,7 +22,10 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import HomeportError, WireError
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+)
 from homeport.job_coordinator.http.access import Caller
 from homeport.job_coordinator.http.actions import Plan
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
@@ -121,12 +124,7 @@ class DrainHost:
             return
         value = changed_hosts(before, host, is_drained=is_drained)
         self._driver.audit.by_http(key=_KEY.name, value=value)
-        if value is None:
-            message = wire.tombstone(MessageType.SET_CONFIG, _KEY.name)
-        else:
-            message = wire.set_config(_KEY.name, value)._replace(
-                source=WRITER_SOURCE, username=by.name, host=by.address
-            )
+        message = key_record(_KEY.name, value, by)
         await self._driver.view.stream.change(lambda _: [message])
 
     async def _run(self, own: str, host: Host) -> None:
@@ -190,6 +188,15 @@ class DrainHost:
             "message": message,
             "final": status.is_final,
         }
+
+
+def key_record(key: str, value: str | None, by: Caller) -> CoordinatorStreamMessage:
+    """Return the record of a key as the writer tool writes it; ``value``: None deletes the key."""
+    if value is None:
+        return wire.tombstone(MessageType.SET_CONFIG, key)
+    return wire.set_config(key, value)._replace(
+        source=WRITER_SOURCE, username=by.name, host=by.address
+    )
 
 
 def _host(asked: Mapping[str, Any]) -> Host:

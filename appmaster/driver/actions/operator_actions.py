@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 from homeport.appmaster.allocation.what_if import what_if_commanded
-from homeport.appmaster.driver.actions.draining import DrainHost
+from homeport.appmaster.driver.actions.draining import DrainHost, key_record
 from homeport.appmaster.driver.actions.outlook_text import REFUSED, outlook_lines
 from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.job_model.live_configuration import has_state
@@ -24,10 +24,8 @@ from homeport.config.errors import WireError
 from homeport.config.secret_names import shown_value
 from homeport.job_coordinator.cli.config_change import ConfigChange, check_key, checked_change
 from homeport.job_coordinator.clocks import wall_ms
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
-    MessageType,
 )
 from homeport.job_coordinator.http.access import Caller
 from homeport.job_coordinator.http.actions import Plan
@@ -170,7 +168,7 @@ class _Restart(_Move):
 
 
 class _Cancel(_Move):
-    """The moves and restarts of a container that have not ended do so. ``processor``."""
+    """Ends the moves and restarts of a container that have not ended. ``processor``."""
 
     def _destination(self, asked: Mapping[str, Any]) -> str:
         del asked
@@ -231,12 +229,7 @@ class _SetKey:
         """The record is in the stream, as of the writer tool: a later deployment leaves it."""
         key, value = _key_of(asked)
         self._driver.audit.by_http(key=key, value=value)
-        if value is None:
-            message = wire.tombstone(MessageType.SET_CONFIG, key)
-        else:
-            message = wire.set_config(key, value)._replace(
-                source=WRITER_SOURCE, username=by.name, host=by.address
-            )
+        message = key_record(key, value, by)
         await self._driver.view.stream.change(lambda _: [message])
         return {"uuid": None, "message": f"{key} is {'taken back' if value is None else 'set'}"}
 

@@ -56,7 +56,7 @@ LastPosition = Callable[[PlannedStore, SystemStreamPartition], InputPosition]
 
 @dataclass(frozen=True, slots=True)
 class StreamsNow:
-    """What Kafka says of the streams that fill the stores, requested at ``asked`` or later.
+    """Kafka's answer about the streams that fill the stores, requested at ``asked`` or later.
 
     ``ids`` {stream: the broker's id of its topic}. ``ranges``: of each partition. ``kept_ms``
     {stream that is compacted, and fills a store that a start may find: how long it keeps
@@ -89,7 +89,7 @@ class AdjunctStorage:
     _opened: list[FilledStore] = field(default_factory=list)
 
     def now_ms(self) -> int:
-        """This host's clock."""
+        """Return the time of this host's clock."""
         return self.clocks().wall_ms
 
     @property
@@ -143,9 +143,9 @@ class AdjunctStorage:
     def _follow(
         self, item: FilledStore, recovery: Recovery, stream: StreamNow, meta: AdjunctMeta
     ) -> None:
-        """Where its partitions stand is known, and that they are at the head once they get there.
+        """Follow its partitions, which are at the head once they get there.
 
-        One that is new to a store that was kept is judged as the rest of it.
+        A partition that is new to a kept store is judged as the rest of it.
         """
         for ssp, position in recovery.starts.items():
             bounded = item.planned.store.is_bounded
@@ -163,12 +163,12 @@ class AdjunctStorage:
         *,
         is_behind_markers: bool = False,
     ) -> None:
-        """The stores hold all that lies below ``following``; None: what was written to them.
+        """Note that the stores hold all below ``following``; None: what was written to them.
 
         ``is_behind_markers``: as of ``FollowedPartition.read``.
 
-        The log says, once, where one may lack deletions. A container goes on with it: a start would
-        bring it up no faster, and where deletions are kept for a moment each is too late.
+        A warning, once, names a store that may lack deletions. The container goes on with it: a
+        start is no faster, and each is too late where deletions are kept for a moment.
         """
         now = self.clocks()
         for item in self._opened:
@@ -184,17 +184,17 @@ class AdjunctStorage:
                     )
 
     def look_interval_s(self, most_s: float) -> float:
-        """The interval of requests for heads: several in the shortest retention of deletions."""
+        """Return the interval of requests for heads: several in the shortest retention."""
         kept = [item.kept_ms for item in self.followed.values()]
         return look_interval_s([ms for ms in kept if ms is not None], most_s)
 
     def name_of(self, partition: SystemStreamPartition) -> str:
-        """The store that the partition fills."""
+        """Return the store that the partition fills."""
         own = (planned for planned in self.plan.stores if partition in planned.partitions)
         return next(own).store.name
 
     def _at_head(self, item: FilledStore) -> ClockReading | None:
-        """When all partitions of the store were last at their heads."""
+        """Return when all partitions of the store were last at their heads."""
         now = self.clocks()
         found = [self.followed[ssp].at_head for ssp in item.partitions if ssp in self.followed]
 
@@ -205,7 +205,7 @@ class AdjunctStorage:
         return max(found, key=age_ms, default=None)
 
     def lost(self, partition: SystemStreamPartition, position: InputPosition) -> None:
-        """As ``FilledStore.lost`` of the store that the partition fills; of others nothing."""
+        """Note the loss in the store that the partition fills, as ``FilledStore.lost``."""
         for item in self._opened:
             if partition in item.partitions:
                 item.lost(partition, position)
@@ -265,7 +265,7 @@ class AdjunctStorage:
             item.settle(reached, begins, waits=waits)
 
     def holds_back(self) -> str | None:
-        """What other inputs wait for: the first version of a store that is marked for that.
+        """Return what other inputs wait for: the first version of a store marked for that.
 
         Raises:
             StoreError: nothing has come of it for too long.
@@ -329,10 +329,9 @@ def write(layers: Layers, reached: Reached, begins: Reached) -> None:
 
 
 def _meta(planned: PlannedStore, stream: StreamNow, found: AdjunctMeta | None) -> AdjunctMeta:
-    """What the directory says from now on; ``found``: of a store that is kept what it said.
+    """Return the directory's meta from now on; ``found``: its meta before, where it is kept.
 
-    Of how long deletions are kept the shorter time counts: one that was raised since brings nothing
-    back that was dropped before.
+    The shorter retention of deletions counts: a raised one brings back nothing that was dropped.
     """
     at_head = stream.asked if found is None else found.at_head
     meta = expected_meta(planned.store, stream.topic_id)

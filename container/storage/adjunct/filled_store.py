@@ -115,7 +115,7 @@ class FilledStore(ABC):
 
     @abstractmethod
     def lost(self, partition: SystemStreamPartition, position: InputPosition) -> None:
-        """The partition is read on at ``position``: what lay before it was deleted unread.
+        """Go on at ``position`` of the partition: what lay before it was deleted unread.
 
         Raises:
             StoreError: the store would lack it; a new start fills it again.
@@ -142,7 +142,7 @@ class FilledStore(ABC):
         """Tasks see what has become ready beside the batches; with ``waits``, all of it has."""
 
     def awaits(self, _clock_ms: Callable[[], int]) -> str | None:
-        """What tasks cannot read it without; None: they may read it as it is.
+        """Return what tasks wait for before they read it; None: they may read it as it is.
 
         Raises:
             StoreError: nothing has come of it for too long.
@@ -207,7 +207,7 @@ class FilledStore(ABC):
     ) -> None:
         """The store is open and stands where ``recovery`` says; its directory says whose it is.
 
-        ``meta``: what its directory says then. ``kept_ms``: how long its stream keeps deletions;
+        ``meta``: of its directory from then on. ``kept_ms``: how long its stream keeps deletions;
         None: it is not compacted.
 
         Raises:
@@ -258,7 +258,7 @@ class FilledStore(ABC):
         return has_moved
 
     def _renew(self, at_head: ClockReading | None) -> None:
-        """ADJUNCT-META says when the store was at its head, within a part of what counts."""
+        """Write to ADJUNCT-META when the store was at its head, several times in the retention."""
         meta = self._meta
         kept_ms = least_kept_ms(self._kept_ms, meta)
         if meta is None or at_head is None or kept_ms is None:
@@ -286,7 +286,7 @@ class FilledStore(ABC):
 
 
 def cannot_follow(store: str, partition: SystemStreamPartition, story: str) -> StoreError:
-    """What ends a container whose store cannot go on from where it stands."""
+    """Return the error that ends a container whose store cannot go on."""
     return StoreError(
         f"adjunct store {store} cannot follow its stream {partition.system_stream} partition "
         f"{partition.partition} any more: {story}; the next start fills it again"

@@ -16,13 +16,13 @@ class Watch(Protocol):
     """Where the partitions of one system end."""
 
     def ask(self) -> bool:
-        """A look is under way; False where the one before it still is."""
+        """Begin a look; return False while the one before it is under way."""
 
     def looks(self) -> Mapping[Position, Look]:
-        """The outcome of the last look; nothing until it is there."""
+        """Return the outcome of the last look; nothing until it is there."""
 
     def close(self) -> None:
-        """No look comes any more."""
+        """End the looks."""
 
 
 class StreamEnds:
@@ -43,7 +43,7 @@ class StreamEnds:
         self._asked: dict[SystemStreamPartition, int] = {}
 
     def look(self) -> None:
-        """Requests the ends; a later call of ``looked`` has them."""
+        """Request the ends; a later call of ``looked`` has them."""
         for system, watch in self._watches.items():
             if watch.ask():
                 for partition, followed in self._followed.items():
@@ -51,7 +51,7 @@ class StreamEnds:
                         self._asked[partition] = followed.next
 
     def looked(self) -> Iterator[tuple[SystemStreamPartition, Refusal]]:
-        """What has come of the last request is known; why a store is not to go on."""
+        """Take the answers to the last request; yield why a store cannot go on."""
         for system, watch in self._watches.items():
             for (topic, number), look in watch.looks().items():
                 partition = SystemStreamPartition(system, topic, number)
@@ -60,6 +60,6 @@ class StreamEnds:
                     yield partition, fault
 
     def close(self) -> None:
-        """No thread looks any more."""
+        """End the threads that look."""
         for watch in self._watches.values():
             watch.close()

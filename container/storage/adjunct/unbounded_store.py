@@ -67,11 +67,11 @@ class UnboundedStore(FilledStore):
 
     @property
     def positions(self) -> Mapping[SystemStreamPartition, int]:
-        """As ``FilledStore``."""
+        """Return them as ``FilledStore`` has them."""
         return {ssp: part.next for ssp, part in self._parts.items()}
 
     def lost(self, partition: SystemStreamPartition, position: InputPosition) -> None:
-        """Raises StoreError: nothing would bring what it lacks."""
+        """Raise StoreError: nothing would bring what it lacks."""
         story = f"{position.lost} records were deleted before they were read"
         raise cannot_follow(self.planned.store.name, partition, story)
 

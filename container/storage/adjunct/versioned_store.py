@@ -101,7 +101,7 @@ class VersionedStore(FilledStore):
         return self._shown is not None or not self.planned.partitions
 
     def awaits(self, clock_ms: Callable[[], int]) -> str | None:
-        """As ``FilledStore``: its first version, while something comes of its stream."""
+        """Return its first version, as ``FilledStore``, while its stream brings something."""
         if self._is_whole:
             return None
         now_ms, store = clock_ms(), self.planned.store
@@ -193,11 +193,11 @@ class VersionedStore(FilledStore):
 
     @property
     def positions(self) -> Mapping[SystemStreamPartition, int]:
-        """As ``FilledStore``."""
+        """Return them as ``FilledStore`` has them."""
         return {p: self._versions.cursor(p).next for p in self.planned.partitions}
 
     def lost(self, partition: SystemStreamPartition, position: InputPosition) -> None:
-        """The versions that the partition had not ended there are never served."""
+        """Serve no version that the partition had not ended there."""
         _LOG.warning(
             "adjunct store %s: %d records of partition %d were deleted before they were read: no "
             "version that had them is served",

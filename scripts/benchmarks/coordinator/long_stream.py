@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import TopicPartition
 
 from benchmarks.processes import resident_mb
 from benchmarks.report import BenchmarkError
@@ -54,14 +54,7 @@ def _timed(work: Callable[[], None]) -> tuple[float, float]:
 
 def _read_bare(system: SystemConfig, topic: str) -> None:
     """All records of the topic have been handed over, and nothing was done with them."""
-    consumer = clients.consumer(
-        system,
-        {
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "isolation.level": "read_committed",
-        },
-    )
+    consumer = clients.consumer(system, clients.COMMITTED)
     consumer.assign([TopicPartition(topic, 0, 0)])
     read, at_end = 0, False
     while not at_end:
@@ -69,7 +62,7 @@ def _read_bare(system: SystemConfig, topic: str) -> None:
             error = record.error()
             if error is None:
                 read += 1
-            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - a public name of the library
+            elif clients.is_end(error):
                 at_end = True
     consumer.close()
     if read != RECORDS:

@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks.failover.runs import Busy
 from benchmarks.processes import tree_cpu_s
 from benchmarks.report import BenchmarkError, Row, at_most, figure
-from homeport.container.host.parent_death import die_with_parent
+from homeport.job_coordinator.parent_death import die_with_parent
 from homeport.local_cluster.zookeeper import ZooKeeperServer
 
 PROCESSORS, PROCESSES, TASKS, DEBOUNCE_MS = 50, 5, 500, 2000

@@ -192,7 +192,7 @@ def test_a_job_of_yarn_goes_on_standalone_on_its_stores(
 
 @contextlib.contextmanager
 def zombie_driver(job: Job) -> Iterator[CoordinatorStreamStore]:
-    """What a driver that lives on writes with: it has the rank that the stream says."""
+    """Open the stream as a driver that lives on does: under the rank in the stream."""
     config = Config(job.values)
     with CoordinatorStreamStore.of(config, source="test") as store:
         store.bootstrap()

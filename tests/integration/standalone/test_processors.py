@@ -19,7 +19,7 @@ from zookeeper_server import ZooKeeperServer
 def job(
     kafka: str, tmp_path: Path, zookeeper: ZooKeeperServer, request: pytest.FixtureRequest
 ) -> Iterator[StandaloneJob]:
-    """A job whose sessions last 3 s, or for so many ms as a test says."""
+    """Return a job whose sessions last 3 s, or another time that a test sets."""
     more = {
         "job.coordinator.zk.connect": zookeeper.connect,
         "job.coordinator.zk.session.timeout.ms": str(getattr(request, "param", 3_000)),

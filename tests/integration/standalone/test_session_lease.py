@@ -69,7 +69,7 @@ def registration_of(processor: Processor) -> str:
 
 
 def port_of(processor: Processor) -> int:
-    """Of the server that the processor is connected to; 0: of none."""
+    """Return the port of the processor's server; 0: it has none."""
     session: Any = processor.tree._session
     connection = session.client._connection._socket
     with contextlib.suppress(AttributeError, OSError):

@@ -109,7 +109,7 @@ def test_a_checkpoint_is_set_past_an_incarnation_that_may_still_write(make_job: 
 
 
 def rows(job: StandaloneJob, *words: str) -> dict[str, dict[str, Any]]:
-    """What ``homeport clean`` says of each directory, by ``<store>/<task>``."""
+    """Return the answer of ``homeport clean`` for each ``<store>/<task>``."""
     done = answer(job.tool("clean", "--json", "--older-than=0s", *words))
     found = [json.loads(line) for line in done.splitlines()]
     return {"/".join(Path(row["path"]).parts[-2:]): row for row in found}

@@ -74,7 +74,7 @@ class Tree:
 
 @pytest.fixture
 def tree(zookeeper: ZooKeeperServer) -> Iterator[Tree]:
-    """A job's nodes, of which version 1 is the newest."""
+    """Return a job's nodes; version 1 is the newest."""
     client = KazooClient(zookeeper.connect)
     client.start()
     made = Tree(client)
@@ -85,7 +85,7 @@ def tree(zookeeper: ZooKeeperServer) -> Iterator[Tree]:
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], object]) -> None:
-    """``act`` is done once, when what is to be written was looked at, before it is."""
+    """Call ``act`` once, between the look at the nodes and the write."""
     original: Callable[..., Any] = getattr(version_nodes, name)
     left = [act]
 

@@ -161,7 +161,7 @@ def test_a_whole_container_that_is_gone_is_no_skip(history: History) -> None:
 def test_lines_that_a_full_disk_took_accuse_no_job(
     history: History, capsys: pytest.CaptureFixture[str], *, is_marked: bool
 ) -> None:
-    """The next container goes on behind transactions that no file has; the mark says that."""
+    """The next container goes on behind transactions that no file has; the mark shows it."""
     own = Segments(history, ("0", 1))
     own.write(200, 0, 10)
     history.stop(400, ("0", 1))

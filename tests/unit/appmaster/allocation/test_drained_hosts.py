@@ -205,7 +205,7 @@ def test_a_move_of_a_drain_that_comes_too_late_is_refused(machine: Machine) -> N
 
 
 @pytest.mark.parametrize("is_back", [True, False])
-def test_a_resumed_move_of_a_drain_may_have_arrived(machine: Machine, is_back: bool) -> None:  # noqa: FBT001 - a case
+def test_a_resumed_move_of_a_drain_may_have_arrived(machine: Machine, *, is_back: bool) -> None:
     """The next driver looks where the container is before it looks at the key."""
     epoch = 1 if is_back else 2
     machine.feed(drained("a"), job({"0": "b"}, p0=epoch))

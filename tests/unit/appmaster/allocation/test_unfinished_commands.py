@@ -124,7 +124,7 @@ def test_its_time_begins_again_when_less_is_left(warming: Machine) -> None:
 
 
 def test_each_step_has_its_own_time(warming: Machine) -> None:
-    """The standby's stop, the container's stop; and its start, of which reports are progress."""
+    """The standby's stop, the container's stop, and its start, whose reports are progress."""
     warming.feed(started(WARM, 1), left(WARM, 50))
     assert warming.state.placements[0].step is PlacementStep.GIVING_WAY
     moving = warming.feed(ordered(WARM, 1))
@@ -156,7 +156,7 @@ def test_a_stop_that_is_not_proven_ends_it(warming: Machine, step: PlacementStep
 
 
 def test_a_start_that_stands_still_ends_the_answer_alone(alone: Machine) -> None:
-    """Of a cold move: the container goes on with it, and the next command waits for it."""
+    """The container goes on with a cold move, and the next command waits for it."""
     alone.feed(wants("0", "b"), check_in("r1", "b", request=2), ordered("0", 1))
     alone.feed(check_in("r1", "b"), left("0", 7))
     alone.feed(over())

@@ -83,7 +83,7 @@ def test_the_code_that_the_job_ran_may_be_submitted(
 def test_other_code_is_no_accident(
     state: UpgradeState, how: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line names both packages, the key and the option; with that it is said, and done."""
+    """One line names both packages, the key and the option; with it, a note alone."""
     rule = f"it is package efefefefefef, and the last upgrade, in application_1_1, {how}"
     remedy = "let it name the code of the upgrade; --other-package if other code is meant"
     with pytest.raises(ConfigError, match=f"^yarn.package.path = 'old': {rule}; {remedy}$"):

@@ -138,7 +138,7 @@ def test_what_is_under_way_is_taken_back_whatever_was_ordered_since() -> None:
             UNDO,
             replace(STATE, id="v"),
             replace(BOTH, forward=replace(ORDER, id="v")),
-            "not of what was ordered here",
+            "not of the order given here",
         ),
         (UNDO, None, UpgradeOrders(back=UNDO), "the record is of no upgrade"),
     ],

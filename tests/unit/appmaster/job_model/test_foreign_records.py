@@ -68,6 +68,7 @@ FILE = Config(
 STATE = {TaskName(f"Partition {n}"): n for n in range(4)}
 T0, T1 = TaskName("Partition 0"), TaskName("Partition 1")
 P0, P1 = ProcessorId("0"), ProcessorId("1")
+_ENV = {"execution-env-container-id": "c"}
 _SSP = SystemStreamPartition("kafka", "in", 0)
 
 
@@ -99,11 +100,13 @@ SLIPS: dict[str, list[list[CoordinatorStreamMessage]]] = {
     ],
     MessageType.SET_TASK_MODE: [[wire.set_task_mode_assignment(T0, TaskMode.STANDBY)]],
     MessageType.SET_TASK_PARTITION: [[wire.set_task_partition_assignment(_SSP, [T1])]],
-    MessageType.SET_EXECUTION_ENV_CONTAINER_ID: [[wire.set_execution_env_container_id("0", "c")]],
-    MessageType.SET_JOB_COORDINATOR_METADATA: [
-        [wire.set_job_coordinator_metadata("YARN", "e", "c", "m")]
+    MessageType.SET_EXECUTION_ENV_CONTAINER_ID: [
+        [_of(MessageType.SET_EXECUTION_ENV_CONTAINER_ID, "0", **_ENV)],
     ],
-    MessageType.SET_MIGRATION_INFO: [[wire.set_migration_info({"a": "b"})]],
+    MessageType.SET_JOB_COORDINATOR_METADATA: [
+        [_of(MessageType.SET_JOB_COORDINATOR_METADATA, "YARN", **{"meta-key": "{}"})]
+    ],
+    MessageType.SET_MIGRATION_INFO: [[_of(MessageType.SET_MIGRATION_INFO, "migration", a="b")]],
     MessageType.SET_TASK_HOST: [[wire.set_task_host_assignment(T0, "nowhere")]],
     MessageType.SET_SUBMISSION: [[wire.set_submission(9, "application_9_0009")]],
     MessageType.SET_AM_EPOCH: [[_of(MessageType.SET_AM_EPOCH, "am", submission="x")]],
@@ -136,7 +139,7 @@ CASES = [
     for number, slip in enumerate(slips)
 ]
 _REFUSED = {MessageType.SET_TASK_MODE, MessageType.SET_TASK_PARTITION}
-"""Of these types a record says what a task reads: an attempt ends in one line about it."""
+"""Records of these types decide what a task reads: an attempt ends in one line about one."""
 
 
 class Running:
@@ -184,7 +187,7 @@ def test_every_type_of_record_has_a_slip() -> None:
 def test_a_new_attempt_has_the_state_of_before(
     running: Running, slip: list[CoordinatorStreamMessage]
 ) -> None:
-    """It begins with the same state for each task, and the stream says so again."""
+    """It begins with the same state for each task, and the stream has that again."""
     try:
         model = first_model(Submitted(FILE, FILE), running.stream)
     except ConfigError:
@@ -269,7 +272,7 @@ def test_the_owner_that_runs_is_fenced_whatever_the_stream_has(running: Running)
 def test_of_a_job_from_before_two_tasks_with_one_partition_are_refused_in_one_line(
     running: Running,
 ) -> None:
-    """Nothing but set-changelog says whose state is where: the remedy is a record to write."""
+    """Only set-changelog has whose state is where: the remedy is a record to write."""
     gone = [
         wire.tombstone(MessageType.SET_STATE_FACT, key)
         for key in running.stream.latest(MessageType.SET_STATE_FACT)

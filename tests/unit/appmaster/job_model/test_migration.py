@@ -101,7 +101,7 @@ class Job:
         return {p: owners.floor_of(p) for p in (ZERO, ONE, ProcessorId("2"), ProcessorId("3"))}
 
     def runs_standalone(self, **tasks: str) -> Plan:
-        """A version of these processors, each of which has begun; all have left again.
+        """Publish a version of these processors, which have begun and left again.
 
         ``tasks`` {processor: names}; without any, one has taken all tasks.
         """
@@ -218,7 +218,7 @@ def test_numbers_of_processors_that_had_left_do_not_come_again_on_yarn() -> None
 
 
 def test_the_tasks_of_a_container_are_where_it_was() -> None:
-    """Those of which the stream has no host of their own."""
+    """Tasks without a host of their own in the stream."""
     job = Job()
     job.stream.write([wire.set_container_host_assignment("1", "nm2")])
     job.stream.catch_up()
@@ -245,7 +245,7 @@ def test_a_tree_that_is_further_than_yarn_goes_on_from_there() -> None:
 
 
 def test_a_job_born_standalone_goes_to_yarn_and_back_without_having_run_there() -> None:
-    """No permit says that there is something to migrate, but the floor does."""
+    """No permit shows that there is something to migrate, but the floor does."""
     job = Job(is_new=True)
     assert job.migrate("zookeeper") == []
     ConfigManager(job.stream).set(FACTORY, "zookeeper", "test")

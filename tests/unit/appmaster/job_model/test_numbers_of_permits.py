@@ -19,7 +19,7 @@ from tests.unit.appmaster.job_model.test_publication import (
 
 
 def test_every_first_epoch_is_above_what_ran_standalone() -> None:
-    """Of processors with a record below the floor too; an epoch above it stays."""
+    """Processors with a record below the floor too; an epoch above it stays."""
     stream = InMemoryCoordinatorStream()
     published(stream, THREE)
     stream.write([epoch_floor_message(7)])
@@ -29,7 +29,7 @@ def test_every_first_epoch_is_above_what_ran_standalone() -> None:
 
 
 def test_no_permit_has_a_number_that_a_report_names() -> None:
-    """What it says of that number holds for good."""
+    """Its word on that number holds for good."""
     stream = InMemoryCoordinatorStream()
     published(stream, THREE)
     reported(stream, "9", 6, inc("1", 5), inc("1", 2), inc("0", 1))

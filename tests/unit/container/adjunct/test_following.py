@@ -102,7 +102,7 @@ def _compacted(kept_ms: int | None = _KEPT_MS) -> FollowedPartition:
 
 
 def test_what_is_read_too_late_may_lack_deletions() -> None:
-    """From then on the store is never again at its head, as far as is known; it is said once."""
+    """From then on the store is never again at its head, as far as is known; one warning comes."""
     partition = _compacted()
     assert partition.read(20, ClockReading(1_000 + _KEPT_MS - 1)) is None
     assert partition.read(20, ClockReading(1_000 + _KEPT_MS)) is None

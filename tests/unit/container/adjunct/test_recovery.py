@@ -180,7 +180,7 @@ def test_a_store_at_the_edge_is_valid(found: FoundStore) -> None:
 
 
 def test_a_store_with_versions_goes_on_behind_a_gap() -> None:
-    """What it serves is whole; it is handed how much it lacks of what it was building."""
+    """What it serves is whole; it learns how much it lacks of the version under way."""
     done = _recovered(_VERSIONS, replace(_VALID, positions={_P0: 4, _P1: 40}))
     assert done.action is StoreAction.KEEP
     assert done.starts == {_P0: InputPosition(10, lost=6), _P1: InputPosition(40)}

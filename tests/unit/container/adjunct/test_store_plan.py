@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from pathlib import PurePosixPath
 
-from homeport.container.adjunct.store_plan import StorePlan, plan_stores
+from homeport.container.adjunct.store_plan import PlannedStore, StorePlan, plan_stores
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
     SystemStreamPartition,
@@ -59,10 +59,14 @@ def test_a_broadcast_stream_has_one_store_that_all_tasks_share() -> None:
     assert shared.directory == PurePosixPath("airlines/container-1")
 
 
+def _read_by(plan: StorePlan, task: str) -> dict[str, PlannedStore]:
+    return {item.store.name: item for item in plan.stores if task in item.readers}
+
+
 def test_every_task_sees_its_own_part_and_the_shared_whole() -> None:
     """Under the names of the configuration."""
     plan = _plan(0, 3)
-    first, last = (plan.read_by(TaskName(f"Partition {number}")) for number in (0, 3))
+    first, last = (_read_by(plan, f"Partition {number}") for number in (0, 3))
     assert set(first) == set(last) == {"airlines", "planes"}
     assert first["airlines"] is last["airlines"]
     assert first["planes"] is not last["planes"]
@@ -89,7 +93,7 @@ def test_the_plan_is_the_same_in_whatever_order_the_tasks_come() -> None:
 
 def test_where_the_writer_leaves_the_next_start_has_another_one() -> None:
     """In the same folder: the store is the container's and not the writer's."""
-    before, after = (_plan(*numbers).read_by(TaskName("Partition 3")) for numbers in ((0, 3), (3,)))
+    before, after = (_read_by(_plan(*numbers), "Partition 3") for numbers in ((0, 3), (3,)))
     assert (before["airlines"].writer, after["airlines"].writer) == ("Partition 0", "Partition 3")
     assert before["airlines"].directory == after["airlines"].directory
 

@@ -38,7 +38,7 @@ def test_parts_come_back_as_they_were() -> None:
 
 
 def test_what_the_first_version_lacks_is_said() -> None:
-    """Of the newest, by its partitions."""
+    """The newest version decides, by its partitions."""
     versions = Versions((_P, _Q))
     assert awaited(versions) == "no version has begun in its stream"
     ended = Part(9, left=Left.ENDED)

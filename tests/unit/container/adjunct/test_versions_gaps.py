@@ -95,7 +95,7 @@ def test_a_partition_that_a_store_lacks_reads_that_version_again() -> None:
 
 
 def test_of_many_versions_that_a_store_lacks_all_are_read_again() -> None:
-    """Of what is settled no later one knows."""
+    """No later version knows what is settled."""
     versions = TWO.take(run(_P, 0, "begin:1 end:1")).versions
     versions = versions.take(run(_Q, 0, "begin:1 end:1 begin:2")).versions
     versions = versions.decided(Verdict(1, 0))
@@ -119,7 +119,7 @@ def test_where_nothing_is_missing_there_is_no_hole() -> None:
 
 
 def test_a_fault_is_reported_whatever_else_is_wrong() -> None:
-    """Of any partition, and before the size; the size counts to the record."""
+    """In any partition, and before the size; the size counts to the record."""
     versions = TWO.take(run(_P, 0, "begin:1 . end:1")).versions
     versions = versions.take(run(_Q, 0, "begin:1 . begin:1 . end:1")).versions
     assert versions.verdict(0) == Verdict(1, 3, VersionFault.BEGAN_AGAIN)
@@ -134,7 +134,7 @@ def test_a_fault_is_reported_whatever_else_is_wrong() -> None:
 
 
 def test_a_version_is_as_old_as_the_first_record_that_it_has() -> None:
-    """A partition that has only begun it says nothing of its age."""
+    """A partition that has only begun it does not show its age."""
     versions = TWO.take(run(_P, 0, "begin:1 .")).versions.take(run(_Q, 0, "begin:1")).versions
     assert versions.late(2_001, 1_000) == (1,)
 

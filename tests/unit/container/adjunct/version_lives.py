@@ -219,7 +219,7 @@ class Life:
         assert good, f"version {self._shown} is shown with {found}"
 
     def _require_newest(self) -> None:
-        """The newest of which nothing was deleted unread, or one that is newer, is shown."""
+        """Tasks see the newest version without unread deletions, or a newer one."""
         whole = [
             index
             for index, sent in enumerate(self._log.versions)

@@ -16,7 +16,7 @@ from homeport.container.host import niceness
 CHILD = """
 import os, sys, time
 from pathlib import Path
-from homeport.container.host.parent_death import die_with_parent
+from homeport.job_coordinator.parent_death import die_with_parent
 from homeport.container.host.niceness import give_way
 die_with_parent(os.getppid())
 give_way()

@@ -212,8 +212,9 @@ def test_a_crash_at_any_step_of_the_trim_leaves_it_right(
     name: str,
     at: int,
     before: int,
-    same_host: bool,  # noqa: FBT001 - a parameter of the test
     monkeypatch: pytest.MonkeyPatch,
+    *,
+    same_host: bool,
 ) -> None:
     """In one of several transactions, between two of them, and before the store has it."""
     few = functools.partial(portions, records=1)
@@ -284,7 +285,7 @@ def test_a_changelog_that_is_shorter_than_the_checkpoint_has_it_is_refused() -> 
 def test_a_store_that_the_checkpoint_does_not_name_keeps_its_changelog(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The log says so: it may be another job's."""
+    """The log warns: it may be another job's."""
     with job() as runner:
         samza = SamzaJob(runner)
         samza.process(0, 2)

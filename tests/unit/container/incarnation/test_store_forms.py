@@ -52,7 +52,7 @@ def job(schema: str, *, standby: bool = False) -> ContainerJob:
 def test_the_first_container_writes_down_what_the_next_must_read(
     tmp_path: Path, *, standby: bool
 ) -> None:
-    """Of stores with a changelog: those without live no longer than their container."""
+    """Stores with a changelog alone: others live no longer than their container."""
     stream = InMemoryCoordinatorStream()
     storage = storage_of(tmp_path, Log(), CONFIG)
     require_forms(stream, job("int", standby=standby), storage)

@@ -178,7 +178,7 @@ def test_a_transaction_beyond_its_time_is_an_outage_where_replicas_lack(
 
 
 class Clock:
-    """In the place of ``time``: goes on when the test says."""
+    """Replaces ``time``: it goes on when the test wants."""
 
     def __init__(self) -> None:
         self.now_s = 1000.0
@@ -204,7 +204,7 @@ TOO_LONG = r"the transaction took 15\.0 s, longer than transaction.timeout.ms = 
 def test_a_commit_that_kafka_leaves_without_an_answer_is_an_outage(
     made: Made, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is back when it says that the transaction is out of time, and lacks nothing then."""
+    """It is back when it reports the end of the time, and lacks nothing then."""
     producer, library = made()
 
     def commit(_timeout: float) -> None:

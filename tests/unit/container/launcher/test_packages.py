@@ -281,7 +281,7 @@ def test_it_is_hopeless_after_some_tries_in_a_row(place: Place) -> None:
 
 
 def test_an_am_that_does_not_answer_makes_it_not_hopeless(place: Place) -> None:
-    """It is the same at every host. It is said all the same."""
+    """It is the same at every host. The launcher reports it all the same."""
     place.answers = [UnavailableError("away")] * 99
     for _ in range(3 * module._TRIES):
         place.want(after_ms=60_000)

@@ -243,7 +243,7 @@ class _Ends:
 def test_an_active_container_looks_at_the_heads_of_compacted_streams(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """At its rhythm; its tasks go on with a store that may lack deletions, and the log says it."""
+    """Its tasks go on with a store that may lack deletions, and the log has a warning."""
     plan = plan_stores([_PLANES], [TaskModel(_TASK, (_SSP,), 0)], ProcessorId("0"))
     now = [ClockReading(1_000)]
     configs = StorageConfig.of(_CONFIG).stores
@@ -302,7 +302,7 @@ class _BehindOldest(MemoryConsumer):
 
 
 class _Gap(MemoryMessage):
-    """What says that an offset is not there, as librdkafka does."""
+    """The message by which librdkafka reports that an offset is not there."""
 
     def __init__(self, topic: str, partition: int, offset: int) -> None:
         super().__init__(topic, partition, offset, Stored(None, None, -1, None, -1, None))

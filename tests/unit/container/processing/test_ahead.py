@@ -94,7 +94,7 @@ def test_a_stop_does_not_wait_for_the_pipeline(case: LoopCase) -> None:
 
 
 class _Decoding:
-    """In the place of a ``TypedInput``: the values of a batch become columns when the test says."""
+    """Replaces a ``TypedInput``: the values become columns when the test wants."""
 
     def __init__(self) -> None:
         self.has_begun, self.may_end = threading.Event(), threading.Event()

@@ -65,7 +65,7 @@ class _Producer:
 
 
 class _Storage:
-    """Two stores with a changelog, of which one was changed, and one without."""
+    """Two stores with a changelog, one of them changed, and one without."""
 
     size_bytes = 2
 

@@ -73,7 +73,7 @@ SAMZAS_FIRST_V2 = (
 
 
 def test_both_versions_of_samza_say_where_the_state_ends() -> None:
-    """Of the same commit they say the same; nothing of a changelog that was empty."""
+    """Both of one commit have the same, and nothing of an empty changelog."""
     whole = CheckpointValue({IN: 92}, {LOG: 54})
     assert decode_value(SAMZAS_V1) == decode_value_v2(SAMZAS_V2) == whole
     first = CheckpointValue({}, {LOG: NOTHING})

@@ -177,8 +177,7 @@ BEFORE = {b"kept": b"2", b"changed": b"1", b"gone": b"7"}
 
 @pytest.mark.parametrize(("is_compacted", "unsure"), [(False, 0), (True, 1)])
 def test_a_trim_has_the_older_value_of_each_key_that_changed(
-    is_compacted: bool,  # noqa: FBT001 - a parameter of the test
-    unsure: int,
+    *, is_compacted: bool, unsure: int
 ) -> None:
     """Null where there was none. A key behind one that has an older record was new for sure."""
     entries = {b"new": None, b"changed": b"1", b"late": None, b"gone": b"7"}
@@ -200,10 +199,6 @@ def test_where_no_key_has_an_older_record_each_may_have_had_one() -> None:
     ("topic", "age_ms", "may_be"),
     [(COMPACTED, 899, False), (COMPACTED, 900, True), (AGED, 10**9, False)],
 )
-def test_compaction_waits_for_its_lag(
-    topic: ChangelogTopic,
-    age_ms: int,
-    may_be: bool,  # noqa: FBT001 - a parameter of the test
-) -> None:
-    """Of which nine tenths count, as clocks differ."""
+def test_compaction_waits_for_its_lag(topic: ChangelogTopic, age_ms: int, *, may_be: bool) -> None:
+    """Nine tenths of the lag count, as clocks differ."""
     assert may_be_compacted(topic, age_ms) is may_be

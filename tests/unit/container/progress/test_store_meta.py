@@ -118,7 +118,7 @@ def test_a_store_of_something_else_is_reported(found: StoreMeta, reason: str, wo
 
 
 def test_a_store_of_another_schema_is_reported() -> None:
-    """A directory of an older version says nothing of it, and is taken."""
+    """A directory of an older version has no forms, and is taken."""
     avro = replace(META, forms=("string", "avro 1"))
     assert parse_meta(meta_text(avro)) == avro
     expected = replace(_at(99), meta=replace(_at(99).meta, forms=("string", "avro 2")))

@@ -76,7 +76,7 @@ def test_a_checkpoint_is_one_record_per_task() -> None:
 
 
 def test_a_checkpoint_of_version_2_is_deleted_before_ours() -> None:
-    """Of the tasks that have one: Samza may read it one day."""
+    """It goes for tasks that have one: Samza may read it one day."""
     offsets = {SystemStreamPartition("kafka", "in", 0): 3}
     sends = list(checkpoint_sends({T0: offsets, T1: offsets}, "G", "checkpoints", [T1]))
     kinds = [(checkpoint.decode_key(s.key or b""), s.value is None) for s in sends]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ QUOTE = {
 }
 
 
-def avro(schema: Any) -> str:  # noqa: ANN401 - JSON
+def avro(schema: object) -> str:
     """The packed serde of an Avro schema."""
     return SchemaSerde("avro", "rec", json.dumps(schema)).packed()
 
@@ -33,12 +35,12 @@ def ddl(schema: str) -> str:
     return SchemaSerde("json", "rec", schema).packed()
 
 
-def field(name: str, kind: Any, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+def field(name: str, kind: object, **more: object) -> dict[str, object]:
     """A field of a record."""
     return {"name": name, "type": kind, **more}
 
 
-def record(*fields: dict[str, Any], **more: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+def record(*fields: dict[str, object], **more: object) -> dict[str, object]:
     """A record with these fields."""
     return {**QUOTE, "fields": list(fields), **more}
 
@@ -75,7 +77,7 @@ def test_another_way_to_write_an_avro_schema_is_no_change(same: dict[str, Any]) 
         {"type": "map", "values": QUOTE},
     ],
 )
-def test_an_avro_schema_that_reads_otherwise_is_refused(other: Any) -> None:  # noqa: ANN401 - JSON
+def test_an_avro_schema_that_reads_otherwise_is_refused(other: object) -> None:
     """Swapped fields read swapped values, and a field more reads the end of the next value."""
     recorded = forms_of(("string", avro(QUOTE)))
     with pytest.raises(ConfigError) as caught:
@@ -211,8 +213,6 @@ def test_run_jobs_check_of_the_package_refuses_a_changed_schema(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It runs with the job's package, where a schema may be a file."""
-    import io  # noqa: PLC0415 - only here
-    import sys  # noqa: PLC0415 - only here
 
     def checked(recorded: StoreForms | None) -> int:
         asked = {

@@ -61,12 +61,12 @@ class Process:
 
 
 class Clock:
-    """Of the test alone."""
+    """A clock of the test alone."""
 
     now_ms = 1_000_000
 
     def __call__(self) -> int:
-        """What it says."""
+        """Return its time."""
         return self.now_ms
 
 

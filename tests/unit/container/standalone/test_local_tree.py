@@ -226,7 +226,7 @@ def test_a_report_is_kept_before_its_incarnation_may_go_on(
 
 
 def test_a_version_that_leaves_out_what_has_reported_meanwhile_is_refused(tmp_path: Path) -> None:
-    """And reports of what is no member any more are deleted."""
+    """Reports of former members are deleted, too."""
     made = driven(tmp_path)
     plan = Plan(2, (Member(ProcessorId("1"), 2, 2, (TASK,)),))
     made.queue.clear()

@@ -131,7 +131,7 @@ class Stream(InMemoryCoordinatorStream):
 
 
 def planner_of(stream: Stream, readings: Callable[[], Readings], answers: Answers) -> JobPlanner:
-    """Of a job that has run under ZooKeeper, as the stream says."""
+    """Return the stream of a job that has run under ZooKeeper."""
     ConfigManager(stream).set(FACTORY, ZOOKEEPER, "test")
     stream.catch_up()
     planner = JobPlanner(

@@ -110,7 +110,7 @@ def test_waiting_ends_when_patience_does() -> None:
 
 
 class Stream(InMemoryCoordinatorStream):
-    """Of a Kafka that may be away."""
+    """A stream of a Kafka that may be away."""
 
     is_away = False
 
@@ -165,7 +165,7 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
 def test_a_kafka_that_is_away_is_waited_for(
     waiting: Waiting, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What was ordered goes on in the job; it says so, and ends only after minutes."""
+    """The order goes on in the job; the command notes that, and ends only after minutes."""
     waiting.stream.is_away = True
     waiting.look(59)
     waiting.stream.is_away = False

@@ -213,7 +213,7 @@ def test_a_mark_stays_where_lines_were_left_out(
 
 
 def test_a_mark_goes_with_what_is_trimmed(tmp_path: Path) -> None:
-    """Of that time nothing is kept; a later one stays."""
+    """Nothing is kept of that time; a later mark stays."""
     (tmp_path / "trimmed-events-500").touch()
     for name in ("500-p-events", "501-p-events", "1-p-transactions"):
         (tmp_path / f"lost-{name}").touch()

@@ -44,7 +44,7 @@ STANDBY = TaskName("Standby-Partition 0-0")
 
 @pytest.fixture
 def manager(stream: InMemoryCoordinatorStream) -> ChangelogPartitionManager:
-    """Of a job with two tasks, and a standby of the first."""
+    """The records of a job with two tasks, and a standby of the first."""
     manager = ChangelogPartitionManager(stream)
     stream.write(manager.messages({T0: 0, T1: 1, STANDBY: 0}, [STANDBY]))
     stream.write([wire.set_task_mode_assignment(STANDBY, TaskMode.STANDBY)])

@@ -107,7 +107,7 @@ def test_a_move_that_fails_is_tried_three_times() -> None:
 
 
 def test_a_drain_that_is_taken_back_moves_nothing_more() -> None:
-    """And says what stays; where all have left before, it is done."""
+    """It names what stays; where all have left before, it is done."""
     drain = HostDrain(NM1)
     assert drain.next_moves(STATUS) != []
     undone = {**STATUS, "drained_hosts": []}

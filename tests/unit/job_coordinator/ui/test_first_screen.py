@@ -156,7 +156,7 @@ def test_what_else_is_wrong_is_noticed() -> None:
 
 
 def test_a_command_for_a_container_that_runs_is_noticed() -> None:
-    """With what it waits for, and the way out; one that does not run says so itself."""
+    """It has what it waits for, and the way out; one that does not run has its own line."""
     waits = "0-warm@1 has 13000 records left to read"
     placement = {"processor_id": "0", "destination": "b", "step": "warming", "waits": waits}
     found = screen(container("0"), placements=[placement])

@@ -72,13 +72,13 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
     """Its clock is everybody's, and no wait takes time."""
     made = Scene()
     monkeypatch.setattr(session_module, "boot_ms", lambda: made.now_ms)
-    connect = lambda *_: (SESSION_MS * 2 // 3, 1000)  # noqa: E731 - kazoo's own
-    monkeypatch.setattr("kazoo.protocol.connection.ConnectionHandler._connect", connect)
+    times = (SESSION_MS * 2 // 3, 1000)
+    monkeypatch.setattr("kazoo.protocol.connection.ConnectionHandler._connect", lambda *_: times)
     return made
 
 
 def deadline_of(session: Session) -> int:
-    """Of its lease."""
+    """Return the deadline of its lease."""
     return session.connection.lease.deadline_ms
 
 
@@ -107,7 +107,7 @@ def test_a_lease_is_counted_from_the_sending_of_the_question_before(
 
 
 def test_an_answer_to_an_older_connection_renews_nothing(scene: Scene) -> None:
-    """It says nothing of the session that stands now, or does not."""
+    """It proves nothing of the session that stands now, or does not."""
     session = scene.begin()
     scene.now_ms += PART_MS
     scene.answers += [scene.passes(0)]
@@ -129,7 +129,7 @@ def test_an_answer_to_an_older_connection_renews_nothing(scene: Scene) -> None:
 
 
 def test_a_new_session_has_a_lease_of_its_own(scene: Scene) -> None:
-    """That of the one before is not renewed any more."""
+    """The lease of the session before is not renewed any more."""
     session = scene.begin()
     scene.answers += [scene.passes(0)]
     session._probe()

@@ -98,7 +98,7 @@ class Host:
 
     @property
     def directory(self) -> Path:
-        """That of the first task's part of ``planes``."""
+        """Return the one of the first task's part of ``planes``."""
         return self.root / "logged" / DIRECTORY
 
     def crash(self, storage: AdjunctStorage) -> None:

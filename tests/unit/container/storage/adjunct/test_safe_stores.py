@@ -75,7 +75,7 @@ def test_a_store_is_one_only_once_it_is_on_the_disk(
 
 
 def _take(storage: AdjunctStorage, first: int, *values: bytes, gone_below: int = 0) -> None:
-    """Of the first task, from offset ``first`` on; ``end`` is the marker of an end."""
+    """Make a run of the first task, from offset ``first`` on; ``end`` is an end's marker."""
     sink = storage.of_task(NAMES[0]).adjunct("planes")
     assert sink is not None
     markers = {n: Marker(MarkerKind.END) for n, value in enumerate(values) if value == b"end"}
