@@ -78,6 +78,7 @@ class Namespace(StrEnum):
     DRAIN = "samza-drain-v1"
 
 
+MIGRATION_INFO_KEY = "migration-info"
 SUBMISSION_KEY = "submission"
 AM_EPOCH_KEY = "am"
 JOB_MODEL_VERSION_KEY = "job-model"
@@ -270,6 +271,34 @@ def set_task_partition_assignment(
     key = _json(partition_body(ssp)).decode()
     names = _json(list(task_names)).decode()
     return CoordinatorStreamMessage(MessageType.SET_TASK_PARTITION, key, {"taskNames": names})
+
+
+def set_execution_env_container_id(
+    processor_id: str, container_id: str
+) -> CoordinatorStreamMessage:
+    """The cluster's container ``container_id`` runs the processor; Samza's word, not used here."""
+    return CoordinatorStreamMessage(
+        MessageType.SET_EXECUTION_ENV_CONTAINER_ID,
+        processor_id,
+        {"execution-env-container-id": container_id},
+    )
+
+
+def set_job_coordinator_metadata(
+    cluster_type: str, epoch_id: str, config_id: str, job_model_id: str
+) -> CoordinatorStreamMessage:
+    """What Samza's AM on a ``YARN`` or ``NON_YARN`` cluster last ran with; not used here."""
+    metadata = {"epoch-id": epoch_id, "config-id": config_id, "job-model-id": job_model_id}
+    return CoordinatorStreamMessage(
+        MessageType.SET_JOB_COORDINATOR_METADATA,
+        cluster_type,
+        {"meta-key": _json(metadata).decode()},
+    )
+
+
+def set_migration_info(values: Mapping[str, str]) -> CoordinatorStreamMessage:
+    """The migrations of the stream that Samza has made; no version writes it any more."""
+    return CoordinatorStreamMessage(MessageType.SET_MIGRATION_INFO, MIGRATION_INFO_KEY, values)
 
 
 def of_namespace(namespace: str, key: str, value: bytes) -> CoordinatorStreamMessage:

@@ -96,23 +96,22 @@ _GOLDEN = [
         b'{"taskNames":"[\\"Partition 0\\",\\"Standby-Partition 0-0\\"]"}',
     ),
     (
-        CoordinatorStreamMessage(
-            MessageType.SET_EXECUTION_ENV_CONTAINER_ID, "0", {"execution-env-container-id": "c_1"}
-        ),
+        wire.set_execution_env_container_id("0", "container_1_0001_01_000002"),
         b'[1,"set-execution-env-container-id-mapping","0"]',
-        b'{"execution-env-container-id":"c_1"}',
+        b'{"execution-env-container-id":"container_1_0001_01_000002"}',
     ),
     (
-        CoordinatorStreamMessage(
-            MessageType.SET_JOB_COORDINATOR_METADATA, "YARN", {"meta-key": '{"epoch-id":"1"}'}
-        ),
+        wire.set_job_coordinator_metadata("YARN", "1", "2", "3"),
         b'[1,"set-job-coordinator-metadata","YARN"]',
-        b'{"meta-key":"{\\"epoch-id\\":\\"1\\"}"}',
+        (
+            b'{"meta-key":"{\\"epoch-id\\":\\"1\\",\\"config-id\\":\\"2\\",'
+            b'\\"job-model-id\\":\\"3\\"}"}'
+        ),
     ),
     (
-        CoordinatorStreamMessage(MessageType.SET_MIGRATION_INFO, "migration-info", {"a": "true"}),
+        wire.set_migration_info({"0910CheckpointMigration": "true"}),
         b'[1,"set-migration-info","migration-info"]',
-        b'{"a":"true"}',
+        b'{"0910CheckpointMigration":"true"}',
     ),
     (
         wire.set_submission(2),

@@ -55,7 +55,7 @@ def test_a_record_comes_back_as_it_was_written(rolling: RollingRestart) -> None:
     "damage", [{"former": "[]"}, {"former": '{"a": 1}'}, {"version": "x"}, {"phase": "?"}]
 )
 def test_a_damaged_record_is_none(damage: dict[str, str]) -> None:
-    """All run on as they are, and a later change begins anew."""
+    """All run on as they are, and a later change begins from the start."""
     stream = InMemoryCoordinatorStream()
     values = {**(RollingRestartManager.message(ROLLING).values or {}), **damage}
     key = "configuration"
