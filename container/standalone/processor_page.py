@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
@@ -29,8 +29,9 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
 from homeport.job_coordinator.model.json_values import compact_json
 from homeport.job_coordinator.standalone.plan import Registration
-from homeport.job_coordinator.standalone.protocol import BarrierPhase, Event
+from homeport.job_coordinator.standalone.protocol import Event
 from homeport.job_coordinator.standalone.state import Decision, ProcessorState, WorkPhase
+from homeport.job_coordinator.standalone.waits import change, waits
 
 APPLICATION = "standalone"
 """What stands where a job on YARN has its application."""
@@ -269,7 +270,7 @@ class ProcessorPage:
                 "model_version": state.version or None,
             },
             "hosts": sorted({r.location for r in state.registrations}),
-            "change": _change(state),
+            "change": change(state),
             "taken_over": self._taken_over.to_json(),
             "failures": [],
         }
@@ -291,7 +292,7 @@ class ProcessorPage:
             "registration": state.sequence,
             "report": report and report.to_json(),
             "standbys": standbys_shown(work.standbys, report),
-            "waits": list(_waits(state)),
+            "waits": list(waits(state)),
         }
 
 
@@ -346,34 +347,6 @@ def _from_plan(state: ProcessorState, registration: Registration) -> dict[str, A
 def _phase(state: ProcessorState) -> str:
     """``waiting``: it has no task, or may not begin yet; else what its work does."""
     return "waiting" if state.work.phase is WorkPhase.IDLE else state.work.phase.value
-
-
-def _waits(state: ProcessorState) -> Iterator[str]:
-    entry, twin = state.entry, state.twin
-    if not state.is_connected:
-        yield "for ZooKeeper to answer"
-    elif twin is not None:
-        yield f"for the end of registration {twin.sequence} at {twin.location}, which has its id"
-    elif entry is None:
-        yield f"for a version after {state.version} that has a place for it"
-    elif not entry.tasks:
-        yield f"for tasks: version {state.version} has none for it"
-    change = _change(state)
-    if change is not None and change["missing"]:
-        yield f"until {', '.join(change['missing'])} have joined version {change['version']}"
-
-
-def _change(state: ProcessorState) -> dict[str, Any] | None:
-    """The open barrier of the newest version. ``missing``: the members that have not joined it."""
-    if state.plan is None or state.barrier_phase is not BarrierPhase.NEW:
-        return None
-    joined = set() if state.barrier is None else set(state.barrier.joined)
-    missing = [
-        str(m.processor_id)
-        for m in state.plan.members
-        if (m.processor_id, m.sequence) not in joined
-    ]
-    return {"version": state.version, "barrier": BarrierPhase.NEW.value, "missing": missing}
 
 
 def _shown(number: int, served: Served, event: Event, decision: Decision) -> dict[str, Any]:
