@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
@@ -21,7 +21,7 @@ from homeport.config.config import Config
 from homeport.config.errors import HomeportError, WireError
 from homeport.config.settings.sections import JobConfig
 from homeport.container.standalone.standby_view import TakenOver, standbys_shown
-from homeport.job_coordinator.clocks import wall_ms
+from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped, Unfit
 from homeport.job_coordinator.http.query_params import EventsAsked
@@ -38,6 +38,8 @@ APPLICATION = "standalone"
 _EVENTS_KEPT = 1000
 _MODELS_KEPT = 3
 _ASK_S = 2.0
+_STILL_MS = 10_000
+"""A coordination that has not gone round for so long stands still."""
 
 
 class ServedTree(Protocol):
@@ -78,6 +80,7 @@ class ProcessorPage:
         self._lock = threading.RLock()
         self._state = ProcessorState(served.processor_id, served.location)
         self._since_ms = self._began_ms = wall_ms()
+        self._turned_ms = boot_ms()
         self._events: deque[dict[str, Any]] = deque(maxlen=_EVENTS_KEPT)
         self._number = 0
         self._models: dict[int, JobModel] = {}
@@ -97,6 +100,10 @@ class ProcessorPage:
             if said:
                 self._number += 1
                 self._events.append(_shown(self._number, self._served, event, decision))
+
+    def turned(self) -> None:
+        """Note that the coordination's thread goes round."""
+        self._turned_ms = boot_ms()
 
     # --- the job
 
@@ -292,8 +299,14 @@ class ProcessorPage:
             "registration": state.sequence,
             "report": report and report.to_json(),
             "standbys": standbys_shown(work.standbys, report),
-            "waits": list(waits(state)),
+            "waits": [*self._still(), *waits(state)],
         }
+
+    def _still(self) -> Iterator[str]:
+        """Return that what the page shows is old, where that is so."""
+        still_ms = boot_ms() - self._turned_ms
+        if still_ms >= _STILL_MS:
+            yield f"for its own coordination, still for {still_ms} ms: stop the process"
 
 
 def leader_metrics(counts: TakenOver) -> tuple[Metric, ...]:

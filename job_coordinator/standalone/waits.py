@@ -29,8 +29,9 @@ def waits(state: ProcessorState) -> Iterator[str]:
         yield f"for ZooKeeper to show the barrier of version {state.version}"
     barrier = change(state)
     if barrier is not None:
-        missing = ", ".join(barrier["missing"]) or f"{_leader(state)}, which leads,"
-        yield f"until {missing} have joined version {barrier['version']}"
+        missing = ", ".join(barrier["missing"])
+        step = f"{missing} have joined" if missing else f"{_leader(state)}, which leads, has closed"
+        yield f"until {step} version {barrier['version']}"
     yield from _next_version(state)
 
 
@@ -53,7 +54,7 @@ def _next_version(state: ProcessorState) -> Iterator[str]:
 
 def _leader(state: ProcessorState) -> str:
     first = next(iter(state.registrations), None)
-    return "a processor" if first is None else f"{first.processor_id} at {first.location}"
+    return "the first processor" if first is None else f"{first.processor_id} at {first.location}"
 
 
 def change(state: ProcessorState) -> dict[str, Any] | None:

@@ -9,8 +9,8 @@ has neither an end nor a page that names its partner leads to no good world.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
+from homeport.job_coordinator.standalone.plan import fits
 from homeport.job_coordinator.standalone.protocol import BarrierPhase, Timer, TimerFired, TimerKind
 from homeport.job_coordinator.standalone.state import Life, WorkPhase
 from homeport.job_coordinator.standalone.waits import waits
@@ -87,32 +87,59 @@ class SilentWorld(SmallWorld):
                 yield f"{name} gives up", self.fed(world, index, TimerFired(timer))
             if process.session:
                 yield f"session of {name} ends", self._expired(world, index)
+            if process.is_cut:
+                yield from self._of_work(world, index, name)
             # People come late: by then nothing works that ZooKeeper does not hear.
             if process.is_dead or (process.run is None and self._is_named(world, kind)):
                 yield "ZooKeeper is repaired", healed
             return
-        late = list(self._late(world))
-        yield from late
-        if kind == KAFKA:
-            if self._is_named(world, kind):
-                yield "Kafka is repaired", healed
-        elif process.is_dead:
+        leader = None if world.is_late else self._waiting_leader(world)
+        if kind != KAFKA and process.is_dead:
             yield f"{name} is gone", healed
-        elif not late and (self._is_named(world, self.ids[index]) or self._shows(world, index)):
-            yield f"people kill {name}", self._dies(healed, index)
+        elif leader is not None:
+            yield from self._late(world, leader)
+        elif self._is_shown(world, kind, index):
+            if kind == KAFKA:
+                yield "Kafka is repaired", healed
+            else:
+                yield f"people kill {name}", self._dies(healed, index)
 
-    def _late(self, world: World) -> Iterator[tuple[str, World]]:
-        """The time of an open barrier is over, once."""
-        assert world.silent is not None
+    def _waiting_leader(self, world: World) -> int | None:
+        """Which process leads, and waits for members; None: none does."""
         for index, process in enumerate(world.processes):
-            is_mute = world.silent == (STILL, index)
             state = self.state(process)
-            if process.is_dead or is_mute or world.is_late or not state.is_leader:
-                continue
-            if state.barrier_phase is BarrierPhase.NEW and state.closed != state.version:
-                timer = Timer(TimerKind.BARRIER, state.version)
-                fired = self.fed(world, index, TimerFired(timer))
-                yield f"the time of barrier {state.version} is over", fired._replace(is_late=True)
+            is_mute = process.is_dead or world.silent == (STILL, index)
+            is_open = state.barrier_phase is BarrierPhase.NEW and state.closed != state.version
+            if state.is_leader and is_open and not is_mute:
+                return index
+        return None
+
+    def _late(self, world: World, leader: int) -> Moves:
+        """The time of its barrier is over, once; people wait for that."""
+        state = self.state(world.processes[leader])
+        timer = Timer(TimerKind.BARRIER, state.version)
+        if timer in state.timers:
+            fired = self.fed(world, leader, TimerFired(timer))
+            yield f"the time of barrier {state.version} is over", fired._replace(is_late=True)
+
+    def _is_shown(self, world: World, kind: str, index: int) -> bool:
+        """Whether all that wait say so, and a page names what is waited for."""
+        speakers = [
+            (i, p)
+            for i, p in enumerate(world.processes)
+            if not p.is_dead and (kind, i) != (STILL, index)
+        ]
+        plan, there = world.tree.plan, self._registrations(world.tree)
+        if not all(
+            (fits(plan, there) and self._is_settled(plan, p)) or self._shows(world, i)
+            for i, p in speakers
+        ):
+            return False
+        if kind == KAFKA:
+            return self._is_named(world, kind)
+        # A page says that its own processor stands still: it may be the only one.
+        is_alone = kind == STILL and not speakers
+        return is_alone or self._is_named(world, self.ids[index]) or self._shows(world, index)
 
     def _is_named(self, world: World, partner: str) -> bool:
         """Whether a page names it as what is waited for."""
