@@ -2,7 +2,7 @@
 
 What is left is time, and people. A barrier's time ends once, ZooKeeper ends the session of what it
 does not hear, a processor gives up a session that it does not hear of. People do what the pages
-tell: they stop the processor that is named there, or repair ZooKeeper or Kafka. So a wait that
+name: they stop the processor that is named there, or repair ZooKeeper or Kafka. So a wait that
 has neither an end nor a page that names its partner leads to no good world.
 """
 

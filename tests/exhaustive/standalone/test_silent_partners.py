@@ -2,7 +2,7 @@
 
 Each partner of a processor falls silent at every point: ZooKeeper, the processor itself, its work,
 what a leader computes. From each world the times that run out, and people that do what the pages
-tell, lead to one where all that live work. Without one of the times, or of the words, a world is
+name, lead to one where all that live work. Without one of the times, or of the words, a world is
 found from which nothing does.
 """
 
@@ -124,8 +124,7 @@ def test_a_page_that_does_not_name_who_is_missing_helps_no_one(monkeypatch: Patc
 
 def test_a_processor_that_has_not_seen_its_barrier_says_so(monkeypatch: Patch) -> None:
     """It has joined a version that is in force for the others."""
-    said = silent.waits
-    shown = "for ZooKeeper to show"
+    said, shown = waits.waits, "for ZooKeeper to show"
     monkeypatch.setattr(
         silent, "waits", lambda state: (t for t in said(state) if not t.startswith(shown))
     )

@@ -6,7 +6,7 @@ and the allocator, which gives permits to what is down and carries restarts out 
 
 ``SILENT``: of one partner of the upgrade nothing more comes. What its wait ends by is the time of
 another part: a lease, the limits of a start, the time of a command. The upgrade ends by its own, or
-people do what its wait tells them.
+people do what its wait names.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def test_a_group_may_suffer_two_faults(
 def test_each_partner_may_fall_silent(
     kinds: tuple[str, ...], faults: int, announce: Announce
 ) -> None:
-    """It ends all the same, or its wait tells people what to do; and it can be taken back."""
+    """It ends all the same, or its wait names what people can do; and it can be taken back."""
     assert set(kinds) >= SILENT
     assert len(searched(SmallWorld(GROUP, frozenset(kinds)), faults, announce).worlds) > 500
 

@@ -170,8 +170,10 @@ def test_nothing_is_begun_while_something_is_in_the_way(seen: Seen, why: str) ->
         ),
         (
             {"prepared": "new", "refusal": "the job ends"},
-            "the restart of processor 0-0 was refused: the job ends; "
-            "homeport restart 0-0 does it by hand",
+            (
+                "the restart of processor 0-0 was refused: the job ends; "
+                "homeport restart 0-0 does it by hand"
+            ),
         ),
     ],
 )
