@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from suites import long
 
 from homeport.job_coordinator.standalone import waits
 from homeport.job_coordinator.standalone.protocol import TimerKind
@@ -46,7 +45,7 @@ def searched(
         ("pq", (STILL,), 1, (), False),
         ("pq", (WORK, KAFKA), 1, (), False),
         ("pqr", IN_A_JOB, 2, ("may_die",), True),
-        long("pq", IN_A_JOB, 2, ("may_die", "may_stop"), True),  # noqa: FBT003 - a parameter
+        ("pq", IN_A_JOB, 2, ("may_die", "may_stop"), True),
     ],
 )
 def test_no_processor_waits_for_ever_without_a_word(
