@@ -54,7 +54,8 @@ PATIENCE = 10
 """So many times as long as it is watched a container may take until its lag is small again."""
 PREPARATION_MS = 600_000
 """A processor that has not got the package after this time never will: its launcher cannot unpack
-it, the process that waits with it does not get ready, or it has no place to start at."""
+it, the process that waits with it does not get ready, its restart was refused, or it has no place
+to start at."""
 QUIET_MS = 10_000
 """An active container that has done nothing for so long may hang."""
 HANG_MS = 60_000
@@ -138,7 +139,8 @@ def _forward(state: UpgradeState, seen: Seen) -> Next:
         return Next(_without_current(state))
     if current.is_running and current.runs(state.package):
         return _watched(state, current, seen)
-    is_on_its_way = current.is_running and current.prepared == state.package
+    is_ready = current.is_running and current.prepared == state.package
+    is_on_its_way = is_ready and not current.refusal
     if seen.step_ms >= PREPARATION_MS and not (is_on_its_way or current.runs(state.package)):
         return Next(_turned(state, _not_there(current, state.subject)))
     return _restarted(state.subject, current, state.package, seen, seen.obstacle)
@@ -148,11 +150,17 @@ def _not_there(container: ContainerSeen, subject: str) -> str:
     name = container.processor_id
     if not container.is_running:
         return f"processor {name} has not started with the {subject} in {PREPARATION_MS} ms"
+    if container.refusal:
+        return _refused(container)
     why = container.unprepared or "its log, and those of its spares, say why"
     return (
         f"the launcher of processor {name} has not prepared the {subject} in {PREPARATION_MS} ms: "
         f"{why}"
     )
+
+
+def _refused(container: ContainerSeen) -> str:
+    return f"the restart of processor {container.processor_id} was refused: {container.refusal}"
 
 
 def _quiet(state: UpgradeState, seen: Seen) -> Iterator[ContainerSeen]:
@@ -216,7 +224,7 @@ def _restarted(
         why = f": {container.unprepared}" if container.unprepared else ""
         return Next(waits=f"the launcher of processor {name} prepares the package{why}")
     if container.refusal:
-        return Next(waits=f"the restart of processor {name} was refused: {container.refusal}")
+        return Next(waits=f"{_refused(container)}; homeport restart {name} does it by hand")
     return Next(restart=name, waits=f"processor {name} restarts")
 
 

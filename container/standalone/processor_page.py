@@ -21,7 +21,7 @@ from homeport.config.config import Config
 from homeport.config.errors import HomeportError, WireError
 from homeport.config.settings.sections import JobConfig
 from homeport.container.standalone.standby_view import TakenOver, standbys_shown
-from homeport.job_coordinator.clocks import wall_ms
+from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped, Unfit
 from homeport.job_coordinator.http.query_params import EventsAsked
@@ -29,14 +29,17 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
 from homeport.job_coordinator.model.json_values import compact_json
 from homeport.job_coordinator.standalone.plan import Registration
-from homeport.job_coordinator.standalone.protocol import BarrierPhase, Event
+from homeport.job_coordinator.standalone.protocol import Event
 from homeport.job_coordinator.standalone.state import Decision, ProcessorState, WorkPhase
+from homeport.job_coordinator.standalone.waits import change, waits
 
 APPLICATION = "standalone"
 """What stands where a job on YARN has its application."""
 _EVENTS_KEPT = 1000
 _MODELS_KEPT = 3
 _ASK_S = 2.0
+_STILL_MS = 10_000
+"""A coordination that has not gone round for so long stands still."""
 
 
 class ServedTree(Protocol):
@@ -77,6 +80,7 @@ class ProcessorPage:
         self._lock = threading.RLock()
         self._state = ProcessorState(served.processor_id, served.location)
         self._since_ms = self._began_ms = wall_ms()
+        self._turned_ms = boot_ms()
         self._events: deque[dict[str, Any]] = deque(maxlen=_EVENTS_KEPT)
         self._number = 0
         self._models: dict[int, JobModel] = {}
@@ -96,6 +100,10 @@ class ProcessorPage:
             if said:
                 self._number += 1
                 self._events.append(_shown(self._number, self._served, event, decision))
+
+    def turned(self) -> None:
+        """Note that the coordination's thread goes round."""
+        self._turned_ms = boot_ms()
 
     # --- the job
 
@@ -269,7 +277,7 @@ class ProcessorPage:
                 "model_version": state.version or None,
             },
             "hosts": sorted({r.location for r in state.registrations}),
-            "change": _change(state),
+            "change": change(state),
             "taken_over": self._taken_over.to_json(),
             "failures": [],
         }
@@ -291,8 +299,14 @@ class ProcessorPage:
             "registration": state.sequence,
             "report": report and report.to_json(),
             "standbys": standbys_shown(work.standbys, report),
-            "waits": list(_waits(state)),
+            "waits": [*self._still(), *waits(state)],
         }
+
+    def _still(self) -> Iterator[str]:
+        """Return that what the page shows is old, where that is so."""
+        still_ms = boot_ms() - self._turned_ms
+        if still_ms >= _STILL_MS:
+            yield f"for its own coordination, still for {still_ms} ms: stop the process"
 
 
 def leader_metrics(counts: TakenOver) -> tuple[Metric, ...]:
@@ -346,34 +360,6 @@ def _from_plan(state: ProcessorState, registration: Registration) -> dict[str, A
 def _phase(state: ProcessorState) -> str:
     """``waiting``: it has no task, or may not begin yet; else what its work does."""
     return "waiting" if state.work.phase is WorkPhase.IDLE else state.work.phase.value
-
-
-def _waits(state: ProcessorState) -> Iterator[str]:
-    entry, twin = state.entry, state.twin
-    if not state.is_connected:
-        yield "for ZooKeeper to answer"
-    elif twin is not None:
-        yield f"for the end of registration {twin.sequence} at {twin.location}, which has its id"
-    elif entry is None:
-        yield f"for a version after {state.version} that has a place for it"
-    elif not entry.tasks:
-        yield f"for tasks: version {state.version} has none for it"
-    change = _change(state)
-    if change is not None and change["missing"]:
-        yield f"until {', '.join(change['missing'])} have joined version {change['version']}"
-
-
-def _change(state: ProcessorState) -> dict[str, Any] | None:
-    """The open barrier of the newest version. ``missing``: the members that have not joined it."""
-    if state.plan is None or state.barrier_phase is not BarrierPhase.NEW:
-        return None
-    joined = set() if state.barrier is None else set(state.barrier.joined)
-    missing = [
-        str(m.processor_id)
-        for m in state.plan.members
-        if (m.processor_id, m.sequence) not in joined
-    ]
-    return {"version": state.version, "barrier": BarrierPhase.NEW.value, "missing": missing}
 
 
 def _shown(number: int, served: Served, event: Event, decision: Decision) -> dict[str, Any]:

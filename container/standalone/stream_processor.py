@@ -128,6 +128,7 @@ class StreamProcessor:
             times,
             self._note,
             self._page.decided,
+            self._page.turned,
         )
         self._lock = threading.Lock()
         self._state: ProcessorState | None = None

@@ -42,7 +42,7 @@ def note_registrations(draft: Draft, registrations: tuple[Registration, ...]) ->
 def compute(draft: Draft) -> None:
     """The debounce time is over: the next version is computed, where one is due."""
     state = draft.state
-    if state.is_leader and _due(state) and state.computing < 0 and not state.publishing:
+    if state.is_leader and due(state) and state.computing < 0 and not state.publishing:
         draft.because(ReasonKind.COMPUTES, version=state.version)
         _compute(draft)
 
@@ -128,7 +128,7 @@ def lead(draft: Draft) -> None:
 
 def _debounce(draft: Draft) -> None:
     state = draft.state
-    cause = _due(state)
+    cause = due(state)
     if not cause:
         draft.cancel(TimerKind.DEBOUNCE)
     elif state.computing >= 0 or state.publishing:
@@ -143,7 +143,7 @@ def _debounce(draft: Draft) -> None:
         draft.set_timer(TimerKind.DEBOUNCE)
 
 
-def _due(state: ProcessorState) -> str:
+def due(state: ProcessorState) -> str:
     """Why a further version is due; empty where none is."""
     if not fits(state.plan, state.registrations):
         return "The processors are not the members of the newest version"

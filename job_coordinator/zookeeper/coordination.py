@@ -114,6 +114,7 @@ class Coordination:
         tree, work: its own. times: of timers.
         note: gets the state after each step.
         decided: gets each event with what follows from it, before that is carried out.
+        turned: called at least once a second, unless the thread stands still.
     """
 
     def __init__(
@@ -125,6 +126,7 @@ class Coordination:
         times: Times,
         note: Callable[[ProcessorState], object] = lambda _state: None,
         decided: Callable[[Event, Decision], object] = lambda _event, _decision: None,
+        turned: Callable[[], object] = lambda: None,
     ) -> None:
         self._items: queue.SimpleQueue[_Item] = queue.SimpleQueue()
         self._state = ProcessorState(processor_id, location)
@@ -132,7 +134,7 @@ class Coordination:
         self._work = work
         self._planner: Planner | None = None
         self._times = times
-        self._note, self._decided = note, decided
+        self._note, self._decided, self._turned = note, decided, turned
         self._connection = Connection()
         self._timers: dict[Timer, float] = {}
         self._model: JobModel | None = None
@@ -148,6 +150,7 @@ class Coordination:
             self._work.prepare()  # beside the session's begin
             self._tree.begin(self)
             while self._end is None:
+                self._turned()
                 self._take_next()
                 self._look_at_work()
                 self._fire_timers()

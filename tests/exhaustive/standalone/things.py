@@ -61,11 +61,17 @@ class Process(NamedTuple):
 
 
 class World(NamedTuple):
-    """Everything. ``writers``: the incarnations that Kafka takes writes of."""
+    """Everything. ``writers``: the incarnations that Kafka takes writes of.
+
+    ``silent``: the partner of which nothing more comes (see ``silent.py``), with the index of its
+    process; None: there is none. ``is_late``: the time of a barrier was over in that silence.
+    """
 
     tree: Tree
     processes: tuple[Process, ...]
     writers: frozenset[Incarnation] = frozenset()
+    silent: tuple[str, int] | None = None
+    is_late: bool = False
 
 
 def with_process(world: World, index: int, process: Process) -> World:

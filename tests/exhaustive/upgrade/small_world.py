@@ -3,6 +3,10 @@
 The machine is the product's. What the search mirrors is its shell (the record before what follows
 from it, one step at a time, a failure's record with the failure), launchers that prepare packages,
 and the allocator, which gives permits to what is down and carries restarts out at some time.
+
+``SILENT``: of one partner of the upgrade nothing more comes. What its wait ends by is the time of
+another part: a lease, the limits of a start, the time of a command. The upgrade ends by its own, or
+people do what its wait names.
 """
 
 from __future__ import annotations
@@ -30,6 +34,10 @@ ALL = frozenset(
         *{"may_not_prepare", "may_hang", "may_have_no_place", "may_be_ordered_twice"},
     }
 )
+LAUNCHER, START, RESTART, LAG = "launcher", "start", "restart", "lag"
+SILENT = frozenset({LAUNCHER, START, RESTART, LAG})
+"""Partners of which nothing more comes: check-ins, a start's end, a restart's, what the lag is."""
+_BY_HAND = "homeport restart "
 _WATCH_MS = 1_000
 _WARM_LAG = 100
 _LARGE_LAG = 1_000
@@ -88,10 +96,11 @@ class SmallWorld:
             container.is_known if crash is None else crash.is_known,
             container.package,
             container.prepared,
-            _LARGE_LAG if container.is_behind else 0,
+            None if container.has_no_lag else _LARGE_LAG if container.is_behind else 0,
             _QUIET_MS[container.hang],
             container.failures,
             (0, 1, machine.PATIENCE)[container.watched] * _WATCH_MS,
+            refusal="it took too long" if container.is_refused else "",
             is_down=container.has_no_place and container.phase == "down" and crash is None,
         )
 
@@ -113,11 +122,37 @@ class SmallWorld:
                 with_container(world, index, requested),
             )
         for index, container in enumerate(world.containers):
-            for label, after in self._of_one(world, index, container):
+            moves = self._of_one(world, index, container)
+            for label, after in self._spoken(world, index, moves):
                 yield f"{self.ids[index]} {label}", after
-        is_stuck = any(c.is_unable or c.has_no_place for c in world.containers)
+            is_told = f"{_BY_HAND}{self.ids[index]}" in made.waits
+            is_back = world.state is not None and world.state.phase is UpgradePhase.BACK
+            if is_back and is_told:  # forward it ends without them
+                by_hand = container._replace(has_request=True, is_refused=False)
+                yield f"people restart {self.ids[index]}", with_container(world, index, by_hand)
+        is_stuck = any(c.is_unable or c.has_no_place or c.is_refused for c in world.containers)
         if is_stuck and not world.is_slow:
             yield "much time passes", world._replace(is_slow=True)
+
+    def _spoken(self, world: World, index: int, moves: Moves) -> Moves:
+        """What this container does; where a partner of it is silent, what comes in its place."""
+        partner, silent = world.silent or ("", -1)
+        if index != silent:
+            yield from moves
+            return
+        container, rest = world.containers[index], world._replace(silent=None)
+        mute = {LAUNCHER: "checks in", START: "starts", RESTART: "restarts"}.get(partner)
+        yield from ((label, after) for label, after in moves if label != mute)
+        if partner == LAUNCHER and container.phase == "up":
+            yield "is silent for its lease", with_container(rest, index, self._lost(container))
+        elif partner == START and container.phase == "sent":
+            if not container.is_known:
+                known = container._replace(is_known=True, prepared=container.package)
+                yield "checks in, and starts", with_container(world, index, known)
+            yield "has no more time to start", with_container(rest, index, self._crashed(container))
+        elif partner == RESTART and container.has_request:
+            refused = container._replace(has_request=False, is_refused=True)
+            yield "has no more time to restart", with_container(rest, index, refused)
 
     def _recorded(self, world: World, state: UpgradeState) -> World:
         before = world.state
@@ -184,7 +219,12 @@ class SmallWorld:
             yield "hangs for long", container._replace(hang=container.hang + 1)
 
     def _down(self, container: Container) -> Container:
-        return container._replace(phase="down", is_known=False, watched=0, is_behind=False, hang=0)
+        gone = container._replace(phase="down", is_known=False, watched=0, is_behind=False, hang=0)
+        return gone._replace(is_refused=False, has_no_lag=False)
+
+    def _lost(self, container: Container) -> Container:
+        loss = Crash(container.package, container.is_known, is_loss=True)
+        return self._down(container)._replace(crash=loss, prepared=None, is_unable=False)
 
     def _crashed(self, container: Container) -> Container:
         crash = Crash(container.package, container.is_known)
@@ -229,6 +269,13 @@ class SmallWorld:
                 # What hangs after the end is as any code that hangs.
                 if not (after.hang and is_over):
                     yield f"{self.ids[index]} {label}", with_container(world, index, after)
+            for partner in sorted(SILENT & self._may if world.silent is None else ()):
+                silent = world._replace(silent=None if partner == LAG else (partner, index))
+                after = container._replace(has_no_lag=partner == LAG)
+                yield (
+                    f"nothing more comes of the {partner} of {self.ids[index]}",
+                    with_container(silent, index, after),
+                )
         if "am_may_die" in self._may:
             unknown = tuple(map(_unknown, world.containers))
             yield "the AM dies", world._replace(containers=unknown, is_slow=False)
@@ -257,8 +304,7 @@ class SmallWorld:
             if "may_lag" in self._may and container.package == NEW and not container.is_behind:
                 yield "is behind", container._replace(is_behind=True)
         if "host_may_be_lost" in self._may and container.phase == "up":
-            loss = Crash(container.package, container.is_known, is_loss=True)
-            lost = self._down(container)._replace(crash=loss, prepared=None, is_unable=False)
+            lost = self._lost(container)
             yield "loses its host", lost
             if "may_not_prepare" in self._may:
                 full = lost._replace(package=None, is_unable=True)

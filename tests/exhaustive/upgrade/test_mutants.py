@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.upgrade import UpgradeOrders, UpgradePhase, UpgradeState
 from tests.exhaustive.mutants import Announce, Mutant, Patch
 from tests.exhaustive.search import Search
-from tests.exhaustive.upgrade.small_world import SmallWorld
+from tests.exhaustive.upgrade.small_world import LAG, RESTART, SmallWorld
 from tests.exhaustive.upgrade.things import World
 
 
@@ -167,6 +168,44 @@ def wait_for_a_place_on_the_way_forward(patch: Patch) -> None:
         return forward(state, replace(there, step_ms=0) if is_down else there)
 
     patch.setattr(machine, "_forward", patient)
+
+
+@mutant("nothing leads to a good one", RESTART)
+def wait_for_a_refused_restart_for_ever(patch: Patch) -> None:
+    """A restart that was not carried out has all the time that there is."""
+    forward = machine._forward
+
+    def patient(state: UpgradeState, there: seen.Seen) -> machine.Next:
+        current = there.find(state.current)
+        is_refused = current is not None and bool(current.refusal)
+        return forward(state, replace(there, step_ms=0) if is_refused else there)
+
+    patch.setattr(machine, "_forward", patient)
+
+
+@mutant("nothing leads to a good one", RESTART, "may_undo", faults=2)
+def say_no_way_out_of_a_refused_restart(patch: Patch) -> None:
+    """On the way back its wait has a reason alone."""
+    decide = machine.decide
+
+    def silent(*rest: Any) -> machine.Next:  # noqa: ANN401 - passed on
+        made = decide(*rest)
+        return replace(made, waits=made.waits.partition(";")[0])
+
+    patch.setattr(machine, "decide", silent)
+
+
+@mutant("nothing leads to a good one", LAG)
+def wait_for_a_lag_for_ever(patch: Patch) -> None:
+    """A lag that is not reported is waited for."""
+    watched = machine._watched
+
+    def patient(state: UpgradeState, *rest: Any) -> machine.Next:  # noqa: ANN401 - passed on
+        made = watched(state, *rest)
+        is_back = made.state is not None and made.state.phase is UpgradePhase.BACK
+        return machine.Next(waits="a lag") if is_back else made
+
+    patch.setattr(machine, "_watched", patient)
 
 
 @mutant("nothing leads to a good one", "may_not_prepare", "may_undo", faults=2)

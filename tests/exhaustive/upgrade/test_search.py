@@ -12,9 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from suites import long
 
 from tests.exhaustive.search import Search
-from tests.exhaustive.upgrade.small_world import ALL, SmallWorld
+from tests.exhaustive.upgrade.small_world import (
+    ALL,
+    LAG,
+    LAUNCHER,
+    RESTART,
+    SILENT,
+    START,
+    SmallWorld,
+)
 from tests.exhaustive.upgrade.things import OLD, World
 
 Announce = Callable[[str], None]
@@ -55,6 +64,23 @@ def test_a_group_may_suffer_two_faults(
     """Each kind beside those with which it has to do."""
     found = searched(SmallWorld(GROUP, frozenset(kinds), previous), 2, announce)
     assert len(found.worlds) > 100
+
+
+@pytest.mark.parametrize(
+    ("kinds", "faults"),
+    [
+        ((LAUNCHER, START, RESTART, LAG), 1),
+        ((LAUNCHER, START, RESTART, LAG, "may_undo"), 2),
+        long((LAUNCHER, START, RESTART, LAG, "am_may_die", "may_undo"), 3),
+    ],
+    ids=str,
+)
+def test_each_partner_may_fall_silent(
+    kinds: tuple[str, ...], faults: int, announce: Announce
+) -> None:
+    """It ends all the same, or its wait names what people can do; and it can be taken back."""
+    assert set(kinds) >= SILENT
+    assert len(searched(SmallWorld(GROUP, frozenset(kinds)), faults, announce).worlds) > 500
 
 
 @pytest.mark.parametrize(

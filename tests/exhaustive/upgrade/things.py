@@ -31,7 +31,8 @@ class Container(NamedTuple):
     of the last incarnation, unheard. ``failures``: heard of, with the new package in an upgrade.
     ``is_behind``: its lag is large. ``is_unable``: its launcher cannot have any package that it has
     not. ``hang``: 1: it has done nothing for longer than work may take, 2: for far too long.
-    ``has_no_place``: no host has room for it.
+    ``has_no_place``: no host has room for it. ``is_refused``: the restart of its incarnation was
+    not carried out. ``has_no_lag``: its lag is not reported.
     """
 
     phase: str = "up"
@@ -47,6 +48,8 @@ class Container(NamedTuple):
     is_unable: bool = False
     hang: int = 0
     has_no_place: bool = False
+    is_refused: bool = False
+    has_no_lag: bool = False
 
 
 class World(NamedTuple):
@@ -61,6 +64,7 @@ class World(NamedTuple):
     state: UpgradeState | None = None
     has_failed: bool = False
     is_slow: bool = False
+    silent: tuple[str, int] | None = None
 
 
 def with_container(world: World, index: int, container: Container) -> World:

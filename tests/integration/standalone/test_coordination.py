@@ -23,6 +23,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone.protocol import EndCause
+from homeport.job_coordinator.standalone.waits import waits
 
 Start = Callable[..., Processor]
 
@@ -169,13 +170,22 @@ def test_a_second_processor_of_one_id_ends_where_the_first_one_stays(start: Star
     assert len(one.work.started) == 1
 
 
+def _waits_for_one(processor: Processor) -> bool:
+    """Whether it names the member that has not joined, or the leader that has to act."""
+    state = processor.state
+    said = [] if state is None else list(waits(state))
+    return any(text.startswith("until one have joined") for text in said)
+
+
 @pytest.mark.long
 def test_a_barrier_that_a_member_does_not_join_is_given_up_and_tried_again(start: Start) -> None:
-    """No task starts meanwhile; when the member has stopped at last, the tasks are shared."""
+    """No task starts meanwhile, and each names the member; then the tasks are shared."""
     one = start("one", consensus_ms=300)
     until(lambda: shared([one]), lambda: story([one]))
     one.work.stops_silently = True
     two = start("two", consensus_ms=300)
+    for processor in (one, two):
+        until(lambda p=processor: _waits_for_one(p), lambda: story([one, two]))
     until(lambda: one.state is not None and one.state.version >= 3, lambda: story([one, two]))
     assert two.work.started == []
     one.work.stops_silently = False

@@ -170,7 +170,10 @@ def test_nothing_is_begun_while_something_is_in_the_way(seen: Seen, why: str) ->
         ),
         (
             {"prepared": "new", "refusal": "the job ends"},
-            "the restart of processor 0-0 was refused: the job ends",
+            (
+                "the restart of processor 0-0 was refused: the job ends; "
+                "homeport restart 0-0 does it by hand"
+            ),
         ),
     ],
 )
@@ -187,6 +190,15 @@ def test_the_current_one_is_restarted_once_its_launcher_is_ready() -> None:
     assert decide(GIVEN, ORDER, ready).restart == S0
     busy = replace(ready, hindrance="a failover is under way")
     assert decide(GIVEN, ORDER, busy) == Next(waits="a failover is under way")
+
+
+def test_a_restart_that_stays_refused_turns_it_back() -> None:
+    """After the time that a package has; until then people may restart it."""
+    refused = standby(prepared="new", refusal="it took too long")
+    made = decide(GIVEN, ORDER, replace(refused, step_ms=PREPARATION_MS)).state
+    assert made is not None
+    why = "the restart of processor 0-0 was refused: it took too long"
+    assert (made.phase, made.reason) == (UpgradePhase.BACK, why)
 
 
 def test_a_package_that_is_never_prepared_turns_it_back() -> None:

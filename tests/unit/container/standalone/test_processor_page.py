@@ -10,6 +10,7 @@ import pytest
 
 from homeport.config.config import Config
 from homeport.config.errors import StoreError, WireError
+from homeport.container.standalone import processor_page
 from homeport.container.standalone.processor_page import ProcessorPage, Served
 from homeport.container.standalone.standby_view import standbys_shown
 from homeport.job_coordinator.http.container_report import ContainerReport, StoreLag
@@ -122,15 +123,29 @@ def test_a_processor_says_what_it_waits_for() -> None:
     stepped = Stepped(SECOND)
     assert waits(stepped) == ["for ZooKeeper to answer"]
     stepped.feed(SessionBegun(), Registered(2), ProcessorsSeen((FIRST, SECOND)))
-    assert waits(stepped) == ["for a version after 0 that has a place for it"]
+    due = "for version 1 (The processors are not the members of the newest version)"
+    unplaced = "for a version after 0 that has a place for it"
+    assert waits(stepped) == [unplaced, f"{due}: one at h1 leads"]
     twin = Registration(1, TWO, Host("h9"))
     stepped.feed(ProcessorsSeen((twin, SECOND)))
-    assert waits(stepped) == ["for the end of registration 1 at h9, which has its id"]
+    assert waits(stepped)[0] == "for the end of registration 1 at h9, which has its id"
     empty = next_plan(None, (FIRST, SECOND), {ONE: (TaskName("a"),)}, {}, frozenset())
     stepped.feed(
         ProcessorsSeen((FIRST, SECOND)), PlanSeen(empty), BarrierSeen(1, BarrierPhase.DONE)
     )
     assert waits(stepped) == ["for tasks: version 1 has none for it"]
+
+
+def test_a_processor_that_stands_still_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its page answers, with what was so when it went round last."""
+    page, now = Stepped(SECOND).page, 50_000
+    monkeypatch.setattr(processor_page, "boot_ms", lambda: now)
+    page.turned()
+    now += 10_000
+    (waits, _) = page.own_status()["containers"][0]["waits"]
+    assert waits == "for its own coordination, still for 10000 ms: stop the process"
+    page.turned()
+    assert page.own_status()["containers"][0]["waits"] == ["for ZooKeeper to answer"]
 
 
 def test_the_decisions_are_shown_with_their_reasons() -> None:
