@@ -84,9 +84,6 @@ _SHORT = {java: short for names in _TABLE.values() for short, java in names.item
 _OWN_ALLOWED = frozenset({Kind.SSP_GROUPER, Kind.TASK_NAME_GROUPER, Kind.SERDE})
 """Kinds of which a job may bring a class of its own."""
 
-SERDES = tuple(_TABLE[Kind.SERDE])
-"""Names of the serdes that need no entry in ``serializers.registry``."""
-
 
 def is_user_class(name: str) -> bool:
     """Whether ``name`` has the form ``module:Class`` (or ``module:function``)."""

@@ -14,7 +14,6 @@ _VERSION = re.compile(r"(?:^Zookeeper version: )?(\d+)\.(\d+)\.(\d+)")
 _MODE = re.compile(r"^Mode: (\S+)", re.MULTILINE)
 _LATENCY = re.compile(r"^Latency min/avg/max: [\d.]+/([\d.]+)/([\d.]+)", re.MULTILINE)
 _OUTSTANDING = re.compile(r"^Outstanding: (\d+)", re.MULTILINE)
-_MONITORED = ("outstanding_requests", "avg_latency", "max_latency")
 _READ_ONLY = "read-only"
 _OLDEST = (3, 5)
 """The first with nodes that are gone when they are empty, and with TLS."""
