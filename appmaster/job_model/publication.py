@@ -95,9 +95,7 @@ def publish(
     version = version_of(model, stream)
     is_new = EpochManager(stream).read_job_model_version() != version
     after = _tasks_of(model)
-    before = after
-    if is_new:
-        before = _tasks_before(stream) if in_force is None else _tasks_of(in_force)
+    before = _tasks_before(stream, in_force) if is_new else after
     change = Change(before, after, Owners.read(stream), is_new, restart_all)
     tasks = [(task, p) for p, owned in after.items() for task in owned]
     standbys = {p: c.active_processor for p, c in model.containers.items() if c.active_processor}
@@ -120,8 +118,7 @@ def publish(
         ]
     )
     stream.catch_up()
-    homes = LocalityManager(stream).read_processors()
-    owners = Owners.read(stream)
+    homes, owners = LocalityManager(stream).read_processors(), Owners.read(stream)
     said = announcement(
         version.version,
         {p: known_host(homes[p]) if p in homes else None for p in model.containers},
@@ -349,7 +346,9 @@ def _tasks_of(model: JobModel) -> _Tasks:
     }
 
 
-def _tasks_before(stream: CoordinatorStream) -> _Tasks:
+def _tasks_before(stream: CoordinatorStream, in_force: JobModel | None) -> _Tasks:
+    if in_force is not None:
+        return _tasks_of(in_force)
     changelogs = ChangelogPartitionManager(stream).read()
     modes = TaskModeManager(stream).read()
     inputs = TaskPartitionManager(stream).read_inputs()

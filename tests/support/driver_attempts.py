@@ -29,7 +29,7 @@ from homeport.appmaster.job_model.input_watch import InputsSeen
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.live_configuration import LiveConfiguration
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
-from homeport.appmaster.job_model.model_change import ModelPlanner
+from homeport.appmaster.job_model.model_change import ModelChange, ModelPlanner
 from homeport.appmaster.lease.keeper_link import KeeperReport
 from homeport.appmaster.report.job_status import JobIdentity
 from homeport.appmaster.yarn.submission_file import Submitted
@@ -230,12 +230,7 @@ class Am:
                 history=writer,
                 topics=InputTopicManager(self.stream, 1),
             ),
-            publish=lambda change: publication.publish(
-                *(change.model, self.stream, Host),
-                restart_all=change.restarts_all,
-                in_force=self.job_models.model,
-                also=change.messages,
-            ),
+            publish=self.publish,
             started=StartedLedger(history.parent),
         )
         self.backend = DriverBackend(
@@ -243,6 +238,15 @@ class Am:
             attempt=1,
             resources=self.cluster,
             job_models=self.job_models,
+        )
+
+    def publish(self, change: ModelChange) -> JobModelPublished:
+        """As the AM does."""
+        return publication.publish(
+            *(change.model, self.stream, Host),
+            restart_all=change.restarts_all,
+            in_force=self.job_models.model,
+            also=change.messages,
         )
 
     def fence(self, incarnation: Incarnation) -> None:
