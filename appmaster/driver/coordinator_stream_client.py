@@ -25,8 +25,7 @@ from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.lifecycle import StopManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.placement import PlacementManager
-from homeport.job_coordinator.metadata.rolling_restart import RollingRestartManager
-from homeport.job_coordinator.metadata.upgrade import UpgradeManager
+from homeport.job_coordinator.metadata.upgrade import RollingRestartManager, UpgradeManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.placement import PlacementResponse

@@ -37,7 +37,7 @@ from homeport.config.settings.config_diff import ConfigDiff
 from homeport.config.settings.sections import TaskConfig
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
-from homeport.job_coordinator.metadata.rolling_restart import is_at_once
+from homeport.job_coordinator.metadata.upgrade import is_at_once
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.rolling_restart import RollingRestart

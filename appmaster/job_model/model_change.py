@@ -33,7 +33,7 @@ from homeport.job_coordinator.grouper.job_model_calculator import (
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.kafka.topics import checkpoint_topic_spec
-from homeport.job_coordinator.metadata.rolling_restart import RollingRestartManager
+from homeport.job_coordinator.metadata.upgrade import RollingRestartManager
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, SystemStream
 from homeport.job_coordinator.model.rolling_restart import RollingRestart

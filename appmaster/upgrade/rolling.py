@@ -24,10 +24,10 @@ from homeport.appmaster.allocation.job_state.state import ContainerPhase, Contai
 from homeport.appmaster.upgrade.seen import ContainerSeen, Seen
 from homeport.config.config import Config
 from homeport.config.settings.config_diff import spellings
-from homeport.job_coordinator.metadata.rolling_restart import SUBJECT
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.rolling_restart import (
     REWRITTEN,
+    SUBJECT,
     RollingRestart,
     release_of,
 )

@@ -44,11 +44,11 @@ from homeport.job_coordinator.coordinator_stream.message_bytes import whole_numb
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
-from homeport.job_coordinator.metadata.rolling_restart import RollingRestartManager
 from homeport.job_coordinator.metadata.task_assignment import (
     TaskAssignmentManager,
     TaskModeManager,
 )
+from homeport.job_coordinator.metadata.upgrade import RollingRestartManager
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName, host_of
 from homeport.job_coordinator.model.job_model import TaskMode
 from homeport.job_coordinator.model.placement import ANY_HOST

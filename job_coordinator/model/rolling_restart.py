@@ -1,7 +1,7 @@
 """A rolling restart: one container after the other starts with a changed configuration.
 
 PURE. The record is written in the transaction that publishes the configuration's JobModel; how it
-lies in the coordinator stream is in ``metadata.rolling_restart``.
+lies in the coordinator stream is in ``metadata.upgrade``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from homeport.config.config import Config
 from homeport.job_coordinator.model.upgrade import UpgradePhase, UpgradeState
 
+SUBJECT = "configuration"
 REWRITTEN = "the values from before were written"
 
 

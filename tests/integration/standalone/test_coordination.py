@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import uuid
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import pytest
 from kazoo.client import KazooClient
@@ -185,8 +184,8 @@ def test_a_barrier_that_a_member_does_not_join_is_given_up_and_tried_again(start
     until(lambda: shared([one]), lambda: story([one]))
     one.work.stops_silently = True
     two = start("two", consensus_ms=300)
-    for processor in (one, two):
-        until(partial(_waits_for_one, processor), lambda: story([one, two]))
+    until(lambda: _waits_for_one(one), lambda: story([one, two]))
+    until(lambda: _waits_for_one(two), lambda: story([one, two]))
     until(lambda: one.state is not None and one.state.version >= 3, lambda: story([one, two]))
     assert two.work.started == []
     one.work.stops_silently = False

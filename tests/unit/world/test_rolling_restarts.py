@@ -9,7 +9,7 @@ import pytest
 
 from homeport.appmaster.cli.job import SOURCE
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.rolling_restart import RollingRestartManager
+from homeport.job_coordinator.metadata.upgrade import RollingRestartManager
 from homeport.job_coordinator.model.rolling_restart import REWRITTEN
 from tests.unit.world.am import Attempt
 from tests.unit.world.scene import Scene

@@ -12,14 +12,13 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.metadata.rolling_restart import (
-    SUBJECT,
+from homeport.job_coordinator.metadata.upgrade import (
     RollingRestartManager,
     digest_of,
     is_at_once,
 )
 from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.model.rolling_restart import RollingRestart
+from homeport.job_coordinator.model.rolling_restart import SUBJECT, RollingRestart
 from homeport.job_coordinator.model.upgrade import UpgradePhase, UpgradeState
 
 STATE = UpgradeState(
