@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from immutables import Map
 
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.job_state.state import JobPhase
@@ -14,6 +15,7 @@ from homeport.appmaster.allocation.protocol.events import (
     FencesReported,
     JobModelPublished,
     LauncherSilent,
+    OlderModelsWanted,
     ResourceEnded,
     RetiredStopped,
     SettingsChanged,
@@ -413,3 +415,36 @@ def test_settings_change_while_the_job_runs(running: Machine) -> None:
     running.stale(SettingsChanged(replace(SETTINGS, retry_count=0)))
     running.feed(stopped("0", 1))
     assert running.state.phase is JobPhase.ENDING
+
+
+def test_a_permit_may_name_the_model_from_before(machine: Machine) -> None:
+    """Where the shell wants that; a new version ends it, unless it says so itself."""
+    machine.deploy({"0": "a"}, "a", "b")
+    machine.run("0", "r0", "a", 1)
+    before = Map({ProcessorId("0"): 1})
+    machine.feed(replace(model({"0": "a"}, version=2, p0=1), older=before))
+    machine.feed(stopped("0", 1, StopCause.ORDERED))
+    fence = (inc("0", 1),)
+    assert machine.feed(check_in("r0", "a")) == permits("r0", "0", 2, fence, version=1)
+    machine.feed(OlderModelsWanted(Map()))
+    machine.feed(stopped("0", 2, StopCause.ORDERED))
+    fence = (inc("0", 1), inc("0", 2))
+    assert machine.feed(check_in("r0", "a")) == permits("r0", "0", 3, fence, version=2)
+    machine.feed(OlderModelsWanted(before), model({"0": "a"}, version=3, p0=3))
+    machine.feed(stopped("0", 3, StopCause.ORDERED))
+    fence = (inc("0", 1), inc("0", 2), inc("0", 3))
+    assert machine.feed(check_in("r0", "a")) == permits("r0", "0", 4, fence, version=3)
+
+
+def test_what_rests_after_failures_is_tried_again_with_a_new_model(
+    machine_with: MachineWith,
+) -> None:
+    """It forgives them, and may be what mends the container."""
+    machine = machine_with(last_retry_delay_ms=60_000)
+    machine.deploy({"0": "a"}, "a", "b")
+    machine.run("0", "r0", "a", 1)
+    machine.feed(stopped("0", 1), check_in("r0", "a"), stopped("0", 2))
+    assert machine.phase("0") is P.BACKING_OFF
+    machine.feed(model({"0": "a"}, version=2, p0=2))
+    assert machine.phase("0") is P.REQUESTED
+    assert machine.container("0").failures == 0

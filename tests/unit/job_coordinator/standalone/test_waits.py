@@ -36,6 +36,11 @@ ALONE = THERE[:1]
     ("state", "expected"),
     [
         (LEADER, []),
+        (replace(LEADER, is_connected=False), ["for ZooKeeper to answer"]),
+        (
+            replace(LEADER, sequence=3, registrations=(Registration(1, ONE, Host("h9")), THERE[1])),
+            ["for the end of registration 1 at h9, which has its id"],
+        ),
         (replace(OTHER, barrier=None), []),
         (
             replace(OTHER, barrier=None, work=Work()),

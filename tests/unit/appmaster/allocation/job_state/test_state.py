@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+from immutables import Map
 
 from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.state import (
@@ -19,6 +20,7 @@ from homeport.appmaster.allocation.job_state.state import (
 from homeport.appmaster.allocation.job_state.transitions import TRANSITIONS, Trigger
 from homeport.appmaster.allocation.protocol.events import (
     LauncherSilent,
+    OlderModelsWanted,
     ResourceEnded,
     SettingsChanged,
     ShutdownRequested,
@@ -112,6 +114,8 @@ def test_each_event_prints_as_one_short_line() -> None:
         describe(stopped("0", 3)): "ContainerStopped 0@3 failed, exit code 1",
         describe(ShutdownRequested()): "ShutdownRequested KILLED",
         describe(SettingsChanged(SETTINGS)): "SettingsChanged",
+        describe(OlderModelsWanted(Map())): "OlderModelsWanted none",
+        describe(OlderModelsWanted(Map({ProcessorId("0"): 3}))): "OlderModelsWanted 0: 3",
         named(None): "nothing",
     }
     assert list(stated) == list(stated.values())
