@@ -12,6 +12,8 @@ Decisions.
 * *Another change on the way* begins again with its values, and goes back to those from before the
   first one, as they are the last that all containers have run with.
 * *Former values written by a user* on the way are the way back.
+* *What fails with the values from before*, as a container that the change mends does, starts with
+  the new ones from then on. Else it would wait for its turn, and its turn for it.
 * *The next attempt* has no JobModel from before: all its containers start with what is in force.
 """
 
@@ -20,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from homeport.appmaster.allocation.job_state.state import ContainerPhase, ContainerState
 from homeport.appmaster.upgrade.seen import ContainerSeen, Seen
 from homeport.config.config import Config
 from homeport.config.settings.config_diff import spellings
@@ -82,19 +83,20 @@ def _going_back(rolling: RollingRestart, version: int) -> RollingRestart:
 
 
 def older_for(
-    rolling: RollingRestart, containers: Iterable[ContainerState]
+    rolling: RollingRestart,
+    processors: Iterable[ProcessorId],
+    failing: Collection[ProcessorId],
 ) -> Iterator[ProcessorId]:
     """Yield the processors whose next start has the values from before.
 
-    Forward without those that do not run, or fail with them: the change may be what mends it.
+    Forward without the ``failing`` ones, which have failed with them since: the change may be what
+    mends them.
     """
     state = rolling.state
-    for container in containers:
-        is_well = container.phase is ContainerPhase.RUNNING and not container.failures
-        if state.wanted(container.processor_id) == state.previous and (
-            is_well or state.phase is UpgradePhase.BACK
-        ):
-            yield container.processor_id
+    for processor_id in processors:
+        is_well = state.phase is UpgradePhase.BACK or processor_id not in failing
+        if is_well and state.wanted(processor_id) == state.previous:
+            yield processor_id
 
 
 def seen_with(seen: Seen, rolling: RollingRestart, versions: Mapping[ProcessorId, int]) -> Seen:

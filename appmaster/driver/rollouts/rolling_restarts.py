@@ -7,17 +7,19 @@ others do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from immutables import Map
 
+from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.job_state.state import AllocatorState
-from homeport.appmaster.allocation.protocol.events import OlderModelsWanted
+from homeport.appmaster.allocation.protocol.events import Event, OlderModelsWanted
 from homeport.appmaster.allocation.protocol.instructions import PermitContainer
 from homeport.appmaster.driver.coordinator_stream_client import StreamNews
 from homeport.appmaster.driver.rollouts.rollout import Rollout, Surroundings
-from homeport.appmaster.report.step import Step
+from homeport.appmaster.report.step import LauncherMessage, Step
+from homeport.appmaster.upgrade.evidence import failure_of
 from homeport.appmaster.upgrade.rolling import Reconfigured, following, older_for, seen_with
 from homeport.appmaster.upgrade.seen import Seen
 from homeport.config.config import Config
@@ -55,6 +57,8 @@ class RollingRestarts(Rollout):
         self._rolling = RollingRestartManager(stream).read(driver.application)
         self._state = self._rolling.state if self._rolling else None
         self._older: Map[ProcessorId, int] = Map()
+        self._failing: set[ProcessorId] = set()
+        """What has failed since the last change."""
         self._versions: dict[Incarnation, int] = {}
         """With which JobModel an incarnation has started."""
         self._restored: StreamNews | None = None
@@ -72,7 +76,7 @@ class RollingRestarts(Rollout):
         """Return the JobModel for the next start of each processor that is wanted as before.
 
         The others start with the one in force: those of which this attempt has no such JobModel, or
-        one with other tasks, and those that do not run well with it.
+        one with other tasks, and those that fail with it.
         """
         rolling = self._rolling
         if rolling is None or not rolling.is_under_way or rolling.back is not None:
@@ -80,8 +84,8 @@ class RollingRestarts(Rollout):
         version, now = rolling.first - 1, self._job_models.model.containers
         model = self._job_models.get(version)
         before = {} if model is None else model.containers
-        wanted = older_for(rolling, self._now()[0].containers)
-        return Map({p: version for p in wanted if p in now and before.get(p) == now[p]})
+        kept = [p for p, container in now.items() if before.get(p) == container]
+        return Map(dict.fromkeys(older_for(rolling, kept, self._failing), version))
 
     def older_now(self) -> Map[ProcessorId, int]:
         """Return ``older``, which the allocator gets with the JobModel."""
@@ -95,6 +99,8 @@ class RollingRestarts(Rollout):
 
     def begun(self, rolling: RollingRestart) -> None:
         """Know that the record is in the stream, with its JobModel."""
+        if self._rolling is None or self._rolling.version != rolling.version:
+            self._failing.clear()
         self._rolling = rolling
         self._enter(rolling.state)
 
@@ -103,6 +109,19 @@ class RollingRestarts(Rollout):
         self._news = news
         for processor_id, (epoch, version) in news.versions.items():
             self._versions[Incarnation(processor_id, epoch)] = version
+
+    def messages(
+        self,
+        before: AllocatorState,
+        event: Event,
+        decision: Decision,
+        message: LauncherMessage | None,
+    ) -> Iterator[CoordinatorStreamMessage]:
+        """Yield the record that a failure changes; know what fails."""
+        found = failure_of(before, decision, event)
+        if found is not None:
+            self._failing.add(found[0].processor_id)
+        yield from super().messages(before, event, decision, message)
 
     def entered(self, step: Step) -> None:
         """Know a decision whose records are in the stream, and what launchers report."""

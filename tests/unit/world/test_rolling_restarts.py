@@ -46,6 +46,11 @@ def _value(world: World, key: str) -> str | None:
         return ConfigManager(stream).read().get(key)
 
 
+def _at_once(world: World, key: str, value: str) -> None:
+    with world.stream() as stream:
+        stream.write(RollingRestartManager(stream).at_once_messages(key, value, is_at_once=True))
+
+
 def test_one_container_restarts_after_the_other() -> None:
     """The second one is stopped when the first one has worked for the time of its watch."""
     with World(2, 2, WATCHED) as world:
@@ -80,6 +85,40 @@ def test_a_value_with_which_a_container_fails_is_taken_back(bug: str, fault: str
         assert _value(world, "my.bug") is None
         assert "1@2" not in _permits(world)
         assert not scene.has_fact("driver:job-ending")
+        scene.work(2)
+        scene.judge()
+
+
+def test_what_fails_before_its_turn_gets_the_new_value_and_may_be_mended_by_it() -> None:
+    """A value that makes every start fail: with the next one all run, without an order."""
+    with World(2, 2, WATCHED) as world:
+        scene = Scene(world)
+        attempt = scene.working()
+        _at_once(world, "my.bug", "at-work")
+        scene.configure("my.bug", "at-work")
+        scene.until(lambda: "1@3" in _permits(world), "both have the bug")
+        scene.produce(1)
+        scene.produce(1, b"other", partition=1)
+        scene.until(lambda: {"0@5", "1@5"} <= {*_permits(world)}, "both fail again and again")
+        scene.configure("my.bug", "mended")
+        _ends(scene, attempt, "done")
+        scene.work(2)
+        scene.judge()
+
+
+def test_what_moves_before_its_turn_starts_with_the_value_from_before() -> None:
+    """Its permit names the JobModel that it had."""
+    with World(2, 2, WATCHED | {"cluster-manager.rolling-restart.watch.ms": "20000"}) as world:
+        scene = Scene(world)
+        attempt = scene.working()
+        scene.configure("my.key", "5")
+        scene.until(lambda: scene.has_fact("container:started", "0@2"), "the first has started")
+        scene.hosts.launcher_of(scene.hosts.child("1@1")).kill()
+        scene.until(lambda: "1@2" in _permits(world), "the other one starts again")
+        (again,) = [f for f in world.facts_of("driver:permit-granted") if str(f.who) == "1@2"]
+        assert again.fields["model_version"] == 1
+        _ends(scene, attempt, "done")
+        assert _permits(world)[-1] == "1@3"
         scene.work(2)
         scene.judge()
 
@@ -137,9 +176,7 @@ def test_all_restart_at_once_where_that_is_ordered() -> None:
     with World(2, 2, WATCHED) as world:
         scene = Scene(world)
         attempt = scene.working()
-        with world.stream() as stream:
-            orders = RollingRestartManager(stream)
-            stream.write(orders.at_once_messages("my.key", "5", is_at_once=True))
+        _at_once(world, "my.key", "5")
         scene.configure("my.key", "5")
         for child in ("0@3", "1@3"):  # the JobModel has overtaken the epochs between
             scene.until(lambda child=child: scene.has_fact("container:started", child), "it starts")  # type: ignore[misc]  # lambda
