@@ -32,7 +32,9 @@ class Container(NamedTuple):
     ``is_behind``: its lag is large. ``is_unable``: its launcher cannot have any package that it has
     not. ``hang``: 1: it has done nothing for longer than work may take, 2: for far too long.
     ``has_no_place``: no host has room for it. ``is_refused``: the restart of its incarnation was
-    not carried out. ``has_no_lag``: its lag is not reported.
+    not carried out. ``has_no_lag``: its lag is not reported. Of a rolling restart alone:
+    ``has_failed_before``: with the values from before, 2 where this driver has heard that;
+    ``is_broken``: it always does.
     """
 
     phase: str = "up"
@@ -50,13 +52,16 @@ class Container(NamedTuple):
     has_no_place: bool = False
     is_refused: bool = False
     has_no_lag: bool = False
+    has_failed_before: int = 0
+    is_broken: bool = False
 
 
 class World(NamedTuple):
     """Everything.
 
     ``has_failed``: the driver has heard of a failure of the new package. ``is_slow``: its record
-    has been the same for as long as a launcher may prepare a package.
+    has been the same for as long as a launcher may prepare a package. ``is_former``: of a rolling
+    restart, that a JobModel has the values from before again.
     """
 
     containers: tuple[Container, ...]
@@ -65,6 +70,7 @@ class World(NamedTuple):
     has_failed: bool = False
     is_slow: bool = False
     silent: tuple[str, int] | None = None
+    is_former: bool = False
 
 
 def with_container(world: World, index: int, container: Container) -> World:
