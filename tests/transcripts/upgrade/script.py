@@ -1,7 +1,8 @@
 """A transcript of an upgrade's machine in the small world of the search.
 
 ``begin 0-0 0`` has these processors with the submission's package, and the order to upgrade them;
-``begin 0-0 0 from old`` has them with an earlier package. ``next`` is the machine's next step. Any
+``begin 0-0 0 from old`` has them with an earlier package, and ``configure 0-0 0`` in a rolling
+restart, with other values in force than they have. ``next`` is the machine's next step. Any
 other ``>`` line is one thing that happens in that world, by the words of ``SmallWorld``: ``0-0
 checks in``, ``0-0 restarts``, ``0-0 fails``, ``the AM dies``. Below stand the record, a restart or
 what the machine waits for, then each processor.
@@ -13,9 +14,11 @@ from collections.abc import Iterator
 
 from homeport.appmaster.upgrade import machine
 from homeport.job_coordinator.model.upgrade import UpgradeState
+from tests.exhaustive.upgrade.rolling_world import BROKEN, RollingWorld
 from tests.exhaustive.upgrade.small_world import ALL, SmallWorld
 from tests.exhaustive.upgrade.things import Container, World
 
+ROLLING = frozenset({"new_may_fail", "old_may_fail", "am_may_die", "may_hang", BROKEN})
 _FROM = " from "
 
 
@@ -30,6 +33,9 @@ def played(text: str) -> str:
         if line.startswith("> begin "):
             names, _, previous = line.removeprefix("> begin ").partition(_FROM)
             rules = SmallWorld(names.split(), ALL, previous or None)
+            world = rules.begun()
+        elif line.startswith("> configure "):
+            rules = RollingWorld(line.removeprefix("> configure ").split(), ROLLING)
             world = rules.begun()
         elif line.startswith("> "):
             try:
