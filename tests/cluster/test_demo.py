@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from demo_in_containers import verdicts_of
 from docker_cluster import engine
 from docker_cluster.cluster import DockerCluster
@@ -13,6 +14,7 @@ from local_setup.environment import cache_dir
 BUILD = Path(__file__).resolve().parents[2] / "build"
 
 
+@pytest.mark.long
 def test_a_host_without_our_packages_is_cut_off_and_the_result_is_exact(containers: str) -> None:
     """Hosts have Java and Python alone: homeport comes with the job.
 

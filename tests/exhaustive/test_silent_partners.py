@@ -49,7 +49,7 @@ def searched(
 
 
 @pytest.mark.parametrize(
-    ("groups", "faults"), [(ONE, 2), (PAIR, 2), long(ONE, 3)], ids=["one", "pair", "more"]
+    ("groups", "faults"), [(ONE, 2), long(PAIR, 2), long(ONE, 3)], ids=["one", "pair", "more"]
 )
 def test_no_command_waits_for_ever(
     groups: dict[str, tuple[str, ...]], faults: int, announce: Announce

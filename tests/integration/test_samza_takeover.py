@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from samza_jobs import Ending, SamzaJob, checkpoints_v1
 from samza_peer import SamzaPeer
 from samza_streams import READ_COMMITTED
+from suites import long
 from topic_records import committed, last_offsets
 from yarn_jobs import PARTITIONS, Job, wait_for
 
@@ -197,7 +198,7 @@ def samza_counts(job: Job, folder: Path, ending: Ending) -> Path:
     return samza.state
 
 
-@pytest.mark.parametrize("ending", list(Ending))
+@pytest.mark.parametrize("ending", [Ending.SIGKILL, Ending.ORDERLY, long(Ending.SIGTERM)])
 def test_a_job_that_samza_ran_goes_on_here_however_it_ended(
     make_job: Callable[[str], Job], tmp_path: Path, ending: Ending
 ) -> None:
