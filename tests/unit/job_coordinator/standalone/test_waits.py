@@ -15,6 +15,7 @@ from homeport.job_coordinator.standalone.waits import waits
 ONE, TWO = ProcessorId("one"), ProcessorId("two")
 THERE = (Registration(1, ONE, Host("h1")), Registration(2, TWO, Host("h2")))
 PLAN = next_plan(None, THERE, {ONE: (TaskName("a"),), TWO: (TaskName("b"),)}, {})
+IDLE = next_plan(None, THERE, {ONE: (TaskName("a"),)}, {}, frozenset())
 DONE = BarrierSeen(1, BarrierPhase.DONE)
 LEADER = ProcessorState(
     ONE,
@@ -37,6 +38,7 @@ ALONE = THERE[:1]
     [
         (LEADER, []),
         (replace(LEADER, is_connected=False), ["for ZooKeeper to answer"]),
+        (replace(OTHER, plan=IDLE, work=Work()), ["for tasks: version 1 has none for it"]),
         (
             replace(LEADER, sequence=3, registrations=(Registration(1, ONE, Host("h9")), THERE[1])),
             ["for the end of registration 1 at h9, which has its id"],
