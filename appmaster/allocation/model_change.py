@@ -52,7 +52,7 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 
 _GIVEN_UP = frozenset({ContainerPhase.FAILED, ContainerPhase.BACKING_OFF})
-"""Of what failed before: the version forgives it, and may be what mends it."""
+"""What failed before is tried again: the version forgives it, and may mend it."""
 
 
 def published(draft: Draft, event: JobModelPublished) -> None:

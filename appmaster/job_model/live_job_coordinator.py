@@ -206,16 +206,20 @@ class LiveJobCoordinator:
             why = f"changed: {', '.join(names)}"
             rolling = self._rolling(job, model, diff)
             is_for_all = bool(diff.restarts_containers or diff.needs_redeploy) and rolling is None
-            save = partial(self._planner.saved, model, why, is_for_all, rolling)
+            how: dict[str, Any] = {"restarts_all": is_for_all, "rolling": rolling}
+            save = partial(self._planner.saved, model, why, **how)
             await self._publish(job, save)
 
     def _rolling(self, job: RunningJob, model: JobModel, diff: ConfigDiff) -> RollingRestart | None:
         """Return the record by which one container restarts after the other; None: all at once.
 
-        Tasks that move are stopped by the JobModel itself.
+        Tasks that move are stopped by the JobModel itself. A job that forgives no failure ends with
+        the first one, so that nothing could be taken back.
         """
         before, names = self.job_models.model, diff.restarts_containers
         if not names or diff.needs_redeploy or changed_containers(before, model):
+            return None
+        if keys.CONTAINER_RETRY_COUNT.read(model.config) == 0:
             return None
         if is_at_once(self._at_once, names, model.config):
             return None

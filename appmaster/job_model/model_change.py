@@ -177,7 +177,8 @@ class ModelPlanner:
         self,
         model: JobModel,
         why: str,
-        restarts_all: bool = False,  # noqa: FBT001, FBT002 - as in ModelChange
+        *,
+        restarts_all: bool = False,
         rolling: RollingRestart | None = None,
     ) -> ModelChange:
         """Return the change to that model, whose next version is in the AM's folder."""

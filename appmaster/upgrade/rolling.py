@@ -54,8 +54,13 @@ class Reconfigured:
 
 
 def following(rolling: RollingRestart | None, change: Reconfigured) -> RollingRestart:
-    """Return what the record says once ``change`` is in force; ``rolling``: what it says now."""
-    former = {name: change.before.get(name) for key in change.names for name in spellings(key)}
+    """Return the record once ``change`` is in force; ``rolling``: the record now."""
+    former = {
+        name: change.before.get(name)
+        for key in change.names
+        for name in spellings(key)
+        if change.before.get(name) != change.after.get(name)
+    }
     first = change.version
     if rolling is not None and rolling.is_under_way:
         former |= rolling.former

@@ -161,7 +161,7 @@ def changed(before: Checkpoint, ssp: SystemStreamPartition, next_offset: int) ->
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """The evidence of which incarnations may write: in the stream, and in ZooKeeper's nodes."""
+    """The evidence that an incarnation may write: in the stream, and in ZooKeeper's nodes."""
 
     submission: Submission | None
     epochs: Mapping[ProcessorId, ProcessorEpoch]

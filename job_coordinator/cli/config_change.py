@@ -78,12 +78,14 @@ class ConfigChange:
         within = f"within {2 * _in_force(_CATCH_UP, self.before)} ms"
         if diff.retunes_containers:
             return f"the running job and its containers take it {within}: nothing restarts"
-        restarts = f": its containers restart{self._how(is_at_once)}{_named(restarting)}"
+        restarts = f": its containers restart{self._how(is_at_once=is_at_once)}{_named(restarting)}"
         return f"the running job takes it {within}{restarts if diff.restarts_containers else ''}"
 
-    def _how(self, is_at_once: bool) -> str:  # noqa: FBT001 - as above
-        """In which order; the model is not at hand that could move tasks to other containers."""
-        if is_at_once or any(name in _SHAPES_MODEL for name in self.diff.restarts_containers):
+    def _how(self, *, is_at_once: bool) -> str:
+        """Return the order of the restarts; the JobModel that may move tasks is not at hand."""
+        moves_tasks = any(name in _SHAPES_MODEL for name in self.diff.restarts_containers)
+        forgives = _in_force(keys.CONTAINER_RETRY_COUNT, self.before) != 0
+        if is_at_once or moves_tasks or not forgives:
             return ", all at once"
         seconds = _in_force(keys.ROLLING_RESTART_WATCH_MS, self.before) / 1000
         return (

@@ -30,6 +30,7 @@ from homeport.job_coordinator.kafka.coordinator_stream_log import (
     CoordinatorStreamLog,
     LoggedRecord,
 )
+from homeport.job_coordinator.metadata.upgrade import shown_record
 
 app = new_app("Shows the records of a job's coordinator stream as they lie in Kafka.")
 
@@ -142,7 +143,11 @@ def record_line(record: LoggedRecord, *, as_json: bool, show_secrets: bool) -> s
 def _values(message: CoordinatorStreamMessage, *, show_secrets: bool) -> Mapping[str, str] | None:
     if message.type == MessageType.SET_PACKAGE and (piece := message.value("data")) is not None:
         return {"data": f"{len(piece)} characters of base64"}
-    if message.values is None or show_secrets or message.type != MessageType.SET_CONFIG:
+    if message.values is None or show_secrets:
+        return message.values
+    if message.type == MessageType.SET_UPGRADE:
+        return shown_record(message.values)
+    if message.type != MessageType.SET_CONFIG:
         return message.values
     return {name: shown_value(message.key, text) for name, text in message.values.items()}
 

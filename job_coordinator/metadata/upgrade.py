@@ -15,12 +15,13 @@ How it reads: see ``reading``.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from homeport.config.config import Config
 from homeport.config.errors import WireError
+from homeport.config.secret_names import MASK, shown_value
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
@@ -302,20 +303,35 @@ def is_at_once(digest: str | None, names: Iterable[str], config: Config) -> bool
     return digest in {digest_of(key, config.get(key)), digest_of(key, None)}
 
 
-def _rolling(message: CoordinatorStreamMessage) -> RollingRestart | None:
-    if message.key != ROLLING_KEY:
-        return None
-    former = parse_json(message.value("former") or "", "map former")
+def shown_record(values: Mapping[str, str]) -> dict[str, str]:
+    """Return the values of a record with its secrets masked: former values, the digest of one."""
+    shown = dict(values) | {name: MASK for name in ("digest", "former") if name in values}
+    try:
+        former = _former(values.get("former", ""))
+    except WireError:
+        return shown
+    masked = {key: text and shown_value(key, text) for key, text in former.items()}
+    return shown | {"former": compact_json(masked).decode()}
+
+
+def _former(text: str) -> dict[str, str | None]:
+    former = parse_json(text, "map former")
     if not isinstance(former, dict) or not all(
         value is None or isinstance(value, str) for value in former.values()
     ):
-        raise WireError(f"{message.type} {message.key!r}: 'former' is no map of values")
+        raise WireError(f"'former' is no map of values: {len(text)} characters")
+    return former
+
+
+def _rolling(message: CoordinatorStreamMessage) -> RollingRestart | None:
+    if message.key != ROLLING_KEY:
+        return None
     return RollingRestart(
         replace(state_of(message, text_of), subject=SUBJECT),
         wire.number(message, "version"),
         wire.number(message, "first"),
         wire.number(message, "back") if message.value("back") else None,
-        former,
+        _former(message.value("former") or ""),
     )
 
 

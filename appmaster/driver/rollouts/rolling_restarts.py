@@ -7,19 +7,17 @@ others do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from immutables import Map
 
-from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.job_state.state import AllocatorState
-from homeport.appmaster.allocation.protocol.events import Event, OlderModelsWanted
+from homeport.appmaster.allocation.protocol.events import OlderModelsWanted
 from homeport.appmaster.allocation.protocol.instructions import PermitContainer
 from homeport.appmaster.driver.coordinator_stream_client import StreamNews
 from homeport.appmaster.driver.rollouts.rollout import Rollout, Surroundings
-from homeport.appmaster.report.step import LauncherMessage, Step
-from homeport.appmaster.upgrade.evidence import failure_of
+from homeport.appmaster.report.step import Step
 from homeport.appmaster.upgrade.rolling import Reconfigured, following, older_for, seen_with
 from homeport.appmaster.upgrade.seen import Seen
 from homeport.config.config import Config
@@ -75,8 +73,8 @@ class RollingRestarts(Rollout):
     def older(self) -> Map[ProcessorId, int]:
         """Return the JobModel for the next start of each processor that is wanted as before.
 
-        The others start with the one in force: those of which this attempt has no such JobModel, or
-        one with other tasks, and those that fail with it.
+        The others start with the one in force: those that fail with the values from before, and
+        those for which this attempt has no JobModel with the same tasks.
         """
         rolling = self._rolling
         if rolling is None or not rolling.is_under_way or rolling.back is not None:
@@ -110,18 +108,9 @@ class RollingRestarts(Rollout):
         for processor_id, (epoch, version) in news.versions.items():
             self._versions[Incarnation(processor_id, epoch)] = version
 
-    def messages(
-        self,
-        before: AllocatorState,
-        event: Event,
-        decision: Decision,
-        message: LauncherMessage | None,
-    ) -> Iterator[CoordinatorStreamMessage]:
-        """Yield the record that a failure changes; know what fails."""
-        found = failure_of(before, decision, event)
-        if found is not None:
-            self._failing.add(found[0].processor_id)
-        yield from super().messages(before, event, decision, message)
+    def failed(self, incarnation: Incarnation) -> None:
+        """Know that this incarnation has failed, on the way."""
+        self._failing.add(incarnation.processor_id)
 
     def entered(self, step: Step) -> None:
         """Know a decision whose records are in the stream, and what launchers report."""
@@ -164,11 +153,11 @@ class RollingRestarts(Rollout):
         rolling, news = self._rolling, self._news
         if rolling is None or news is None or not rolling.lacks_former or news is self._restored:
             return False
+        is_written = rolling.is_former(news.config)
+        if not is_written:
+            await self._client.append(RollingRestartManager.former_messages(rolling))
         self._restored = news
-        if rolling.is_former(news.config):
-            return False
-        await self._client.append(RollingRestartManager.former_messages(rolling))
-        return True
+        return not is_written
 
     def _enter(self, state: UpgradeState) -> None:
         self._rolling = self._with(state)

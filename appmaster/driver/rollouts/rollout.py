@@ -102,7 +102,10 @@ class Rollout(ABC):
 
     @abstractmethod
     def hindrance(self) -> str:
-        """Return what else goes on, because of which nothing may be begun; empty: nothing."""
+        """Return why nothing may be begun now; empty: nothing hinders."""
+
+    def failed(self, incarnation: Incarnation) -> None:
+        """Know that this incarnation has failed, on the way."""
 
     def seen(self, seen: Seen, now: AllocatorState) -> Seen:
         """Return what the machine sees of ``seen``, which has the packages; ``now``: the job."""
@@ -136,6 +139,7 @@ class Rollout(ABC):
         if found is None:
             return
         incarnation, story = found
+        self.failed(incarnation)
         lines = message.last_lines if isinstance(message, Stopped) else ()
         last_line = lines[-1][:_LAST_LINE] if lines else ""
         ran = self.ran(incarnation)

@@ -56,7 +56,7 @@ class Upgrades(Rollout):
         return None if self._state is None else self._state.wanted(processor_id)
 
     def heard(self, news: StreamNews) -> None:
-        """The coordinator stream says this now."""
+        """Know what the coordinator stream has now."""
         before, orders = self._orders, news.upgrade
         self._news, self._orders = news, orders
         of_use = (

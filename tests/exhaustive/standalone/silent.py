@@ -1,4 +1,4 @@
-"""Processors of which one partner falls silent: from then on nothing more comes from it.
+"""One partner of a processor falls silent: from then on nothing more comes from it.
 
 What is left is time, and people. A barrier's time ends once, ZooKeeper ends the session of what it
 does not hear, a processor gives up a session that it does not hear of. People do what the pages

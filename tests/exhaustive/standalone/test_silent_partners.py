@@ -1,4 +1,4 @@
-"""And then nothing more comes: no processor waits for ever without a page that says for what.
+"""Then nothing more comes: no processor waits for ever without a reason on its page.
 
 Each partner of a processor falls silent at every point: ZooKeeper, the processor itself, its work,
 what a leader computes. From each world the times that run out, and people that do what the pages

@@ -67,7 +67,7 @@ class RollingWorld(SmallWorld):
         return {name for name, container in named if container.has_failed_before}
 
     def failing(self, world: World) -> set[ProcessorId]:
-        """Those of them of which this driver knows."""
+        """Those of them that this driver knows."""
         named = zip(self.ids, world.containers, strict=True)
         return {name for name, container in named if container.has_failed_before == 2}
 

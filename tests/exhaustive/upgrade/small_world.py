@@ -36,7 +36,7 @@ ALL = frozenset(
 )
 LAUNCHER, START, RESTART, LAG = "launcher", "start", "restart", "lag"
 SILENT = frozenset({LAUNCHER, START, RESTART, LAG})
-"""Partners of which nothing more comes: check-ins, a start's end, a restart's, what the lag is."""
+"""Partners that fall silent: check-ins, the end of a start, that of a restart, the lag."""
 _BY_HAND = "homeport restart "
 _WATCH_MS = 1_000
 _WARM_LAG = 100

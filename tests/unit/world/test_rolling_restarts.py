@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -179,7 +180,7 @@ def test_all_restart_at_once_where_that_is_ordered() -> None:
         _at_once(world, "my.key", "5")
         scene.configure("my.key", "5")
         for child in ("0@3", "1@3"):  # the JobModel has overtaken the epochs between
-            scene.until(lambda child=child: scene.has_fact("container:started", child), "it starts")  # type: ignore[misc]  # lambda
+            scene.until(partial(scene.has_fact, "container:started", child), "it starts")
         assert not _rolling(attempt)
         scene.work(2)
         scene.judge()

@@ -418,7 +418,7 @@ def test_settings_change_while_the_job_runs(running: Machine) -> None:
 
 
 def test_a_permit_may_name_the_model_from_before(machine: Machine) -> None:
-    """Where the shell wants that; a new version ends it, unless it says so itself."""
+    """Where the shell wants that; a new version ends it, unless its event names it again."""
     machine.deploy({"0": "a"}, "a", "b")
     machine.run("0", "r0", "a", 1)
     before = Map({ProcessorId("0"): 1})

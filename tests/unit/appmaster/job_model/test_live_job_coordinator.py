@@ -117,12 +117,13 @@ def test_a_key_that_containers_read_when_they_start_restarts_one_after_the_other
     [
         ({"my.key": "77"}, digest_of("my.key", "77")),
         ({"my.key": "77", "job.container.count": "1"}, None),
+        ({"my.key": "77", "cluster-manager.container.retry.count": "0"}, None),
     ],
 )
-def test_all_restart_at_once_where_that_was_ordered_or_tasks_move(
+def test_all_restart_at_once_where_nothing_could_be_taken_back_container_by_container(
     job: Job, written: dict[str, str], at_once: str | None
 ) -> None:
-    """Tasks that move are stopped by the JobModel itself."""
+    """By an order, where tasks move, or where the first failure ends the job."""
 
     async def scene() -> None:
         job.live.heard(FILE.merged(written), at_once)

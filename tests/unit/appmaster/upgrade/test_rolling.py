@@ -44,6 +44,9 @@ def test_a_change_begins_with_the_values_from_before_at_hand() -> None:
     )
     unset = following(None, changed(3, {}, {"my.key": "5"}, "my.key"))
     assert unset.former == {"my.key": None}
+    both = {"my.key": "4", "my.other": "1"}
+    alike = following(None, changed(3, both, {**both, "my.key": "5"}, "my.key", "my.other"))
+    assert alike.former == {"my.key": "4"}, "what did not change is not written"
 
 
 def test_another_change_on_the_way_keeps_the_oldest_values() -> None:
@@ -88,7 +91,7 @@ def test_after_its_end_a_change_is_a_new_one() -> None:
 
 
 def test_a_container_has_the_values_of_the_jobmodel_that_it_started_with() -> None:
-    """One of which that is not known is not known; nothing has to be prepared."""
+    """It is not known where that JobModel is not known; nothing has to be prepared."""
     containers = (ContainerSeen(P0, prepared="x"), ContainerSeen(P1, unprepared="x"))
     seen = seen_with(Seen(containers), FIRST, {P0: 3})
     first, second = seen.containers
@@ -98,7 +101,7 @@ def test_a_container_has_the_values_of_the_jobmodel_that_it_started_with() -> No
 
 
 def test_nothing_is_restarted_until_the_former_values_are_in_force() -> None:
-    """What else is in the way is said first."""
+    """Another hindrance stands first."""
     back = replace(FIRST, state=replace(FIRST.state, phase=UpgradePhase.BACK))
     assert seen_with(Seen(()), back, {}).hindrance == NOT_YET_BACK
     assert seen_with(Seen((), "a command"), back, {}).hindrance == "a command"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -16,6 +17,7 @@ from homeport.job_coordinator.metadata.upgrade import (
     RollingRestartManager,
     digest_of,
     is_at_once,
+    shown_record,
 )
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.rolling_restart import SUBJECT, RollingRestart
@@ -86,3 +88,16 @@ def test_an_order_to_restart_all_at_once_is_for_one_value() -> None:
     stream.write(manager.at_once_messages("k", "5", is_at_once=False))
     stream.catch_up()
     assert manager.at_once() is None
+
+
+def test_a_record_is_shown_without_its_secrets() -> None:
+    """The former value of a secret, the digest of one value, and all of a damaged map."""
+    former = {"my.password": "hunter2", "my.key": "4", "my.other": None}
+    values = RollingRestartManager.message(replace(ROLLING, former=former)).values or {}
+    shown = shown_record(values)
+    assert json.loads(shown["former"]) == {**former, "my.password": "********"}
+    assert shown["phase"] == "back"
+    assert "hunter2" not in str(shown)
+    assert shown_record({"former": "{hunter2"}) == {"former": "********"}
+    assert shown_record({"digest": digest_of("my.password", "x")}) == {"digest": "********"}
+    assert shown_record({"id": "u"}) == {"id": "u"}

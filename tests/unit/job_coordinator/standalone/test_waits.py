@@ -1,4 +1,4 @@
-"""For what a processor waits: each wait names what has to come, and of which process."""
+"""A processor waits: each wait names the event that must come, and its process."""
 
 from __future__ import annotations
 
