@@ -113,6 +113,7 @@ def test_without_its_time_a_command_waits_for_ever(
         searched(ONE, 2, (partner,))
 
 
+@pytest.mark.long
 def test_a_command_whose_container_never_runs_waits_for_ever_without_its_time(
     monkeypatch: Patch,
 ) -> None:

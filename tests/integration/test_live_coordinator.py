@@ -338,6 +338,7 @@ def flushed(job: Job, since_ms: int) -> list[str]:
     return [e["processor_id"] for e in job.history("commit") if e["ts_ms"] > since_ms]
 
 
+@pytest.mark.long
 def test_a_key_of_the_containers_restarts_all_and_one_of_the_deployment_is_said(
     make_job: Callable[[str], Job],
 ) -> None:

@@ -28,6 +28,7 @@ def shout(frame):
 """
 
 
+@pytest.mark.long
 def test_a_pipeline_lives_within_the_memory_of_the_rule(make_job: Callable[[str], Job]) -> None:
     """1280 MB, the least that the rule adds up for, hold JVM, stores and Python; none is killed."""
     job = make_job("modest")

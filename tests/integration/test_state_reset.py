@@ -79,6 +79,7 @@ def reset(job: Job, *overrides: str) -> str:
     return done.stderr
 
 
+@pytest.mark.long
 def test_a_grouper_is_changed_only_with_a_reset_of_the_state(
     make_job: Callable[[str], Job],
 ) -> None:

@@ -21,7 +21,6 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from failover_scenarios import Feed
 from standby_jobs import are_apart, standby_job
-from suites import long
 from topic_records import committed
 from yarn_jobs import KEYS, PARTITIONS, Job, pids_of, wait_for
 
@@ -135,7 +134,8 @@ def packages_of(job: Job) -> dict[str, str | None]:
     return {processor: c["package"] for processor, c in job.containers().items()}
 
 
-@pytest.mark.parametrize("containers", [1, long(2)])
+@pytest.mark.long
+@pytest.mark.parametrize("containers", [1, 2])
 def test_new_code_comes_container_by_container_and_a_bad_one_goes_back(
     make_job: Callable[[str], Job],
     tmp_path: Path,

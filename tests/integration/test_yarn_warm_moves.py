@@ -38,7 +38,7 @@ PIPELINE = {
 }
 
 
-@pytest.mark.parametrize("values", [PIPELINE, long({})], ids=["pipeline", "task"])
+@pytest.mark.parametrize("values", [long(PIPELINE), {}], ids=["pipeline", "task"])
 def test_a_warm_move_under_load_pauses_for_no_restore(
     make_job: Callable[[str], Job], announce: Callable[[str], None], values: dict[str, str]
 ) -> None:

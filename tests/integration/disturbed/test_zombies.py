@@ -92,6 +92,7 @@ def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
+@pytest.mark.long
 def test_a_process_that_wakes_up_late_writes_nothing(make_job: Callable[[str], Job]) -> None:
     """SIGKILL, or SIGSTOP for three leases, of container and launcher; then of a whole node."""
     job = make_job("zombies")
