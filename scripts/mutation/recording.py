@@ -27,6 +27,8 @@ TESTS = (
     "tests/unit/world",
 )
 """What is recorded unless other paths are named: the folders that run what is mutated."""
+_SEARCHES = "*_world.py"
+"""Searches, too slow where each line is traced, and beyond what is run on a mutant."""
 _FOLDER = ROOT / "build" / "mutation"
 _LINES = _FOLDER / "lines"
 _SECONDS = _FOLDER / "seconds.json"
@@ -76,6 +78,7 @@ def record(paths: Sequence[str]) -> int:
     }
     measured = ["run", f"--data-file={_LINES}", f"--include={','.join(f'{c}/*' for c in CODE)}"]
     tests = ["-m", "pytest", "-q", "-p", "mutation.recording", "-p", "no:cacheprovider"]
+    tests += ["-m", "not search", f"--ignore-glob={_SEARCHES}"]
     append = ["--append"] if paths else []
     command = [sys.executable, "-m", "coverage", *measured, *append, *tests, *(paths or TESTS)]
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
