@@ -206,22 +206,31 @@ class StandaloneDemo:
         self.verdicts.append((text, now > was))
 
     def _restart_all(self, processors: Processors) -> None:
-        """SIGTERM and a new start of each, one after the other; no task has moved."""
+        """SIGTERM and a new start of each, one after the other; no task has moved.
+
+        The others have the tasks of one that is away for longer than the debounce time, as on a
+        slow machine: a version without it is published, then one with it.
+        """
         names = processors.names
-        first = processors.until_settled(names)
+        settled = first = processors.until_settled(names)
+        late = 0
         rows: list[tuple[str, ...]] = [("processor", "left in", "back at work after", "restarted")]
         for name in names:
-            begun = time.monotonic()
+            begun, version = time.monotonic(), settled.plan.version
             processors.leave(name)
             left = time.monotonic()
             processors.start(name)
             settled = processors.until_settled(names)
+            late += settled.plan.version > version + 1
             seconds = f"{left - begun:.1f} s", f"{time.monotonic() - begun:.1f} s"
             rows.append((name, *seconds, ", ".join(settled.restarted())))
         self._screen.table("Rolling restart", rows)
         moved = sum(first.owners[task] != owner for task, owner in settled.owners.items())
         text = f"after a rolling restart of {len(names)} processors {moved} tasks have moved"
-        self.verdicts.append((text, moved == 0))
+        if late:
+            text += f"; {late} were away for longer than {DEBOUNCE_MS / 1000:g} s"
+        share = -(-len(settled.owners) // len(names))
+        self.verdicts.append((text, moved <= 2 * share * late))
 
     def _end(self, processors: Processors) -> None:
         """All input is consumed, all processors have left; the result and the history are right."""
