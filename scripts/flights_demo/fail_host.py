@@ -28,7 +28,7 @@ LEASE_MS = 3_000
 MARGIN_MS = LEASE_MS // 5
 OVERRIDES = (f"cluster-manager.container.lease.ms={LEASE_MS}",)
 PREWARMED = ("job.hotstandby.prewarm=true",)
-SECONDS = 240
+SECONDS = 600
 """For so long, roughly, input should come: on a busy machine a recovery takes a minute and more."""
 
 _RECORDS_BEFORE = 40_000
