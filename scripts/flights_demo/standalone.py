@@ -25,7 +25,7 @@ from flights_demo.job import EXAMPLE
 from flights_demo.names import Verdict
 from flights_demo.processors import Processors, Settled
 from flights_demo.screen import DemoError, Screen
-from flights_demo.standalone_chaos import StandaloneChaos, lasts_s, schedule
+from flights_demo.standalone_chaos import StandaloneChaos, schedule
 from flights_demo.verdict import PARTITIONS, Reader, next_offsets
 from homeport.job_coordinator.standalone.nodes import root_of
 from homeport.local_cluster.processes import NODE_VARIABLE
@@ -37,10 +37,10 @@ from data import FLIGHTS
 NAMES = ("p1", "p2", "p3")
 JOINING = "p4"
 SESSION_MS, DEBOUNCE_MS = 3000, 3000
-SECONDS = 900
+SECONDS = 1200
 """For so long, roughly, input could come; what is left after the last fault comes at once."""
 NEW_AIRLINES_AFTER = FLIGHTS // 24
-"""At that pace after 40 s, in the midst of what befalls the processors."""
+"""At that pace after 50 s, in the midst of what befalls the processors."""
 _ROOT = "/homeport"
 _CONSUME_LIMIT_S = 300.0
 
@@ -82,7 +82,7 @@ class StandaloneDemo:
             screen.say(f"  ZooKeeper answers on {self._zookeeper.connect}")
         with screen.phase("topics"):
             create_topics(self._servers, None)
-        rate = round(FLIGHTS / (SECONDS if self._chaos is None else lasts_s(self._chaos)))
+        rate = round(FLIGHTS / SECONDS)
         screen.say(f"producing {rate:,} records per second")
         new = f"--new-airlines-after={NEW_AIRLINES_AFTER}", "--hold"
         self._producer = producer = run_producer(self._servers, None, *new, rate=rate)

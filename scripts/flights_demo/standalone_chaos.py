@@ -20,8 +20,6 @@ LEAST_FAULTS = 8
 _SHORT_S = (0.3, 0.5 * SESSION_S)
 _LONG_S = (1.5 * SESSION_S, 2.5 * SESSION_S)
 _GAP_S = (0.5, 3.0)
-_RECOVERY_S = 15.0
-"""What a fault costs beside its own length, for the pace of the producer."""
 
 KINDS = {
     "kill": _SHORT_S,
@@ -75,11 +73,6 @@ def schedule(seed: int, least: int = LEAST_FAULTS) -> list[Fault]:
         )
         for kind in order
     ]
-
-
-def lasts_s(faults: Sequence[Fault]) -> int:
-    """For so long, roughly, input should come."""
-    return round(sum(f.gap_s + f.length_s + _RECOVERY_S for f in faults))
 
 
 class StandaloneChaos:
