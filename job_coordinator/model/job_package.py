@@ -58,15 +58,15 @@ def package_entries(data: bytes) -> list[zipfile.ZipInfo]:
     # NotImplementedError: zipfile's, for a feature of a zip that it does not know.
     except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as error:
         raise WireError(f"the package is no zip: {shown(str(error))}") from None
-    files = {PurePosixPath(entry.filename) for entry in entries if not entry.is_dir()}
-    files.discard(PurePosixPath())
     for entry in entries:
-        path = PurePosixPath(entry.filename)
-        parts = path.parts
+        parts = PurePosixPath(entry.filename).parts
         if not parts or parts[0] == "/" or ".." in parts or "\\" in entry.filename:
             raise WireError(f"the package has an entry outside it: {shown(entry.filename)}")
         if entry.flag_bits & _ENCRYPTED:
             raise WireError(f"the package has an encrypted entry: {shown(entry.filename)}")
+    files = {PurePosixPath(entry.filename) for entry in entries if not entry.is_dir()}
+    for entry in entries:
+        path = PurePosixPath(entry.filename)
         if (path in files and entry.is_dir()) or not files.isdisjoint(path.parents):
             raise WireError(f"the package has a file and a folder of one name: {shown(str(path))}")
     size = sum(entry.file_size for entry in entries)

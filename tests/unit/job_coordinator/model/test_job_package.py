@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import random
 import zipfile
 
 import pytest
@@ -53,6 +54,33 @@ def test_no_entry_leads_outside(name: str) -> None:
     with pytest.raises(WireError, match="the package has an entry outside it: ") as caught:
         package_entries(zipped({"tasks.py": "1", name: "2"}))
     assert repr(name) in str(caught.value)
+
+
+def test_an_entry_has_a_name() -> None:
+    """A name ends at its first zero byte."""
+    data = zipped({"lib/": "", "tasks.py": "1"}).replace(b"tasks.py", b"\0asks.py")
+    with pytest.raises(WireError, match="the package has an entry outside it: ''"):
+        package_entries(data)
+
+
+def test_a_damaged_zip_is_refused_or_has_entries_of_a_package() -> None:
+    """Whatever byte is another one, or missing, no other error comes: a tool has one line then."""
+    whole = zipped({"tasks.py": "1" * 60, "lib/": "", "lib/b.py": "2"})
+    drawn = random.Random(3)  # noqa: S311 - equal in each run
+    directory = whole.index(b"PK\x01\x02")
+    refused = 0
+    for _ in range(3000):
+        data = bytearray(whole)
+        for _ in range(drawn.choice([1, 1, 2, 4, 8])):
+            first = 0 if drawn.random() < 0.2 else directory
+            data[drawn.randrange(first, len(data))] = drawn.choice([0, drawn.randrange(256)])
+        if drawn.random() < 0.1:
+            del data[drawn.randrange(len(data)) :]
+        try:
+            package_entries(bytes(data))
+        except WireError:
+            refused += 1
+    assert refused > 1000
 
 
 @pytest.mark.parametrize("files", [("a", "a/b"), ("a/b/c", "a"), ("a", "a/"), ("a/b", "a/b/c/d")])
