@@ -102,4 +102,4 @@ def last_plan(before: Plan, fenced: Mapping[ProcessorId, int]) -> Plan:
 
 def to_fence(plan: Plan) -> tuple[Incarnation, ...]:
     """All that may still write, as far as such a plan knows, in order."""
-    return tuple(sorted({i for member in plan.members for i in member.fence}))
+    return tuple(sorted({*plan.former, *(i for member in plan.members for i in member.fence)}))

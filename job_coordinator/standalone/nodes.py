@@ -223,6 +223,8 @@ def encode_plan(
     }
     if plan.lost:
         body |= {"lost": plan.lost, "unbacked": plan.unbacked}
+    if plan.former:
+        body["former"] = incarnations_to_json(plan.former)
     containers = encode_job_model(model, mask_secrets=False)
     payload = zlib.compress(compact_json(body) + b"\n" + containers)
     head = {"format": _FORMAT, "writer": writer, "size": len(payload), "crc": zlib.crc32(payload)}
@@ -272,7 +274,8 @@ def decode_plan(version: int, value: bytes, segments: Sequence[bytes]) -> tuple[
     found = tuple(_member(id_, members[id_], model, what) for id_ in sorted(members))
     lost = optional_number(body, "lost", 0, INT_MAX) or 0
     unbacked = optional_number(body, "unbacked", 0, INT_MAX) or 0
-    return Plan(version, found, lost, unbacked), model
+    former = incarnations_from_json(body, "former") if "former" in body else ()
+    return Plan(version, found, lost, unbacked, former), model
 
 
 def _head(version: int, value: bytes) -> tuple[dict[str, object], bytes]:

@@ -66,13 +66,15 @@ class Plan:
 
     ``lost``: tasks that had an owner in the version before that is no member now. ``unbacked``:
     those of them that start where no standby of theirs was (STANDBY, part 4: ideally 0). Both are 0
-    where the version before had no standbys.
+    where the version before had no standbys. ``former``, sorted: the incarnations that may still
+    write to tasks that are gone, and may come back.
     """
 
     version: int
     members: tuple[Member, ...]
     lost: int = 0
     unbacked: int = 0
+    former: tuple[Incarnation, ...] = ()
 
     def of(self, sequence: int | None) -> Member | None:
         """The member with this registration; None where there is none."""
@@ -116,7 +118,8 @@ def next_plan(
     A processor keeps its generation where registration and tasks are as before and no task of it
     is among ``changed``: those whose inputs are others now. Every incarnation that owns a task
     under ``before`` and has reported, and every one that an owner still had to fence, is in the
-    list of the task's next owner, if that is another incarnation (safety I1).
+    list of the task's next owner, if that is another incarnation (safety I1). A task that is not in
+    ``before`` may have been gone: its owner lists all that may still write to tasks that are.
 
     One that has not reported is in no list: what ``unreported`` has of it must hold.
 
@@ -134,7 +137,7 @@ def next_plan(
     """
     version = 1 if before is None else before.version + 1
     former = {} if before is None else {m.processor_id: m for m in before.members}
-    suspects = _suspects(before, fenced)
+    suspects, former_writers = _suspects(before, fenced), _former(before, fenced)
     there = {r.processor_id: r.sequence for r in present(registrations)}
     _check(assignment, there)
     check_standbys(present(registrations), assignment, standbys)
@@ -151,11 +154,13 @@ def next_plan(
             fence = () if _has_reported(old, fenced) else old.fence
             members.append(Member(processor_id, sequence, old.generation, tasks, fence, own))
         else:
-            found = {owner for task in tasks for owner in suspects.get(task, ())}
+            found = {owner for task in tasks for owner in suspects.get(task, former_writers)}
             fence = tuple(sorted(found))
             members.append(Member(processor_id, sequence, version, tasks, fence, own))
     lost, unbacked = _not_on_backup(before, members)
-    return Plan(version, tuple(members), lost, unbacked)
+    gone = suspects.keys() - {task for member in members for task in member.tasks}
+    left = former_writers.union(*(suspects[task] for task in gone))
+    return Plan(version, tuple(members), lost, unbacked, tuple(sorted(left)))
 
 
 def unreported(
@@ -235,6 +240,14 @@ def _suspects(
         owners = (*own, *(() if _has_reported(member, fenced) else member.fence))
         found.update(dict.fromkeys(member.tasks, owners))
     return found
+
+
+def _former(before: Plan | None, fenced: Mapping[ProcessorId, int]) -> frozenset[Incarnation]:
+    """Return what may still write to tasks that ``before`` does not have."""
+    if before is None:
+        return frozenset()
+    reported = (m.fence for m in before.members if _has_reported(m, fenced))
+    return frozenset(before.former).difference(*reported)
 
 
 def _has_reported(member: Member, fenced: Mapping[ProcessorId, int]) -> bool:

@@ -74,6 +74,12 @@ def test_no_incarnation_of_the_last_plan_may_begin_and_each_is_to_be_fenced() ->
     )
 
 
+def test_what_may_write_to_a_task_that_is_gone_is_to_be_fenced() -> None:
+    """On YARN the task may come back, and no record there has its former owner."""
+    before = Plan(5, (Member(P, 3, 4, (A,)),), former=(incarnation(Q, 2),))
+    assert to_fence(last_plan(before, {P: 4})) == (incarnation(P, 4), incarnation(Q, 2))
+
+
 def test_a_job_that_never_ran_is_not_handed_over() -> None:
     """It has no plan."""
     assert not is_handed_over(None)

@@ -108,6 +108,31 @@ def test_what_was_handed_over_is_listed_without_a_report() -> None:
     assert unreported(before, plan, {}) == ()
 
 
+def test_what_may_write_to_a_task_that_goes_is_listed_when_the_task_comes_back() -> None:
+    """Safety I1: a stateless job that reads an input no more, and then again."""
+    both = there((1, P), (2, Q))
+    without = next_plan(FIRST, both, {P: (T,)}, {P: 1, Q: 1})
+    assert said(without) == {"p": (1, "t", []), "q": (2, "", [])}
+    assert without.former == (Incarnation(Q, 1),)
+    later = next_plan(without, both, {P: (T,)}, {P: 1})
+    assert later.former == (Incarnation(Q, 1),)
+    back = next_plan(later, there((1, P), (3, R)), {P: (T,), R: (U,)}, {P: 1})
+    assert said(back) == {"p": (1, "t", []), "r": (4, "u", ["q1"])}
+    assert back.former == (Incarnation(Q, 1),)  # R may never begin, and the task go once more
+    assert next_plan(back, there((1, P), (3, R)), {P: (T,), R: (U,)}, {P: 1, R: 4}).former == ()
+
+
+def test_what_has_been_fenced_meanwhile_is_in_the_list_of_no_task_that_comes_back() -> None:
+    """Another owner had it in its list; one that had not reported never writes."""
+    taken = next_plan(FIRST, there((1, P)), {P: (T,)}, {P: 1, Q: 1}, {T})
+    assert (said(taken), taken.former) == ({"p": (2, "t", ["p1"])}, (Incarnation(Q, 1),))
+    both = next_plan(FIRST, there((1, P)), {P: (U,)}, {P: 1, Q: 1})
+    assert (said(both), both.former) == ({"p": (2, "u", ["q1"])}, (Incarnation(P, 1),))
+    unsaid = next_plan(FIRST, there((1, P)), {P: (T,)}, {P: 1})
+    assert (said(unsaid), unsaid.former) == ({"p": (1, "t", [])}, ())
+    assert unreported(FIRST, unsaid, {P: 1}) == (Incarnation(Q, 1),)
+
+
 def test_a_new_session_is_a_new_generation() -> None:
     """Safety C4: the same tasks, and the own earlier incarnation to fence. Z9 in part."""
     again = next_plan(FIRST, there((2, Q), (3, P)), {P: (T,), Q: (U,)}, {P: 1})
@@ -197,7 +222,7 @@ def test_what_reports_has_fenced_all_that_may_write_to_its_tasks(data: st.DataOb
     """Safety I1, through sessions that come and go, reports that do not come, and lists that stay.
 
     A generation starts under any version that has it; from its report on it may write. The reports
-    of processors that are no members are deleted.
+    of processors that are no members are deleted. Inputs, and so tasks, go and come back.
     """
     plan, plans = None, list[Plan]()
     reports = dict[ProcessorId, int]()
@@ -211,8 +236,9 @@ def test_what_reports_has_fenced_all_that_may_write_to_its_tasks(data: st.DataOb
             del here[id_]
         if not here:
             continue
-        owners = {task: data.draw(st.sampled_from(sorted(here))) for task in (T, U)}
-        assignment = {p: tuple(t for t in (T, U) if owners[t] == p) for p in here}
+        names = data.draw(st.sampled_from([(T, U), (T, U), (T,), ()]))
+        owners = {task: data.draw(st.sampled_from(sorted(here))) for task in names}
+        assignment = {p: tuple(t for t in names if owners[t] == p) for p in here}
         registered = there(*((n, id_) for id_, n in here.items()))
         following = next_plan(plan, registered, assignment, reports)
         late = unreported(plan, following, reports)
