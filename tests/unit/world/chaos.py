@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
+from types import MappingProxyType
 
 from homeport.appmaster.allocation.protocol.observation import SkeinContainerState
 from homeport.job_coordinator.metadata.placement import PlacementManager
@@ -22,6 +23,9 @@ from tests.unit.world.world import LEASE_MS
 
 _ENDED = SkeinContainerState.ENDED
 _SIGKILL_AFTER_MS = 250
+_MOVE = "move "
+_CHANGES = 10
+"""A third of the faults, where people write keys."""
 _ANYWHERE = (ANY_HOST, LAST_SEEN, FORCE_RESTART_LAST_SEEN)
 CALM_MS = 120_000
 
@@ -29,10 +33,12 @@ CALM_MS = 120_000
 class Chaos:
     """Faults in one scene, drawn from ``seed``. The job has one or two containers and two tasks.
 
-    ``attempt``: the newest.
+    ``attempt``: the newest. ``keys`` {key that only a start reads: values that people write}.
     """
 
-    def __init__(self, scene: Scene, seed: int) -> None:
+    def __init__(
+        self, scene: Scene, seed: int, keys: Mapping[str, Sequence[str]] = MappingProxyType({})
+    ) -> None:
         self._scene = scene
         self._random = Random(seed)  # noqa: S311 - no secret
         self.attempt: Attempt = scene.attempt()
@@ -58,7 +64,9 @@ class Chaos:
             self._am_is_orphaned,
             self._people_rescale,
             self._people_move,
+            *[self._people_configure] * (_CHANGES if keys else 0),
         ]
+        self._keys = keys
         self._moves = 0
 
     def suffer(self, faults: int) -> None:
@@ -89,12 +97,18 @@ class Chaos:
         all_counted = "all that was produced is counted"
         scene.until(lambda: counted(scene.world) >= scene.produced, all_counted, CALM_MS)
         scene.run(2 * LEASE_MS)
+        scene.until(self._has_rolled, "the rolling restart has ended", CALM_MS)
         with scene.world.stream() as stream:
-            answers = PlacementManager(stream).read_responses().values()
+            answers = PlacementManager(stream).read_responses()
         scene.until(self._is_tidy, "no launcher is left over", CALM_MS)
-        open_ones = self._moves - sum(answer.status.is_final for answer in answers)
+        own = (answer for uuid, answer in answers.items() if uuid.startswith(_MOVE))
+        open_ones = self._moves - sum(answer.status.is_final for answer in own)
         scene.require(open_ones == 0, f"{open_ones} of {self._moves} moves have no final answer")
         scene.judge()
+
+    def _has_rolled(self) -> bool:
+        rolling = self.attempt.status()["rolling_restart"]
+        return rolling is None or rolling["phase"] in {"done", "gone-back"}
 
     def _is_tidy(self) -> bool:
         """Whether the attempt has a container of YARN for each of its own, and no other."""
@@ -220,11 +234,16 @@ class Chaos:
         """An operator changes the number of containers; perhaps to what it is."""
         self._scene.configure("job.container.count", self._random.choice("12"))
 
+    def _people_configure(self) -> None:
+        """An operator writes a key that restarts one container after the other."""
+        key = self._random.choice(sorted(self._keys))
+        self._scene.configure(key, self._random.choice(self._keys[key]))
+
     def _people_move(self) -> None:
         """An operator moves or restarts a container; perhaps one that does not exist."""
         self._moves += 1
         request = PlacementRequest(
-            f"move {self._moves}",
+            f"{_MOVE}{self._moves}",
             self.attempt.rank.application,
             ProcessorId(self._random.choice(["0", "0-0", "1", "1-0"])),
             self._random.choice([*self._scene.cluster.hosts, *_ANYWHERE]),
