@@ -28,7 +28,7 @@ returned, break and continue, dropped keyword arguments. None in text, types, lo
 
 The first run records which tests run which lines and how long they take (some minutes). Record
 again what you have written or changed: scripts/mutants --record tests/unit/x/test_y.py. Each mutant
-is tried in a fork of one warm process, in memory: no file of the tree is changed.
+is tried in a fork of a warm process, in memory: no file of the tree is changed.
 
 What became of each mutant is kept in build/mutation, for as long as its module is as it was. A run
 that was interrupted is gone on with by the same command. --again tries those once more that were

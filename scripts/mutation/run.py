@@ -10,11 +10,12 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mutation import trial
+from mutation.host import Host
 from mutation.mutants import Mutant
 from mutation.recording import ROOT, Recorded
 from mutation.results import Module, Result, Verdict
@@ -27,6 +28,8 @@ _TIMES = 10.0
 """A trial may take so many times as long as its tests took when they were recorded, and more."""
 _CHECK_S = 20.0
 """The tests that are first seen to pass on the unchanged tree took as long when recorded."""
+_LEAST_HOSTED = 5
+"""Of fewer mutants of a module, each is tried by an import of its own."""
 _KEEP_EACH_S = 10.0
 _TELL_EACH_S = 15.0
 
@@ -53,11 +56,12 @@ def affordable(tests: Sequence[str], seconds: Mapping[str, float], budget_s: flo
 
 @dataclass
 class Try:
-    """One mutant and what is still to be run on it."""
+    """One mutant and what is still to be run on it; ``is_hosted``: all at once first, in a host."""
 
     module: Module
     mutant: Mutant
     stages: list[list[str]]
+    is_hosted: bool = False
 
 
 @dataclass
@@ -67,6 +71,7 @@ class _Fork:
     answer: Path
     ends_s: float
     work: Try
+    changed: Path | None = None
 
 
 @dataclass
@@ -116,6 +121,8 @@ class Runner:
         self._fit: set[str] = set()
         self._unfit: set[str] = set()
         self._touched: dict[str, Module] = {}
+        self._hosted: dict[str, list[Mutant]] = {}
+        self._host: tuple[str, Host | None] = ("", None)
 
     def require_sound(self, work: Sequence[tuple[Module, Mutant]]) -> None:
         """The quickest tests for this work pass where nothing is changed, or are left out.
@@ -182,6 +189,8 @@ class Runner:
         """
         progress = Progress(len(work))
         waiting = iter(work)
+        for module, mutant in work:
+            self._hosted.setdefault(module.shown, []).append(mutant)
         with self._ended():
             while True:
                 while len(self._forks) < self._jobs and (item := next(waiting, None)):
@@ -198,7 +207,8 @@ class Runner:
         finally:
             for fork in self._forks.values():
                 _kill(fork.pid)
-                os.waitpid(fork.pid, 0)
+                _wait(fork.pid)
+            self._end_host()
             self._keep()
 
     def _tests(self, module: Module, mutant: Mutant) -> list[str]:
@@ -208,20 +218,64 @@ class Runner:
 
     def _begin(self, module: Module, mutant: Mutant, progress: Progress) -> None:
         work = Try(module, mutant, stages(module, self._tests(module, mutant)))
-        if work.stages:
-            self._start(work)
-        else:
+        if not work.stages:
             self._decide(work, Result(Verdict.UNCOVERED), progress)
+        elif not self._start_hosted(work):
+            self._start(work)
 
     def _start(self, work: Try) -> None:
         tests = work.stages.pop(0)
         source = Source(work.module.name, work.mutant.applied(work.module.source))
         answer = Path(tempfile.mkstemp(dir=self._folder)[1])
         pid = _forked(lambda: trial.run(source, tests, self._recorded.seconds), answer)
+        self._follow(pid, answer, tests, work)
+
+    def _start_hosted(self, work: Try) -> bool:
+        """Whether all tests of the mutant run in a fork of its module's host."""
+        host = self._host_of(work.module)
+        if host is None:
+            return False
+        tests = [test for stage in work.stages for test in stage]
+        answer, changed = (Path(tempfile.mkstemp(dir=self._folder)[1]) for _ in range(2))
+        changed.write_text(work.mutant.applied(work.module.source), encoding="utf-8")
+        pid = host.begin(changed, tests, answer)
+        if pid is None:
+            return False
+        work.is_hosted = True
+        self._follow(pid, answer, tests, work, changed)
+        return True
+
+    def _follow(
+        self, pid: int, answer: Path, tests: list[str], work: Try, changed: Path | None = None
+    ) -> None:
         limit_s = _LEAST_S + _TIMES * sum(self._recorded.seconds[test] for test in tests)
-        fork = _Fork(pid, os.pidfd_open(pid), answer, time.monotonic() + limit_s, work)
+        fork = _Fork(pid, os.pidfd_open(pid), answer, time.monotonic() + limit_s, work, changed)
         self._forks[fork.descriptor] = fork
         self._poll.register(fork.descriptor, select.POLLIN)
+
+    def _host_of(self, module: Module) -> Host | None:
+        """The host of the module's tests, which is started where the last one was another's."""
+        name, host = self._host
+        if name == module.shown:
+            return host
+        self._end_host()
+        due = self._hosted.get(module.shown, ())
+        tests = {test for mutant in due for test in self._tests(module, mutant)}
+        if len(due) >= _LEAST_HOSTED and tests:
+            files = sorted({test.partition("::")[0] for test in tests})
+            host = Host(_forked_alone, module.path, module.source, files)
+        else:
+            host = None
+        self._host = module.shown, host
+        return host
+
+    def _end_host(self) -> None:
+        host = self._host[1]
+        if host is not None:
+            host.close()
+            _kill(host.pid)
+            _wait(host.pid)
+        self._host = "", None
 
     def _await(self, progress: Progress) -> None:
         """One fork at least has ended, or some time has passed."""
@@ -240,9 +294,16 @@ class Runner:
         del self._forks[fork.descriptor]
         os.close(fork.descriptor)
         _kill(fork.pid)  # with all that its tests have left
-        os.waitpid(fork.pid, 0)
+        _wait(fork.pid)
         outcome = _read(fork.answer)
         fork.answer.unlink()
+        if fork.changed is not None:
+            fork.changed.unlink()
+        if fork.work.is_hosted and result is None and (outcome is None or not outcome.failed):
+            # What a host has not noticed, a trial of its own has to confirm.
+            fork.work.is_hosted = False
+            self._start(fork.work)
+            return
         if result is None:
             result = verdict_of(outcome)
             if result.verdict is Verdict.SURVIVED and fork.work.stages:
@@ -277,6 +338,17 @@ def verdict_of(outcome: Outcome | None) -> Result:
 
 def _forked(work: Callable[[], Outcome], answer: Path) -> int:
     """A fork of this process, in a group of its own, writes there what the work came to."""
+
+    def answering() -> None:
+        outcome = work()
+        stated = {"failed": outcome.failed, "passed": outcome.passed, "error": outcome.error}
+        answer.write_text(json.dumps(stated), encoding="utf-8")
+
+    return _forked_alone(answering)
+
+
+def _forked_alone(work: Callable[[], None]) -> int:
+    """A fork of this process, in a group of its own, does the work."""
     pid = os.fork()
     if pid:
         return pid
@@ -288,9 +360,7 @@ def _forked(work: Callable[[], Outcome], answer: Path) -> int:
         for descriptor in (0, 1, 2):
             os.dup2(nothing, descriptor)
         os.chdir(ROOT)
-        outcome = work()
-        stated = {"failed": outcome.failed, "passed": outcome.passed, "error": outcome.error}
-        answer.write_text(json.dumps(stated), encoding="utf-8")
+        work()
         code = 0
     finally:
         os._exit(code)
@@ -309,5 +379,12 @@ def _kill(pid: int) -> None:
     try:
         os.killpg(pid, signal.SIGKILL)
     except ProcessLookupError:
-        # It has not made its group yet.
-        os.kill(pid, signal.SIGKILL)
+        # It has not made its group yet, or a host has reaped it.
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _wait(pid: int) -> None:
+    """It is reaped; a trial of a host's is reaped by that."""
+    with suppress(ChildProcessError):
+        os.waitpid(pid, 0)

@@ -17,6 +17,7 @@ from mutation.mutants import Mutant, mutants_of
 from mutation.recording import ROOT, Recorded
 from mutation.results import Module, Result, Verdict, survivors, table
 from mutation.run import affordable, stages, verdict_of
+from mutation.swap import Functions
 from mutation.trial import Chosen, Outcome
 
 
@@ -243,7 +244,7 @@ from mutation import recording, results, run
 
 folder = Path(sys.argv[1])
 run.ROOT = results.ROOT = folder
-run._LEAST_S = 3.0
+run._LEAST_S = 10.0
 run._TIMES = 0.0
 results.Module.name = "rule"
 results.Module.keep.__defaults__ = (folder,)
@@ -306,3 +307,57 @@ def test_a_line_run_at_the_import_is_run_for_all_tests_of_its_module(tmp_path: P
     assert recorded.of_lines(path, 2, 2) == ["t::quick", "t::slow"]
     assert recorded.of_lines(path, 3, 3) == []
     assert recorded.of_lines(tmp_path / "other.py", 1, 1) == []
+
+
+SWAPPED = """
+import functools
+
+LIMIT = 3
+
+
+def doubled(call):
+    @functools.wraps(call)
+    def work(*values):
+        return call(*values) * 2
+
+    return work
+
+
+@doubled
+def wrapped(value):
+    return value - 1
+
+
+class Rule:
+    @property
+    def limit(self):
+        return LIMIT + 1
+
+    def all_of(self, count=1):
+        return [number + 1 for number in range(count)]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_taken", "result"),
+    [
+        ("value - 1", "value + 1", True, (12, 4, [1])),
+        ("* 2", "* 3", True, (12, 4, [1])),
+        ("LIMIT + 1", "LIMIT - 1", True, (8, 2, [1])),
+        ("number + 1", "number - 1", True, (8, 4, [-1])),
+        ("LIMIT = 3", "LIMIT = 4", False, (8, 4, [1])),
+        ("count=1", "count=2", False, (8, 4, [1])),
+    ],
+    ids=["wrapped", "wrapper", "property", "within", "constant", "default"],
+)
+def test_a_function_gets_other_code_without_an_import(
+    tmp_path: Path, old: str, new: str, result: tuple[object, ...], *, is_taken: bool
+) -> None:
+    """Also where it is wrapped; what runs at the import alone stays, and is said to."""
+    path = tmp_path / "swapped.py"
+    path.write_text(SWAPPED, encoding="utf-8")
+    names: dict[str, Any] = {"__name__": "swapped"}
+    exec(compile(SWAPPED, str(path), "exec"), names)  # noqa: S102 - the test's own text
+    assert Functions(str(path), SWAPPED).take(SWAPPED.replace(old, new)) is is_taken
+    rule = names["Rule"]()
+    assert (names["wrapped"](5), rule.limit, rule.all_of()) == result
