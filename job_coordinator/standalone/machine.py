@@ -289,7 +289,8 @@ def _begin_again(draft: Draft) -> None:
 
 def _await_twin(draft: Draft) -> None:
     twin = draft.state.twin
-    if twin is None:
+    # A server that was away gives the session of a predecessor its whole time again.
+    if twin is None or not draft.state.is_connected:
         draft.cancel(TimerKind.DUPLICATE)
     elif not draft.runs(TimerKind.DUPLICATE):
         draft.because(ReasonKind.WAITS_FOR_TWIN, twin=twin.sequence)

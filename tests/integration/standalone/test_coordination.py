@@ -16,12 +16,15 @@ from processors_in_memory import (
     story,
     until,
 )
+from zookeeper_ensemble import Link
 from zookeeper_server import ZooKeeperServer
 
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.standalone import nodes
+from homeport.job_coordinator.standalone.plan import Registration
 from homeport.job_coordinator.standalone.protocol import EndCause
 from homeport.job_coordinator.standalone.waits import waits
 
@@ -155,6 +158,30 @@ def test_a_lost_session_ends_the_lease_before_zookeeper_can_end_the_session(
         Incarnation(ProcessorId("one"), generation),
     )
     assert one.work.lease is not lease
+
+
+def test_a_restart_of_zookeeper_makes_no_twin_of_a_predecessor(
+    start: Start, zookeeper: ZooKeeperServer, root: str
+) -> None:
+    """The server gives each session its whole time again: a processor waits for it as long."""
+    link = Link(int(zookeeper.connect.rpartition(":")[2]))
+    predecessor = KazooClient(f"127.0.0.1:{link.port}", timeout=SESSION_MS / 1000)
+    predecessor.start()
+    registration = Registration(0, ProcessorId("one"), Host("nm1"))
+    node = f"{root}/{nodes.PROCESSORS}/{nodes.PREFIX}"
+    data = nodes.encode_registration(registration, "")
+    predecessor.create(node, data, ephemeral=True, sequence=True, makepath=True)
+    link.cut()
+    one = start("one")
+    until(lambda: bool(one.state and one.state.twin), lambda: story([one]))
+    zookeeper.kill()
+    until(lambda: not (one.state and one.state.is_connected), lambda: story([one]))
+    zookeeper.start()
+    until(lambda: one.ended is not None or shared([one]), lambda: story([one]))
+    assert one.ended is None
+    link.close()
+    predecessor.stop()
+    predecessor.close()
 
 
 @pytest.mark.long

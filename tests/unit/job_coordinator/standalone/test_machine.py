@@ -69,6 +69,18 @@ def test_a_timer_without_its_cause_leads_to_nothing(kind: TimerKind) -> None:
     assert decision.state.work == running().work
 
 
+def test_the_time_for_a_twin_counts_while_zookeeper_answers() -> None:
+    """A server that restarts gives the session of a predecessor its whole time again."""
+    before = Registration(0, P, Host("a"))
+    twin = Timer(TimerKind.DUPLICATE)
+    waiting = step(running(), wire.ProcessorsSeen((before, *HERE)))
+    assert wire.SetTimer(twin) in waiting.instructions
+    away = step(waiting.state, wire.Disconnected())
+    assert wire.CancelTimer(twin) in away.instructions
+    assert step(away.state, wire.TimerFired(twin)).state.end is not wire.EndCause.DUPLICATE
+    assert wire.SetTimer(twin) in step(away.state, wire.Reconnected()).instructions
+
+
 def test_an_older_version_does_not_answer_a_publication() -> None:
     """Only the published one, or a newer one, does."""
     state = step(running(), wire.InputsChanged()).state
