@@ -40,9 +40,9 @@ def note_registrations(draft: Draft, registrations: tuple[Registration, ...]) ->
 
 
 def compute(draft: Draft) -> None:
-    """The debounce time is over: the next version is computed, where one is due."""
+    """The debounce time, which runs only where nothing is computed or published, is over."""
     state = draft.state
-    if state.is_leader and due(state) and state.computing < 0 and not state.publishing:
+    if state.is_leader and due(state):
         draft.because(ReasonKind.COMPUTES, version=state.version)
         _compute(draft)
 
@@ -60,7 +60,7 @@ def take_computed(draft: Draft, event: Computed) -> None:
         return
     draft.set(computing=-1)
     number = state.sequence
-    if event.registrations != state.registrations or not state.is_leader or number is None:
+    if event.registrations != state.registrations or number is None:
         draft.because(ReasonKind.STALE_COMPUTATION)
         note_registrations(draft, event.registrations)
         return
@@ -96,9 +96,9 @@ def forget_publication(draft: Draft) -> None:
 
 
 def time_out(draft: Draft, version: int) -> None:
-    """The barrier's time is over: it is closed where it is still open."""
+    """The barrier's time, which runs at a leader only, is over: it is closed where it is open."""
     state = draft.state
-    if state.is_leader and _is_open(state) and version == state.version:
+    if _is_open(state) and version == state.version:
         missing = ", ".join(_missing(state))
         draft.because(ReasonKind.BARRIER_TIMED_OUT, version=version, missing=missing)
         draft.set(closed=version)

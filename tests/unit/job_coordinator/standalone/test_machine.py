@@ -79,6 +79,39 @@ def test_an_older_version_does_not_answer_a_publication() -> None:
     assert step(decision.state, wire.PlanSeen(PLAN)).state.publishing == 3
 
 
+def test_a_version_of_those_that_are_here_ends_the_debounce_time() -> None:
+    """They are back in it, with other registrations: it is computed once, and without a wait."""
+    state = step(running(), wire.InputsChanged()).state
+    assert state.timers == {Timer(TimerKind.DEBOUNCE)}
+    back = step(state, wire.PlanSeen(Plan(3, (Member(P, 7, 3, (T,)),))))
+    assert wire.ComputeModel(3) in back.instructions
+    assert wire.CancelTimer(Timer(TimerKind.DEBOUNCE)) in back.instructions
+    assert not back.state.timers
+
+
+def test_what_was_computed_in_an_earlier_session_is_not_used() -> None:
+    """Nor are the registrations that it was computed for."""
+    state = step(running(), wire.InputsChanged()).state
+    state = step(state, wire.TimerFired(Timer(TimerKind.DEBOUNCE))).state
+    assert state.computing == state.version
+    over = step(state, wire.SessionExpired()).state
+    decision = step(over, wire.Computed(2, HERE, {P: (T,)}, {}, frozenset({T})))
+    assert decision.state == over
+    assert not decision.records + decision.instructions + decision.reasons
+
+
+def test_no_work_starts_in_a_session_that_is_given_up() -> None:
+    """Whatever comes late: another processor may have its tasks."""
+    joined = wire.BarrierSeen(2, wire.BarrierPhase.NEW, ((P, 1),))
+    state = replace(running(), work=Work(), barrier=joined, closed=2)
+    state = step(state, wire.Disconnected()).state
+    state = step(state, wire.TimerFired(Timer(TimerKind.SESSION))).state
+    assert state.is_given_up
+    decision = step(state, wire.BarrierSeen(2, wire.BarrierPhase.DONE, ((P, 1),)))
+    assert decision.instructions == ()
+    assert decision.state.work == Work()
+
+
 def test_a_restarted_processor_is_not_waited_for_once_it_is_back() -> None:
     """While it is away the debounce time runs, which its tasks no longer wait for then."""
     other = ProcessorId("q")
