@@ -209,7 +209,7 @@ def _timer_fired(draft: Draft, event: TimerFired) -> None:
     elif timer.kind is TimerKind.DEBOUNCE:
         leading.compute(draft)
     else:
-        leading.time_out(draft, timer.version)
+        leading.time_out(draft)
 
 
 def _stop_requested(draft: Draft, _event: StopRequested) -> None:
