@@ -135,6 +135,16 @@ def test_a_takeover_says_how_much_of_it_a_standby_had() -> None:
     assert dict(reason.facts) == {"lost": 2, "backed": 1, "unbacked": 1, "version": 3}
 
 
+def test_a_processor_with_standbys_alone_has_work() -> None:
+    """Its child keeps them up to date, from when the version is in force."""
+    kept = Standby(T, TaskName("t'"))
+    plan = Plan(2, (Member(P, 1, 2, standbys=(kept,)),))
+    joined = wire.BarrierSeen(2, wire.BarrierPhase.NEW, ((P, 1),))
+    state = replace(running(), plan=plan, work=Work(), barrier=joined, closed=2)
+    decision = step(state, wire.BarrierSeen(2, wire.BarrierPhase.DONE, ((P, 1),)))
+    assert decision.instructions == (wire.StartWork(2, 2, (), (), (kept,)),)
+
+
 def test_a_leader_that_leads_no_more_closes_no_barrier() -> None:
     """Its time ends with the connection; the next leader has one of its own."""
     state = replace(running(), barrier=None)
