@@ -17,9 +17,10 @@ from mutation.results import Module
 from mutation.run import Runner
 
 _ABOUT = """\
-Changes modules in small ways, one change (a mutant) at a time, and runs the unit tests that reach
-the changed lines. A mutant that no test notices shows a rule that no test holds, or a change that
-makes no difference. docs/mutation.md lists those that are known and why they stay."""
+Changes modules in small ways, one change (a mutant) at a time, and runs the unit tests and
+transcripts that reach the changed lines. A mutant that no test notices shows a rule that no test
+holds, or a change that makes no difference. docs/mutation.md lists those that are known and why
+they stay."""
 
 _MORE = """\
 Mutants: comparisons and their boundaries, and / or / not, sums, numbers, True and False, conditions

@@ -40,11 +40,9 @@ def note_registrations(draft: Draft, registrations: tuple[Registration, ...]) ->
 
 
 def compute(draft: Draft) -> None:
-    """The debounce time is over: the next version is computed, where one is due."""
-    state = draft.state
-    if state.is_leader and due(state) and state.computing < 0 and not state.publishing:
-        draft.because(ReasonKind.COMPUTES, version=state.version)
-        _compute(draft)
+    """The debounce time is over: ``lead`` lets it run only while a version is due, and no other."""
+    draft.because(ReasonKind.COMPUTES, version=draft.state.version)
+    _compute(draft)
 
 
 def _compute(draft: Draft) -> None:
@@ -56,11 +54,11 @@ def _compute(draft: Draft) -> None:
 def take_computed(draft: Draft, event: Computed) -> None:
     """The answer is published, where it is of the present processors and the newest version."""
     state = draft.state
-    if state.computing != event.base or event.base != state.version:
+    if state.computing != event.base:
         return
     draft.set(computing=-1)
     number = state.sequence
-    if event.registrations != state.registrations or not state.is_leader or number is None:
+    if event.registrations != state.registrations or number is None:
         draft.because(ReasonKind.STALE_COMPUTATION)
         note_registrations(draft, event.registrations)
         return
@@ -95,14 +93,13 @@ def forget_publication(draft: Draft) -> None:
         draft.set(publishing=0, has_new_inputs=True)
 
 
-def time_out(draft: Draft, version: int) -> None:
-    """The barrier's time is over: it is closed where it is still open."""
+def time_out(draft: Draft) -> None:
+    """The barrier's time is over: ``lead`` lets it run only while the newest one is open."""
     state = draft.state
-    if state.is_leader and _is_open(state) and version == state.version:
-        missing = ", ".join(_missing(state))
-        draft.because(ReasonKind.BARRIER_TIMED_OUT, version=version, missing=missing)
-        draft.set(closed=version)
-        draft.records.append(CloseBarrier(version, BarrierPhase.TIMED_OUT))
+    missing = ", ".join(_missing(state))
+    draft.because(ReasonKind.BARRIER_TIMED_OUT, version=state.version, missing=missing)
+    draft.set(closed=state.version)
+    draft.records.append(CloseBarrier(state.version, BarrierPhase.TIMED_OUT))
 
 
 def lead(draft: Draft) -> None:

@@ -46,9 +46,9 @@ def standby_part(model: JobModel, processor_id: ProcessorId) -> JobModel | None:
 
 
 def _part(model: JobModel, processor_id: ProcessorId, mode: TaskMode) -> JobModel | None:
-    own = model.containers.get(processor_id)
-    found = {} if own is None else {n: t for n, t in own.tasks.items() if t.task_mode is mode}
-    if own is None or not found:
+    own = model.containers.get(processor_id, ContainerModel(processor_id, {}))
+    found = {n: t for n, t in own.tasks.items() if t.task_mode is mode}
+    if not found:
         return None
     # Whose standbys they are, each of them says: here it is only said that they are standbys.
     active = processor_id if mode is TaskMode.STANDBY else None

@@ -175,8 +175,8 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has n
             raise
 
 
-def _context(ca: str | None) -> ssl.SSLContext:
-    """Of a client that trusts these authorities; None: those of the system."""
+def _context(ca: str) -> ssl.SSLContext:
+    """Return that of a client that trusts these authorities; empty: those of the system."""
     context = ssl.create_default_context(cafile=ca)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
@@ -273,7 +273,7 @@ def _tls(tls: ZooKeeperTls) -> dict[str, Any]:
     # without a password OpenSSL would ask the terminal for one
     password = _secret(key, tls.key_password) if tls.key_password else ""
     try:
-        context = _context(tls.ca or None)
+        context = _context(tls.ca)
     except OSError as error:  # also what OpenSSL does not understand
         ca = keys.JOB_COORDINATOR_ZK_TLS_CA_PATH
         raise _unusable(ca, tls.ca, "certificates", error) from None
@@ -291,9 +291,9 @@ def _tls(tls: ZooKeeperTls) -> dict[str, Any]:
         "use_ssl": True,
         "verify_certs": True,
         "check_hostname": True,
-        "ca": tls.ca or None,
-        "certfile": tls.certificate or None,
-        "keyfile": tls.key or None,
+        "ca": tls.ca,
+        "certfile": tls.certificate,
+        "keyfile": tls.key,
         "keyfile_password": password,
     }
 

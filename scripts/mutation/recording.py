@@ -21,6 +21,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 CODE = ("appmaster", "config", "container", "job_coordinator")
 TESTS = (
+    "tests/transcripts",
     "tests/unit/appmaster",
     "tests/unit/container",
     "tests/unit/job_coordinator",

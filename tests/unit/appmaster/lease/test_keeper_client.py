@@ -120,6 +120,7 @@ def test_a_keeper_that_is_away_revokes_nothing_and_grants_nothing() -> None:
         assert not await desk.grants(FIRST)
         await desk.ended(FIRST)
         assert (desk.url, desk.due_ms) == (None, None)
+        assert desk.fault == "the lease keeper does not answer"
         desk.close()
 
     asyncio.run(story())

@@ -62,6 +62,16 @@ def test_an_am_that_stood_still_gives_everyone_the_whole_time_again(table: Launc
     assert [e.resource_id for e in late] == [R1, R2]
 
 
+def test_a_launcher_whose_lease_is_held_is_neither_silent_nor_forgotten(
+    table: LauncherTable,
+) -> None:
+    """The keeper alone says that what it runs has run out (safety L1)."""
+    tick(table, LIMIT_MS - 500)
+    assert table.silent(LIMIT_MS, {R1}) == ()
+    assert table.find(R1) is not None
+    assert [e.resource_id for e in table.silent(LIMIT_MS + 500)] == [R1]
+
+
 def test_the_end_that_yarn_reports_is_kept(table: LauncherTable) -> None:
     """A late check-in of an ended container does not make it live."""
     end = SkeinContainer("h-0_1", None, SkeinContainerState.ENDED, story="killed")

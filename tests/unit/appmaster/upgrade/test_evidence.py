@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from homeport.appmaster.allocation.container_process_manager import Decision, step
-from homeport.appmaster.allocation.job_state.state import AllocatorState
+from homeport.appmaster.allocation.job_state.state import AllocatorState, ContainerPhase
 from homeport.appmaster.allocation.protocol.events import (
     ContainerStopped,
     Event,
@@ -38,10 +38,10 @@ def heard(
     package: str | None = None,
     report: ContainerReport | None = LAG,
     quiet_ms: int | None = None,
+    fault: str | None = "no space left",
 ) -> CheckIn:
     """A check-in."""
     nm1, r0 = Host("a"), ResourceId("r0")
-    fault = "no space left"
     return CheckIn(r0, "h", 1, nm1, 42, running, report, None, package, NEW, fault, quiet_ms)
 
 
@@ -69,6 +69,17 @@ def test_what_a_launcher_says_of_a_live_incarnation_is_seen() -> None:
     assert (seen.retry_count, seen.hindrance, seen.obstacle) == (2, "", "")
     assert evidence.ran(FIRST) == (None,)
     assert evidence.ran(inc("0", 2)) is None
+
+
+def test_one_that_starts_is_not_watched_yet() -> None:
+    """Its launcher runs it, and it has not reported started; no fault of its package is known."""
+    evidence, state = Evidence(), running()
+    (container,) = state.containers
+    starts = replace(state, containers=(replace(container, phase=ContainerPhase.STARTING),))
+    evidence.heard(heard(fault=None), 1)
+    (seen,) = evidence.seen(starts, "", {}, 10).containers
+    assert (seen.is_known, seen.is_running) == (True, False)
+    assert (seen.watched_ms, seen.quiet_ms, seen.unprepared) == (0, 0, "")
 
 
 def test_another_package_of_the_same_incarnation_is_watched_anew() -> None:
@@ -203,5 +214,13 @@ def test_a_failure_from_before_is_none_of_this_event() -> None:
     event = ShutdownRequested()
     assert failure_of(before, step(before, event), event) is None
     ended = ContainerStopped(FIRST, StopCause.FAILED, 1)
-    gone = replace(step(running(), ended), state=Machine().state)
-    assert failure_of(running(), gone, ended) is None
+    for state in (running(), before):
+        gone = replace(step(running(), ended), state=Machine().state)
+        assert failure_of(state, gone, ended) is None
+
+
+def test_the_end_of_a_launcher_without_an_incarnation_is_no_failure_of_one() -> None:
+    """The last one has ended before, and its own failure was known then."""
+    before = step(running(), ContainerStopped(FIRST, StopCause.FAILED, 1)).state
+    event = ResourceEnded(RequestId(1), ResourceId("r0"), "beyond memory", is_own_fault=True)
+    assert failure_of(before, step(before, event), event) is None

@@ -54,13 +54,13 @@ NEW: dict[str, Any] = {"package": "new", "watched_ms": 1_000}
 
 def test_groups_are_in_order_with_their_standbys_first() -> None:
     """By number where ids are numbers, else by name."""
-    ids = ["10", "2", "b", "2-0", "a-0"]
+    ids = ["10", "²", "2", "b", "2-0", "a-0"]
     actives = {"2-0": "2", "a-0": "a"}
     seen = [
         ContainerSeen(ProcessorId(i), ProcessorId(actives[i]) if i in actives else None)
         for i in ids
     ]
-    assert [c.processor_id for c in in_order(seen)] == ["2-0", "2", "10", "a-0", "b"]
+    assert [c.processor_id for c in in_order(seen)] == ["2-0", "2", "10", "a-0", "b", "²"]
 
 
 def test_an_order_begins_an_upgrade() -> None:
@@ -150,6 +150,13 @@ def test_the_first_standby_gets_the_package_first() -> None:
             (
                 "processor 0-0 has no retry left (1 failures, "
                 "cluster-manager.container.retry.count is 1): its next failure would end it"
+            ),
+        ),
+        (
+            replace(standby(), retry_count=0),
+            (
+                "processor 0-0 has no retry left (0 failures, "
+                "cluster-manager.container.retry.count is 0): its next failure would end it"
             ),
         ),
     ],
@@ -249,6 +256,12 @@ def test_the_current_one_is_watched() -> None:
     waits = "processor 0-0 has a lag of 10001 records; 10000 are waited for"
     assert decide(GIVEN, ORDER, behind) == Next(waits=waits)
     assert decide(replace(GIVEN, lag_before=10_001), ORDER, behind) == over
+
+
+def test_one_that_ends_while_it_is_watched_is_not_well() -> None:
+    """However long it has run with the package: it must come up with it once more."""
+    waits = "processor 0-0 does not run; its next start has the package"
+    assert decide(GIVEN, ORDER, standby(**NEW, is_running=False)) == Next(waits=waits)
 
 
 def test_a_lag_that_was_never_known_is_not_waited_for() -> None:

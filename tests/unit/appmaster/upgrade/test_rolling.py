@@ -71,9 +71,12 @@ def test_another_change_on_the_way_keeps_the_oldest_values() -> None:
 def test_the_values_from_before_are_the_way_back(phase: UpgradePhase, reason: str) -> None:
     """A user has written them, or the driver after a failure, whose reason stays."""
     state = replace(FIRST.state, phase=phase, reason="it failed" if phase == "back" else "")
+    if phase is UpgradePhase.FORWARD:
+        state = replace(state, given=(P0,), current=P0, lag_before=7)
     on = replace(FIRST, state=state)
     back = following(on, changed(4, {"my.key": "5"}, {"my.key": "4"}, "my.key"))
     assert (back.state.phase, back.back, back.state.reason) == (UpgradePhase.BACK, 4, reason)
+    assert (back.state.current, back.state.lag_before) == (None, None), "none is watched any more"
     assert [back.release(v) for v in (2, 3, 4)] == ["JobModel 2", "JobModel 3", "JobModel 2"]
     assert on.lacks_former is (phase is UpgradePhase.BACK)
     assert not back.lacks_former

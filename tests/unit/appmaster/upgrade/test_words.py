@@ -50,6 +50,15 @@ def test_a_later_look_tells_what_there_is() -> None:
     ]
 
 
+def test_a_first_look_on_the_way_back_has_the_reason() -> None:
+    """As by an operator that asks after the failure."""
+    assert list(steps(None, BACK, 2)) == [
+        "upgrade to package abababababab from that of the submission",
+        "goes back to package that of the submission: 0 failed",
+        "0-0: gets the package (1 of 2)",
+    ]
+
+
 def test_the_end_says_what_runs() -> None:
     """And what is left to do."""
     assert end(replace(WATCHED, phase=UpgradePhase.DONE)) == (

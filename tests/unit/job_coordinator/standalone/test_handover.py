@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from homeport.config.config import Config
+from homeport.config.errors import ConfigError
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskModel
@@ -10,6 +13,8 @@ from homeport.job_coordinator.standalone.handover import (
     first_plan,
     is_handed_over,
     last_plan,
+    require_known,
+    require_none_registered,
     to_fence,
 )
 from homeport.job_coordinator.standalone.nodes import decode_plan, encode_plan
@@ -83,3 +88,19 @@ def test_what_may_write_to_a_task_that_is_gone_is_to_be_fenced() -> None:
 def test_a_job_that_never_ran_is_not_handed_over() -> None:
     """It has no plan."""
     assert not is_handed_over(None)
+
+
+def test_a_job_changes_hands_only_while_no_processor_is_registered() -> None:
+    """Those that are registered are named."""
+    require_none_registered("j", ())
+    with pytest.raises(ConfigError, match=r"job\.name = 'j': the job runs: .*: p, q; stop them"):
+        require_none_registered("j", (P, Q))
+
+
+def test_a_tree_without_the_newest_version_is_refused() -> None:
+    """An older copy, or another tree, would give out numbers that incarnations have had."""
+    plan = Plan(5, ())
+    assert require_known(plan, 5) is plan
+    for newest in (None, Plan(4, ())):
+        with pytest.raises(ConfigError, match="no version of the job there, or an older one"):
+            require_known(newest, 5)

@@ -9,7 +9,7 @@ import pytest
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.standalone import protocol as wire
 from homeport.job_coordinator.standalone.machine import step
-from homeport.job_coordinator.standalone.plan import Member, Plan, Registration
+from homeport.job_coordinator.standalone.plan import Member, Plan, Registration, Standby
 from homeport.job_coordinator.standalone.protocol import Timer, TimerKind
 from homeport.job_coordinator.standalone.reasons import Reason, ReasonKind
 from homeport.job_coordinator.standalone.state import Life, ProcessorState, Work, WorkPhase
@@ -60,10 +60,9 @@ def test_what_is_known_changes_nothing(event: wire.Event) -> None:
     assert not decision.records + decision.instructions + decision.reasons
 
 
-@pytest.mark.parametrize("kind", [TimerKind.DEBOUNCE, TimerKind.BARRIER, TimerKind.DUPLICATE])
-def test_a_timer_without_its_cause_leads_to_nothing(kind: TimerKind) -> None:
+def test_a_timer_without_its_cause_leads_to_nothing() -> None:
     """The work goes on, and the other timers without a cause end."""
-    decision = step(running(EVERY_TIMER), wire.TimerFired(Timer(kind)))
+    decision = step(running(EVERY_TIMER), wire.TimerFired(Timer(TimerKind.DUPLICATE)))
     assert not decision.records + decision.reasons
     assert {type(order) for order in decision.instructions} == {wire.CancelTimer}
     assert decision.state.work == running().work
@@ -89,6 +88,106 @@ def test_an_older_version_does_not_answer_a_publication() -> None:
     decision = step(state, computed)
     assert [type(record) for record in decision.records] == [wire.Publish]
     assert step(decision.state, wire.PlanSeen(PLAN)).state.publishing == 3
+
+
+def test_a_version_of_those_that_are_here_ends_the_debounce_time() -> None:
+    """They are back in it, with other registrations: it is computed once, and without a wait."""
+    state = step(running(), wire.InputsChanged()).state
+    assert state.timers == {Timer(TimerKind.DEBOUNCE)}
+    back = step(state, wire.PlanSeen(Plan(3, (Member(P, 7, 3, (T,)),))))
+    assert wire.ComputeModel(3) in back.instructions
+    assert wire.CancelTimer(Timer(TimerKind.DEBOUNCE)) in back.instructions
+    assert not back.state.timers
+
+
+def test_a_snapshot_that_comes_twice_begins_no_debounce_time_again() -> None:
+    """Else frequent ones would put the version off for ever."""
+    state = step(running(), wire.InputsChanged()).state
+    decision = step(state, wire.ProcessorsSeen(HERE))
+    assert decision.state == state
+    assert decision.instructions == ()
+
+
+def test_what_was_computed_for_fewer_processors_is_not_used() -> None:
+    """Nor does it take back what was seen since."""
+    state = step(running(), wire.InputsChanged()).state
+    state = step(state, wire.TimerFired(Timer(TimerKind.DEBOUNCE))).state
+    both = (*HERE, Registration(2, ProcessorId("q"), Host("b")))
+    state = step(state, wire.ProcessorsSeen(both)).state
+    decision = step(state, wire.Computed(2, HERE, {P: (T,)}, {}, frozenset({T})))
+    assert decision.state == state
+    assert decision.state.registrations == both
+    assert decision.records == ()
+
+
+def test_the_end_of_a_processor_without_tasks_makes_a_version() -> None:
+    """No work changes; else the newest version would never have the present processors alone."""
+    plan = Plan(2, (*PLAN.members, Member(ProcessorId("q"), 2, 2)))
+    barrier = wire.BarrierSeen(2, wire.BarrierPhase.DONE, ((P, 1), (ProcessorId("q"), 2)))
+    state = step(replace(running(), plan=plan, barrier=barrier), wire.ProcessorsSeen(HERE)).state
+    state = step(state, wire.TimerFired(Timer(TimerKind.DEBOUNCE))).state
+    (published,) = step(state, wire.Computed(2, HERE, {P: (T,)}, {})).records
+    assert isinstance(published, wire.Publish)
+    assert published.plan == replace(PLAN, version=3)
+
+
+def test_a_takeover_says_how_much_of_it_a_standby_had() -> None:
+    """Of two tasks that a lost processor had, this one has kept one."""
+    lost = ProcessorId("q")
+    kept = Standby(TaskName("u"), TaskName("u'"))
+    tasks = (kept.task, TaskName("v"))
+    members = (Member(P, 1, 2, (T,), standbys=(kept,)), Member(lost, 2, 2, tasks))
+    barrier = wire.BarrierSeen(2, wire.BarrierPhase.DONE, ((P, 1), (lost, 2)))
+    work = Work(WorkPhase.RUNNING, 2, (T,), standbys=(kept,))
+    state = replace(running(), plan=Plan(2, members), barrier=barrier, work=work)
+    state = step(state, wire.ProcessorsSeen(HERE)).state
+    state = step(state, wire.TimerFired(Timer(TimerKind.DEBOUNCE))).state
+    decision = step(state, wire.Computed(2, HERE, {P: (T, *tasks)}, {}))
+    (reason,) = (r for r in decision.reasons if r.kind is ReasonKind.TAKES_OVER)
+    assert dict(reason.facts) == {"lost": 2, "backed": 1, "unbacked": 1, "version": 3}
+
+
+def test_a_processor_with_standbys_alone_has_work() -> None:
+    """Its child keeps them up to date, from when the version is in force."""
+    kept = Standby(T, TaskName("t'"))
+    plan = Plan(2, (Member(P, 1, 2, standbys=(kept,)),))
+    joined = wire.BarrierSeen(2, wire.BarrierPhase.NEW, ((P, 1),))
+    state = replace(running(), plan=plan, work=Work(), barrier=joined, closed=2)
+    decision = step(state, wire.BarrierSeen(2, wire.BarrierPhase.DONE, ((P, 1),)))
+    assert decision.instructions == (wire.StartWork(2, 2, (), (), (kept,)),)
+
+
+def test_a_leader_that_leads_no_more_closes_no_barrier() -> None:
+    """Its time ends with the connection; the next leader has one of its own."""
+    state = replace(running(), barrier=None)
+    state = step(state, wire.BarrierSeen(2, wire.BarrierPhase.NEW, ())).state
+    assert state.timers == {Timer(TimerKind.BARRIER, 2)}
+    cut = step(state, wire.Disconnected())
+    assert wire.CancelTimer(Timer(TimerKind.BARRIER, 2)) in cut.instructions
+    assert cut.state.timers == {Timer(TimerKind.SESSION)}
+
+
+def test_what_was_computed_in_an_earlier_session_is_not_used() -> None:
+    """Nor are the registrations that it was computed for."""
+    state = step(running(), wire.InputsChanged()).state
+    state = step(state, wire.TimerFired(Timer(TimerKind.DEBOUNCE))).state
+    assert state.computing == state.version
+    over = step(state, wire.SessionExpired()).state
+    decision = step(over, wire.Computed(2, HERE, {P: (T,)}, {}, frozenset({T})))
+    assert decision.state == over
+    assert not decision.records + decision.instructions + decision.reasons
+
+
+def test_no_work_starts_in_a_session_that_is_given_up() -> None:
+    """Whatever comes late: another processor may have its tasks."""
+    joined = wire.BarrierSeen(2, wire.BarrierPhase.NEW, ((P, 1),))
+    state = replace(running(), work=Work(), barrier=joined, closed=2)
+    state = step(state, wire.Disconnected()).state
+    state = step(state, wire.TimerFired(Timer(TimerKind.SESSION))).state
+    assert state.is_given_up
+    decision = step(state, wire.BarrierSeen(2, wire.BarrierPhase.DONE, ((P, 1),)))
+    assert decision.instructions == ()
+    assert decision.state.work == Work()
 
 
 def test_a_restarted_processor_is_not_waited_for_once_it_is_back() -> None:

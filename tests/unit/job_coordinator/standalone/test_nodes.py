@@ -54,7 +54,8 @@ def test_a_plan_is_read_back(task_count: int, segment_bytes: int) -> None:
     assert containers == JobModel(Config({}), model.containers)
 
 
-def test_standbys_what_was_lost_and_former_writers_are_read_back() -> None:
+@pytest.mark.parametrize("unbacked", [0, 1])
+def test_standbys_what_was_lost_and_former_writers_are_read_back(unbacked: int) -> None:
     """A member's standbys are the standby tasks of its container, with the task that each is of."""
     _, model = planned(1)
     active = model.containers[P].tasks[TaskName("Partition 0")]
@@ -62,7 +63,7 @@ def test_standbys_what_was_lost_and_former_writers_are_read_back() -> None:
     containers = {**model.containers, Q: ContainerModel(Q, {replica.task_name: replica})}
     standbys = (Standby(active.task_name, replica.task_name),)
     members = (Member(P, 11, 5, (active.task_name,)), Member(Q, 12, 7, standbys=standbys))
-    plan = Plan(7, members, lost=3, unbacked=1, former=(Incarnation(Q, 3),))
+    plan = Plan(7, members, lost=3, unbacked=unbacked, former=(Incarnation(Q, 3),))
     stored = nodes.encode_plan(plan, JobModel(Config({}), containers), 11)
     assert nodes.decode_plan(7, stored.value, stored.segments)[0] == plan
 

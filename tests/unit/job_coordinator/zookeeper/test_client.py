@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from kazoo.exceptions import AuthFailedError, ConnectionDropped, SessionClosedRequireSaslError
+from kazoo.protocol.states import KeeperState
 from zookeeper_security import make_pair
 
 from homeport.config.errors import ConfigError
@@ -16,6 +17,7 @@ from homeport.job_coordinator.zookeeper.client import (
     Faults,
     credentials_of,
     new_client,
+    refused_user,
     with_short_waits,
 )
 
@@ -92,7 +94,13 @@ def test_the_files_of_tls_are_looked_at_before_anything_begins(tmp_path: Path) -
     """A certificate without its key, and a file that is none, are named."""
     one, other = make_pair("a").write(tmp_path, "a"), make_pair("b").write(tmp_path, "b")
     tls = ZooKeeperTls(str(one[0]), str(one[0]), str(one[1]))
-    assert credentials_of(ZooKeeperAccess(tls=tls, is_owned=True))["use_ssl"] is True
+    made = credentials_of(ZooKeeperAccess(tls=tls, is_owned=True))
+    assert [made[name] for name in ("use_ssl", "verify_certs", "check_hostname")] == [True] * 3
+    assert [made[name] for name in ("ca", "certfile", "keyfile")] == [
+        tls.ca,
+        tls.certificate,
+        tls.key,
+    ]
     with pytest.raises(ConfigError) as caught:
         credentials_of(ZooKeeperAccess(tls=ZooKeeperTls("", str(one[0]), str(other[1]))))
     assert str(caught.value) == (
@@ -102,6 +110,38 @@ def test_the_files_of_tls_are_looked_at_before_anything_begins(tmp_path: Path) -
     )
     with pytest.raises(ConfigError, match=r"ca\.path = .*: it must be a PEM file with certificat"):
         credentials_of(ZooKeeperAccess(tls=ZooKeeperTls(f"{tmp_path}/none")))
+
+
+def test_a_secret_in_a_file_is_read_as_utf8(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the locale of the process is."""
+    monkeypatch.setattr("locale.getencoding", lambda: "latin-1")
+    (tmp_path / "secret").write_bytes("hünter\n".encode())
+    made = credentials_of(ZooKeeperAccess("digest", "alice", f"file:{tmp_path}/secret"))
+    assert made["auth_data"] == [("digest", "alice:hünter")]
+
+
+@pytest.mark.parametrize(
+    ("access", "line"),
+    [
+        (
+            ZooKeeperAccess(),
+            "ZooKeeper at a refuses clients that show no user: set job.coordinator.zk.auth.scheme",
+        ),
+        (
+            ZooKeeperAccess("digest", "alice", "env:ZK"),
+            (
+                "ZooKeeper at a refuses the user job.coordinator.zk.auth.username = 'alice' "
+                "(digest): correct it, or what job.coordinator.zk.auth.password names"
+            ),
+        ),
+    ],
+)
+def test_a_refused_user_is_named(access: ZooKeeperAccess, line: str) -> None:
+    """One that shows nothing is asked for the key that it lacks."""
+    settings = StandaloneConfig("a", "/homeport", 1000, 1000, 1000, 0, 8080, access=access)
+    assert refused_user(settings) == line
 
 
 def test_a_ticket_needs_the_module_that_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,6 +181,18 @@ def test_a_break_during_sasl_refuses_no_user_that_was_taken_before(
         client._connection._connect()
     with pytest.raises(AuthFailedError):
         client._connection._connect()
+
+
+def test_a_refusal_of_the_user_is_noted() -> None:
+    """A connection that is lost is none."""
+    faults = Faults()
+    settings = StandaloneConfig("a:1", "/homeport", 1000, 1000, 1000, 0, 8080)
+    client = new_client(settings, {}, faults)
+    client._session_callback(KeeperState.CONNECTED)
+    client._session_callback(KeeperState.CONNECTING)
+    assert not faults.is_refused
+    client._session_callback(KeeperState.AUTH_FAILED)
+    assert faults.is_refused
 
 
 def test_the_last_fault_of_a_connection_is_kept(caplog: pytest.LogCaptureFixture) -> None:
