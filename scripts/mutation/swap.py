@@ -9,7 +9,7 @@ import functools
 import gc
 import inspect
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import zip_longest
 from types import CodeType, FunctionType
 
@@ -81,7 +81,6 @@ def _codes(code: CodeType) -> list[CodeType]:
 
 def _own(code: CodeType) -> tuple[object, ...]:
     """Return what a code does itself, without lines, and without the codes within it."""
-    shown: Callable[[object], str] = lambda v: v.co_name if isinstance(v, CodeType) else repr(v)  # noqa: E731
-    values = tuple(map(shown, code.co_consts))
+    values = tuple(v.co_name if isinstance(v, CodeType) else repr(v) for v in code.co_consts)
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     return (code.co_code, values, code.co_exceptiontable, code.co_argcount, *names)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from homeport.appmaster.allocation.container_process_manager import Decision, step
-from homeport.appmaster.allocation.job_state.state import AllocatorState, ContainerPhase
+from homeport.appmaster.allocation.job_state.state import AllocatorState, ContainerPhase, Containers
 from homeport.appmaster.allocation.protocol.events import (
     ContainerStopped,
     Event,
@@ -75,7 +75,8 @@ def test_one_that_starts_is_not_watched_yet() -> None:
     """Its launcher runs it, and it has not reported started; no fault of its package is known."""
     evidence, state = Evidence(), running()
     (container,) = state.containers
-    starts = replace(state, containers=(replace(container, phase=ContainerPhase.STARTING),))
+    starting = replace(container, phase=ContainerPhase.STARTING)
+    starts = replace(state, containers=Containers([starting]))
     evidence.heard(heard(fault=None), 1)
     (seen,) = evidence.seen(starts, "", {}, 10).containers
     assert (seen.is_known, seen.is_running) == (True, False)

@@ -139,7 +139,7 @@ def test_a_secret_in_a_file_is_read_as_utf8(
     ],
 )
 def test_a_refused_user_is_named(access: ZooKeeperAccess, line: str) -> None:
-    """One that shows nothing is asked for the key that it lacks."""
+    """The line names the key that one without any is to set."""
     settings = StandaloneConfig("a", "/homeport", 1000, 1000, 1000, 0, 8080, access=access)
     assert refused_user(settings) == line
 
