@@ -172,7 +172,8 @@ def test_what_was_computed_in_an_earlier_session_is_not_used() -> None:
     state = step(running(), wire.InputsChanged()).state
     state = step(state, wire.TimerFired(Timer(TimerKind.DEBOUNCE))).state
     assert state.computing == state.version
-    over = step(state, wire.SessionExpired()).state
+    over = step(replace(state, closed=2), wire.SessionExpired()).state
+    assert (over.joined, over.closed, over.computing) == (0, 0, -1), "as before the first session"
     decision = step(over, wire.Computed(2, HERE, {P: (T,)}, {}, frozenset({T})))
     assert decision.state == over
     assert not decision.records + decision.instructions + decision.reasons
