@@ -116,10 +116,8 @@ def lead(draft: Draft) -> None:
         draft.records.append(CloseBarrier(state.version, BarrierPhase.DONE))
     if not _is_open(draft.state):
         draft.cancel(TimerKind.BARRIER)
-    else:
-        draft.cancel(TimerKind.BARRIER, but=state.version)
-        if not draft.runs(TimerKind.BARRIER, state.version):
-            draft.set_timer(TimerKind.BARRIER, state.version)
+    elif not draft.runs(TimerKind.BARRIER, state.version):
+        draft.set_timer(TimerKind.BARRIER, state.version)
     _debounce(draft)
 
 

@@ -184,7 +184,7 @@ def _forget_session(draft: Draft) -> None:
     draft.cancel(TimerKind.SESSION)
     draft.set(is_connected=False, is_given_up=True, sequence=None, registrations=(), barrier=None)
     leading.forget_publication(draft)
-    draft.set(computing=-1)
+    draft.set(joined=0, closed=0, computing=-1)
     if draft.state.life is not Life.LEAVING:
         draft.set(life=Life.OUT)
 

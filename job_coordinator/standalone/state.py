@@ -162,10 +162,10 @@ class Draft:
         self.set(timers=self.state.timers | {timer})
         self.instructions.append(SetTimer(timer))
 
-    def cancel(self, kind: TimerKind, *, but: int | None = None) -> None:
-        """No timer of the kind runs, but that of the version ``but``."""
+    def cancel(self, kind: TimerKind) -> None:
+        """Let no timer of the kind run."""
         for timer in sorted(self.state.timers, key=lambda t: t.version):
-            if timer.kind is kind and timer.version != but:
+            if timer.kind is kind:
                 self.set(timers=self.state.timers - {timer})
                 self.instructions.append(CancelTimer(timer))
 

@@ -147,6 +147,17 @@ def test_a_takeover_says_how_much_of_it_a_standby_had() -> None:
     assert dict(reason.facts) == {"lost": 2, "backed": 1, "unbacked": 1, "version": 3}
 
 
+def test_the_time_of_a_barrier_ends_with_its_version() -> None:
+    """A newer one has a barrier of its own, whose time begins when that is seen."""
+    state = replace(running(), barrier=wire.BarrierSeen(2, wire.BarrierPhase.NEW, ()))
+    state = step(state, wire.ProcessorsSeen(HERE)).state
+    assert state.timers == {Timer(TimerKind.BARRIER, 2)}
+    newer = step(state, wire.PlanSeen(replace(PLAN, version=3)))
+    assert newer.state.timers == frozenset()
+    seen = step(newer.state, wire.BarrierSeen(3, wire.BarrierPhase.NEW, ()))
+    assert seen.state.timers == {Timer(TimerKind.BARRIER, 3)}
+
+
 def test_a_processor_with_standbys_alone_has_work() -> None:
     """Its child keeps them up to date, from when the version is in force."""
     kept = Standby(T, TaskName("t'"))
@@ -172,7 +183,8 @@ def test_what_was_computed_in_an_earlier_session_is_not_used() -> None:
     state = step(running(), wire.InputsChanged()).state
     state = step(state, wire.TimerFired(Timer(TimerKind.DEBOUNCE))).state
     assert state.computing == state.version
-    over = step(state, wire.SessionExpired()).state
+    over = step(replace(state, closed=2), wire.SessionExpired()).state
+    assert (over.joined, over.closed, over.computing) == (0, 0, -1), "as before the first session"
     decision = step(over, wire.Computed(2, HERE, {P: (T,)}, {}, frozenset({T})))
     assert decision.state == over
     assert not decision.records + decision.instructions + decision.reasons
