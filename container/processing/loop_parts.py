@@ -145,8 +145,8 @@ class LoopSettings:
     max_rows: int
     grouper: str
     checkpoint_topic: str | None
-    has_windows: bool = False
-    overlaps: bool = False
+    has_windows: bool
+    overlaps: bool
     pipeline: Named = NO_PIPELINE
 
 

@@ -51,6 +51,13 @@ def test_other_serdes_of_the_store_are_kept_to() -> None:
     assert own.of(_ROWS) == ([b"a", b"b", None], [bytes(7) + b"\1", None, bytes(7) + b"\3"])
 
 
+def test_two_serdes_of_the_jobs_own_are_not_the_same() -> None:
+    """Another class of the job's reads and writes other bytes."""
+    other = Serde("my_job:Other", lambda data: b"." + data, bytes, is_own=True)
+    own = OwnKeyAndValue("planes", Serdes(_STRING, _own()), Serdes(_STRING, other))
+    assert own.of(table([(b"a", b"-x")])) == ([b"a"], [b".x"])
+
+
 def test_what_a_serde_cannot_carry_is_one_line() -> None:
     """Which store it is for is in it; what cannot be read is the record's own fault."""
     own = OwnKeyAndValue("planes", Serdes(_STRING, _JSON), Serdes(_STRING, _LONG))

@@ -70,6 +70,15 @@ def test_a_store_larger_than_it_may_be_is_not_read_to_its_end() -> None:
     assert len(met) < 200_000
 
 
+def test_a_store_may_be_as_large_as_the_limit() -> None:
+    """Not one byte more, over all its parts."""
+    pairs = [(b"a", b"1"), (b"b", b"2")]
+    size = _COLUMNS.rows(pairs).nbytes
+    assert FrameRows.of(_COLUMNS, pairs, size).rows.num_rows == 2
+    with pytest.raises(FrameError):
+        FrameRows.of(_COLUMNS, pairs, size - 1)
+
+
 def test_an_entry_that_the_serde_cannot_read_is_one_line() -> None:
     """It names the store, which entry, and which part of it."""
     with pytest.raises(FrameError, match=r"adjunct store planes .* the value of b'b' is not what"):

@@ -121,6 +121,28 @@ def test_a_served_version_is_the_one_that_is_shown_until_the_next_is_whole() -> 
     assert versions.verdict(0) is None
 
 
+@pytest.mark.parametrize(
+    ("versions", "text", "number"),
+    [
+        (ONE, "begin", 1),
+        (ONE, ". ?", 1),
+        (ONE, ". end", 2),
+        (ONE, ". begin", 2),
+        (TWO, "begin:1", 1),
+        (TWO, "begin:1 . begin:1", 1),
+        (TWO, "begin:1 . end:1", None),
+        (TWO, "begin:1 . ?", None),
+        (TWO, "begin:1 . end:2", None),
+    ],
+)
+def test_a_start_reads_on_behind_the_last_marker(
+    versions: Versions, text: str, number: int | None
+) -> None:
+    """Kafka may delete the marker then, and no version lacks it."""
+    taken = _read(versions, (_P, 0, text))
+    assert taken.versions.cursor(_P) == Cursor(len(text.split()), number)
+
+
 def test_an_empty_version_is_one_too() -> None:
     """Two ends in a row: only a minimum share keeps it away."""
     versions = _read(ONE, (_P, 0, ". end end")).versions
@@ -179,6 +201,8 @@ def test_a_version_whose_beginning_is_gone_is_refused() -> None:
     refused = versions.verdict(0)
     assert refused == Verdict(1, 2, VersionFault.CUT)
     assert versions.decided(refused).verdict(0) == Verdict(2, 1)
+    versions = _read(cut, (_P, 7, ". begin . end")).versions
+    assert versions.verdict(0) == Verdict(1, 1, VersionFault.CUT)
 
 
 def test_a_begin_marker_shows_that_nothing_is_missing() -> None:
@@ -235,6 +259,13 @@ def test_the_same_number_begun_again_is_refused() -> None:
         TWO, (_P, 0, "begin:1 end:1 begin:1 . end:1"), (_Q, 0, "begin:1 end:1")
     ).versions
     assert versions.verdict(0) == Verdict(1, 1)
+
+
+def test_a_fault_of_before_stays_with_a_number_that_is_begun_again() -> None:
+    """A start may find one of when the data set had a single partition."""
+    stores = {1: {_P: Part(1, fault=VersionFault.CUT)}}
+    taken = _read(Versions.found([_P, _Q], Catalogue(), stores), (_P, 1, "begin:1 . end:1"))
+    assert taken.versions.building[1][_P].fault is VersionFault.CUT
 
 
 def test_numbers_only_grow() -> None:

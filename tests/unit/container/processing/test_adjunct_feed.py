@@ -178,6 +178,19 @@ def test_the_pipeline_gets_stores_as_the_tasks_of_its_batch_find_them(case: _Cas
         assert case.planes() == dict(zip(rows["key"], rows["value"], strict=True))
 
 
+def test_a_version_is_waited_for_where_a_pipeline_takes_stores(
+    case: _Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It works ahead, and has to know which batch is the first that reads the version."""
+    waited: list[bool] = []
+    monkeypatch.setattr(case.storage, "settle", lambda *_, waits=False: waited.append(waits))
+    bare = AdjunctFeed(case.storage, {}, RefusedRecords(), cast("BadRecords", None))
+    case.feed.show(NOTHING, _passed, _passed)
+    bare.show(NOTHING, _passed, _passed)
+    bare.show(NOTHING, _passed, _passed, waits=True)
+    assert waited == [True, False, True]
+
+
 def test_a_store_that_is_too_large_for_a_frame_ends_the_container(case: _Case) -> None:
     """In one line; while it is only filled, nothing asks for its rows."""
     large = table([(b"N2", b"x" * 2000)], "planes")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from run_loop_case import PARTITION, A, B, Ends, LoopCase, Passing
 
 from homeport.container.api import BATCH_SCHEMA
-from homeport.container.host.beside import SideThread
+from homeport.container.host.beside import Inline, SideThread
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.processing.ahead import Ahead
@@ -118,6 +118,16 @@ def test_no_batch_enters_the_pipeline_of_a_loop_that_has_ended() -> None:
     decoding.may_end.set()
     assert ahead.is_over(LIMIT_S)
     assert pipeline.batches == 0
+
+
+@pytest.mark.parametrize("pipeline", [None, Passing()])
+def test_a_batch_knows_how_long_its_fetch_took(pipeline: Passing | None) -> None:
+    """A transaction is as old as its first fetch."""
+    ahead = Ahead(pipeline, Inline())
+    ahead.add(MicroBatch(BATCH_SCHEMA.empty_table(), 1, {}, {}), 2.5)
+    piped = ahead.take(0)
+    assert piped is not None
+    assert piped.fetch_s == 2.5
 
 
 def test_windows_are_held_while_the_pipeline_works(case: LoopCase) -> None:

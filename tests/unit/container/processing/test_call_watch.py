@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import queue
 import threading
 from collections.abc import Iterator
 from typing import cast
@@ -10,18 +11,21 @@ from typing import cast
 import pyarrow as pa
 import pytest
 
+from homeport.container.api import Timer
 from homeport.container.processing.call_watch import (
     SAID_MS,
     CallWatch,
+    WatchedCalls,
     WatchedPipeline,
     WatchedTask,
 )
-from homeport.container.processing.loop_parts import Pipeline, Task
+from homeport.container.processing.loop_parts import Pipeline, SideCalls, Task
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.model.ids import TaskName
 
 LIMIT_MS = 600_000
 ROWS = pa.table({"n": [1, 2]})
+GIVEN = {"run": (ROWS,), "process_batch": (ROWS,), "on_timer": (Timer("late", 0, 0),)}
 
 
 class _Blocked:
@@ -35,7 +39,7 @@ class _Blocked:
         self.has_begun.set()
         self.may_end.wait()
 
-    process_batch = end_transaction = window = end_of_stream = run = _wait
+    process_batch = end_transaction = window = on_timer = end_of_stream = run = finish = _wait
 
 
 @pytest.fixture
@@ -50,11 +54,12 @@ def _watched(blocked: _Blocked, watch: CallWatch, call: str) -> threading.Thread
     name = TaskName("Partition 0")
     task = WatchedTask(name, cast("Task", blocked), watch)
     pipeline = WatchedPipeline(cast("Pipeline", blocked), "m:f", watch)
-    target = pipeline.run if call == "run" else getattr(task, call)
-    arguments = (ROWS,) if call in {"run", "process_batch"} else ()
+    calls = WatchedCalls(cast("SideCalls", blocked), watch)
+    owner: object = {"run": pipeline, "finish": calls}.get(call, task)
+    target, arguments = getattr(owner, call), GIVEN.get(call, ())
     thread = threading.Thread(target=target, args=arguments, daemon=True)
     thread.start()
-    blocked.has_begun.wait()
+    assert blocked.has_begun.wait(30)
     return thread
 
 
@@ -64,8 +69,10 @@ def _watched(blocked: _Blocked, watch: CallWatch, call: str) -> threading.Thread
         ("process_batch", "task 'Partition 0', in its batch of 2 rows,"),
         ("end_transaction", "task 'Partition 0', in end_transaction,"),
         ("window", "task 'Partition 0', in window,"),
+        ("on_timer", "task 'Partition 0', in on_timer of 'late',"),
         ("end_of_stream", "task 'Partition 0', in end_of_stream,"),
         ("run", "pipeline 'm:f', over 2 rows,"),
+        ("finish", "a call of process beside others"),
     ],
 )
 def test_a_call_over_its_time_is_the_cause_of_an_end(
@@ -107,15 +114,68 @@ def test_a_long_call_is_logged_each_time_after_twice_as_long(
     assert "has not returned for 24" in caplog.text
 
 
-def test_each_message_of_a_stream_task_is_a_call_of_its_own(blocked: _Blocked) -> None:
+@pytest.mark.parametrize("call", ["process_batch", "finish"])
+def test_each_message_of_a_stream_task_is_a_call_of_its_own(call: str, blocked: _Blocked) -> None:
     """A batch of many slow messages is none that hangs."""
     watch, began = CallWatch(LIMIT_MS), boot_ms()
-    _watched(blocked, watch, "process_batch")
+    _watched(blocked, watch, call)
     for n in range(1, 10):
         watch.ticks += 1
         assert watch.look(began + n * LIMIT_MS) is None
     assert watch.look(began + 9 * LIMIT_MS + LIMIT_MS - 1) is None
     assert watch.look(began + 10 * LIMIT_MS) is not None
+
+
+@pytest.mark.parametrize("call", ["end_transaction", "window", "on_timer", "end_of_stream", "run"])
+def test_a_call_for_no_message_is_one_call(call: str, blocked: _Blocked) -> None:
+    """What other calls come to meanwhile does not make it another one."""
+    watch = CallWatch(LIMIT_MS)
+    _watched(blocked, watch, call)
+    (began_ms,) = (one.began_ms for one in watch._calls.values())
+    watch.tick()
+    assert watch.look(began_ms + LIMIT_MS) is not None
+
+
+def test_a_thread_that_is_gone_stands_at_an_unknown_line() -> None:
+    """It may end between the look at its call and the look at its stack."""
+    watch = CallWatch(LIMIT_MS)
+    call = watch.calling("a call")
+    thread = threading.Thread(target=call.__enter__)
+    thread.start()
+    thread.join()
+    cause = watch.look(boot_ms() + LIMIT_MS)
+    assert cause is not None
+    assert "it stands at an unknown line;" in cause
+
+
+def test_a_watch_looks_again_and_again() -> None:
+    """Until it has found a cause."""
+    looks: list[int] = []
+
+    class Later(CallWatch):
+        def look(self, now_ms: int) -> str | None:
+            looks.append(now_ms)
+            return None if len(looks) < 3 else "it hangs"
+
+    ended: queue.Queue[str] = queue.Queue()
+    Later(1).begin(ended.put)
+    assert ended.get(timeout=30) == "it hangs"
+    assert len(looks) == 3
+
+
+def test_calls_beside_others_are_closed_with_their_threads() -> None:
+    """The watch keeps none of them."""
+    closed: list[str] = []
+
+    class Calls:
+        def finish(self) -> None:
+            """Nothing is under way."""
+
+        def close(self) -> None:
+            closed.append("calls")
+
+    WatchedCalls(Calls(), CallWatch(None)).close()
+    assert closed == ["calls"]
 
 
 def test_the_end_is_asked_for_once(blocked: _Blocked) -> None:
@@ -139,13 +199,17 @@ def test_the_end_is_asked_for_once(blocked: _Blocked) -> None:
 def test_a_watch_that_is_closed_says_whether_a_call_is_under_way() -> None:
     """A process with one is not used for another incarnation. Its thread ends."""
     watch, task = CallWatch(LIMIT_MS), _Blocked()
+    before = set(threading.enumerate())
     watch.begin(lambda _cause: None)
+    (looking,) = set(threading.enumerate()) - before
     assert CallWatch(None).close(0)
     watched = WatchedPipeline(cast("Pipeline", task), "m:f", watch)
     thread = threading.Thread(target=watched.run, args=[ROWS])
     thread.start()
-    assert task.has_begun.wait(60)
+    assert task.has_begun.wait(30)
     assert not watch.close(0.05)
     task.may_end.set()
     assert watch.close(60)
     thread.join()
+    looking.join(60)
+    assert not looking.is_alive()

@@ -106,7 +106,7 @@ class _Case:
         self.storage = _Storage(self.producer)
         self.outputs = Outputs({"kafka"}, {"kafka"}, "kafka")
         self.outputs.send("out", b"x" * size, partition=5)
-        parts: Any = SimpleNamespace(
+        self.parts: Any = SimpleNamespace(
             tasks={},
             processed={},
             outputs=self.outputs,
@@ -125,8 +125,8 @@ class _Case:
             report=WorkReport(),
             traces=NO_TRACES,
         )
-        settings = LoopSettings(1, "G", checkpoint_topic)
-        self.open = OpenTransaction(parts, settings, StopFlag())
+        settings = LoopSettings(1, "G", checkpoint_topic, has_windows=False, overlaps=False)
+        self.open = OpenTransaction(self.parts, settings, StopFlag())
 
     def end(self) -> None:
         """The transaction ends."""
@@ -156,6 +156,36 @@ def test_a_transaction_that_is_over_holds_nothing(close: Callable[[OpenTransacti
     assert case.outputs.sends == []
     assert math.isinf(case.open.time_left_s())
     assert not case.open.is_due(lambda: True)
+
+
+def test_reports_and_traces_know_when_a_transaction_is_on_its_way_and_when_committed() -> None:
+    """What comes in between is of the next one."""
+    case, notes = _Case(), []
+
+    def noting(who: str) -> SimpleNamespace:
+        steps = ("ended", "committed", "dropped", "spent")
+        return SimpleNamespace(
+            **{step: lambda *_, step=step: notes.append(f"{who} {step}") for step in steps}
+        )
+
+    case.parts.report, case.parts.traces = noting("report"), noting("traces")
+    case.end()
+    case.open.finish()
+    assert [note for note in notes if note != "report spent"] == [
+        *("report ended", "traces ended"),
+        *("traces committed", "report committed"),
+    ]
+    case.open.drop()
+    assert notes[-1] == "traces dropped"
+
+
+def test_a_transaction_ends_early_only_once_it_has_begun() -> None:
+    """Before that a poll waits for input as long as it may."""
+    case = _Case()
+    case.open.tuning = Tuning(1, 1, 1, idle_ms=10)
+    assert math.isinf(case.open.early_left_s())
+    case.open.add_writes()
+    assert math.isfinite(case.open.early_left_s())
 
 
 def test_stores_get_their_changes_once_these_are_committed() -> None:
