@@ -25,7 +25,7 @@ from homeport.job_coordinator.model.ids import TaskName
 
 LIMIT_MS = 600_000
 ROWS = pa.table({"n": [1, 2]})
-GIVEN = {"run": (ROWS,), "process_batch": (ROWS,), "on_timer": (Timer("late", 0, 0),)}
+GIVEN = {"run": (ROWS,), "process_batch": (ROWS,), "on_timer": (Timer("late", "k", 0),)}
 
 
 class _Blocked:

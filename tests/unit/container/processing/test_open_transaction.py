@@ -106,7 +106,7 @@ class _Case:
         self.storage = _Storage(self.producer)
         self.outputs = Outputs({"kafka"}, {"kafka"}, "kafka")
         self.outputs.send("out", b"x" * size, partition=5)
-        self.parts: Any = SimpleNamespace(
+        parts: Any = SimpleNamespace(
             tasks={},
             processed={},
             outputs=self.outputs,
@@ -126,7 +126,8 @@ class _Case:
             traces=NO_TRACES,
         )
         settings = LoopSettings(1, "G", checkpoint_topic, has_windows=False, overlaps=False)
-        self.open = OpenTransaction(self.parts, settings, StopFlag())
+        self.open = OpenTransaction(parts, settings, StopFlag())
+        self.parts = parts
 
     def end(self) -> None:
         """The transaction ends."""
