@@ -127,7 +127,7 @@ def _of_versions(
 ) -> StoreFacts:
     catalogue = _catalogue(files)
     folders = {int(p.name[1:]): p for p in files.path.glob("v[1-9]*") if p.name[1:].isdigit()}
-    stores = {number: _parts_at(path, kind) for number, path in folders.items()}
+    stores = dict(_begun(folders, catalogue.served, kind))
     versions = Versions.found(planned.partitions, catalogue, stores)
     known = {*catalogue.floors, *(p for parts in stores.values() for p in parts)}
     positions = {p: versions.cursor(p).next for p in known}
@@ -135,6 +135,17 @@ def _of_versions(
     began = [part.began_ms for part in served.values() if part.began_ms is not None]
     since_ms = min(began, default=None)
     return StoreFacts(catalogue.records, None, positions, since_ms, catalogue.served)
+
+
+def _begun(
+    folders: Mapping[int, Path], served: int | None, kind: PersistentEngineFactory
+) -> Iterator[tuple[int, Parts]]:
+    """Yield the versions whose first position is on the disk; the served one in any case."""
+    for number, path in folders.items():
+        if number == served or kind.fault(path) is None:
+            with closing(kind.view(path)) as view:
+                if number == served or view.get(PARTS_KEY) is not None:
+                    yield number, _parts_of(view)
 
 
 def _catalogue(files: DirectoryFiles) -> Catalogue:

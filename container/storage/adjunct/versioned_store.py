@@ -152,10 +152,8 @@ class VersionedStore(FilledStore):
     # -- the start
 
     def _story_of_files(self) -> str | None:
-        kind = persistent_engine(self._config.factory)
         for number in self._found_numbers():
-            path = self._path(number)
-            story = DirectoryFiles(path).read_damage() or kind.fault(path)
+            story = DirectoryFiles(self._path(number)).read_damage()
             if story is not None:
                 return f"version {number}: {story}"
         return None
@@ -177,16 +175,24 @@ class VersionedStore(FilledStore):
         return {p: self._versions.cursor(p).next for p in known}
 
     def _opened_versions(self, catalogue: Catalogue) -> dict[int, Parts]:
-        """{version: its parts} of all that are there, which are open.
+        """Return {version: its parts} of those that have begun, which are open.
+
+        A death may leave the folder of a version before its first position is on the disk. That
+        version is read again from its ``begin``, as one without a folder is.
 
         Raises:
             StoreError: one cannot be opened, or the one that is served is not there.
             WireError: one does not say where it stands.
         """
         stores: dict[int, Parts] = {}
+        kind = persistent_engine(self._config.factory)
         for number in self._found_numbers():
-            text = self._engine_of(number).get(PARTS_KEY)
-            stores[number] = parse_parts((text or b"").decode("utf-8", "replace"))
+            is_there = number == catalogue.served or kind.fault(self._path(number)) is None
+            text = self._engine_of(number).get(PARTS_KEY) if is_there else None
+            if text is None:
+                self._remove(number)
+            else:
+                stores[number] = parse_parts(text.decode("utf-8", "replace"))
         if catalogue.served is not None and catalogue.served not in stores:
             raise StoreError(f"version {catalogue.served}, which was served, is missing")
         return stores
@@ -367,7 +373,7 @@ class VersionedStore(FilledStore):
         self._unflushed.add(number)
         self._has_moved = True
         if is_new:
-            # A folder without its first position would be damage.
+            # Else a death would take what its partitions have of it.
             engine.flush()
 
     def _write_catalogue(self, catalogue: Catalogue) -> None:

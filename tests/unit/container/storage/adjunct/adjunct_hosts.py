@@ -10,7 +10,7 @@ from pathlib import Path
 from homeport.config.config import Config
 from homeport.config.settings.adjunct_section import AdjunctStore
 from homeport.config.settings.stores_section import StorageConfig
-from homeport.container.adjunct.store_plan import plan_stores
+from homeport.container.adjunct.store_plan import StorePlan, plan_stores
 from homeport.container.adjunct.versions import Run
 from homeport.container.host.beside import Beside, Inline
 from homeport.container.progress.clock_reading import ClockReading
@@ -65,9 +65,13 @@ class Host:
     asked: list[int] = field(default_factory=list)
     starts: Mapping[SystemStreamPartition, InputPosition] = field(default_factory=dict)
 
+    def plan(self) -> StorePlan:
+        """Return the stores of both tasks and their container."""
+        return plan_stores([self.planes, AIRLINES], _tasks(self.partitions), ProcessorId("0"))
+
     def start(self) -> AdjunctStorage:
         """The stores of both tasks and their container, recovered."""
-        plan = plan_stores([self.planes, AIRLINES], _tasks(self.partitions), ProcessorId("0"))
+        plan = self.plan()
         configs = StorageConfig.of(CONFIG).stores
         storage = AdjunctStorage(
             plan,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -17,8 +17,17 @@ from homeport.container.progress.follow import Look
 from homeport.container.progress.input_position import InputPosition
 from homeport.container.rocksdb.rocksdb_store import RocksDbStore
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, write
+from homeport.container.storage.adjunct.store_look import look
 from homeport.container.storage.task_store import passed
-from tests.unit.container.storage.adjunct.adjunct_hosts import NAMES, P0, PLANES, Host, fill, held
+from tests.unit.container.storage.adjunct.adjunct_hosts import (
+    DIRECTORY,
+    NAMES,
+    P0,
+    PLANES,
+    Host,
+    fill,
+    held,
+)
 
 _VERSIONS = replace(PLANES, markers=VersionMarkers(header="version"), is_bootstrap=True)
 
@@ -104,6 +113,40 @@ def test_a_version_that_has_just_begun_outlives_a_crash(
     assert "filled again" not in caplog.text
     assert _seen(storage) == b"1"
     _take(storage, host.starts[P0].offset, *(b"2", b"end")[host.starts[P0].offset - 2 :])
+    assert _seen(storage) == b"2"
+    storage.close()
+
+
+@pytest.mark.parametrize("is_whole", [True, False], ids=["no position", "no engine"])
+def test_a_death_while_a_version_gets_its_folder_costs_no_version(
+    host: Host,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_whole: bool,
+) -> None:
+    """What has no position yet never began; its records are read again."""
+    host.planes = _VERSIONS
+    storage = host.start()
+    _take(storage, 0, b"1", b"end")
+    storage.flush(passed, passed)
+
+    def die(_store: RocksDbStore) -> None:
+        raise _DeathError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RocksDbStore, "flush", die)
+        with pytest.raises(_DeathError):
+            _take(storage, 2, b"2")
+    host.crash(storage)
+    if not is_whole:
+        (host.directory / "v2" / "CURRENT").unlink()
+    (planned,) = (p for p in host.plan().stores if p.directory == PurePosixPath(DIRECTORY))
+    assert look(host.directory, planned, "rocksdb").found.fault is None
+    storage = host.start()
+    assert "filled again" not in caplog.text
+    assert (_seen(storage), host.starts[P0]) == (b"1", InputPosition(2))
+    _take(storage, 2, b"2", b"end")
     assert _seen(storage) == b"2"
     storage.close()
 
