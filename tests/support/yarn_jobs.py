@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from check_history.reading import values_in
 from clusters_under_test import ClusterUnderTest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from topic_records import committed
 
@@ -130,7 +130,10 @@ class Job:
         topic = f"{self.name}-in"
         admin = AdminClient({"bootstrap.servers": self.servers})
         if topic not in admin.list_topics(timeout=10).topics:
-            admin.create_topics([NewTopic(topic, PARTITIONS)])[topic].result(30)
+            made = admin.create_topics([NewTopic(topic, PARTITIONS)])[topic].exception(30)
+            # A broker may answer before it knows a topic that was made a moment ago.
+            if made is not None and made.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise made
         room = {"queue.buffering.max.messages": max(count, 1)}
         producer = Producer({"bootstrap.servers": self.servers, **room})
         for number in range(first, first + count):
