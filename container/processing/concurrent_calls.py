@@ -136,7 +136,9 @@ class LoopCalls(Calls[Callable[[], Awaitable[None]]]):
     async def _outcome(self, awaitable: Awaitable[object]) -> BaseException | None:
         try:
             await awaitable
-        except BaseException as error:  # noqa: BLE001 - user code may raise anything, SystemExit too
+        except BaseException as error:  # user code may raise anything, SystemExit too
+            if self.is_stopped:
+                raise
             # Without this frame: whose code raised is judged by the first one.
             trace = error.__traceback__
             return error.with_traceback(None if trace is None else trace.tb_next)
@@ -161,7 +163,9 @@ class LoopCalls(Calls[Callable[[], Awaitable[None]]]):
                     self._begins()
                     try:
                         await call()
-                    except BaseException as error:  # noqa: BLE001 - user code may raise anything
+                    except BaseException as error:  # user code may raise anything
+                        if self.is_stopped:
+                            raise
                         errors[number] = error
                         return
 

@@ -118,8 +118,7 @@ def _try(
         outcome = Outcome((), 0, _NOT_SWAPPED)
         if functions.take(Path(asked["source"]).read_text(encoding="utf-8")):
             outcome = _outcome(session, [items[t] for t in asked["tests"] if t in items])
-        stated = {"failed": outcome.failed, "passed": outcome.passed, "error": outcome.error}
-        Path(asked["answer"]).write_text(json.dumps(stated), encoding="utf-8")
+        outcome.write(Path(asked["answer"]))
         code = 0
     finally:
         os._exit(code)

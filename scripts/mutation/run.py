@@ -338,13 +338,7 @@ def verdict_of(outcome: Outcome | None) -> Result:
 
 def _forked(work: Callable[[], Outcome], answer: Path) -> int:
     """A fork of this process, in a group of its own, writes there what the work came to."""
-
-    def answering() -> None:
-        outcome = work()
-        stated = {"failed": outcome.failed, "passed": outcome.passed, "error": outcome.error}
-        answer.write_text(json.dumps(stated), encoding="utf-8")
-
-    return _forked_alone(answering)
+    return _forked_alone(lambda: work().write(answer))
 
 
 def _forked_alone(work: Callable[[], None]) -> int:

@@ -32,7 +32,7 @@ class Functions:
                 self._made.setdefault(_place(made.__code__), []).append(made)
 
     def take(self, source: str) -> bool:
-        """Run what ``source`` says from now on; False, and nothing is changed, where it cannot be.
+        """Give the functions the code of ``source``; False, and no change, where that cannot be.
 
         ``source`` differs from the one imported in one place.
         """

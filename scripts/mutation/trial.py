@@ -10,12 +10,14 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import json
 import os
 import subprocess
 import sys
 import warnings
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import CodeType, ModuleType
 
 import pytest
@@ -116,6 +118,11 @@ class Outcome:
     failed: tuple[str, ...]
     passed: int
     error: str = ""
+
+    def write(self, answer: Path) -> None:
+        """Write it to the file, for the process that has asked for the trial."""
+        stated = {"failed": self.failed, "passed": self.passed, "error": self.error}
+        answer.write_text(json.dumps(stated), encoding="utf-8")
 
 
 def run(

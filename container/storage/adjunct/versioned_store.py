@@ -190,6 +190,7 @@ class VersionedStore(FilledStore):
             is_there = number == catalogue.served or kind.fault(self._path(number)) is None
             text = self._engine_of(number).get(PARTS_KEY) if is_there else None
             if text is None:
+                _LOG.info("adjunct store %s: version %d is read again", self.name, number)
                 self._remove(number)
             else:
                 stores[number] = parse_parts(text.decode("utf-8", "replace"))

@@ -353,7 +353,7 @@ class Rule:
 def test_a_function_gets_other_code_without_an_import(
     tmp_path: Path, old: str, new: str, result: tuple[object, ...], *, is_taken: bool
 ) -> None:
-    """Also where it is wrapped; what runs at the import alone stays, and is said to."""
+    """Also where it is wrapped; what runs at the import alone stays, and ``take`` returns False."""
     path = tmp_path / "swapped.py"
     path.write_text(SWAPPED, encoding="utf-8")
     names: dict[str, Any] = {"__name__": "swapped"}

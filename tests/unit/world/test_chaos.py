@@ -43,7 +43,7 @@ def test_a_random_schedule_with_hot_standby_is_safe_and_heals(seed: int) -> None
 
 @pytest.mark.parametrize("seed", [1, pytest.param(3, marks=pytest.mark.search), *map(long, (0, 2))])
 def test_a_random_schedule_with_rolling_restarts_is_safe_and_heals(seed: int) -> None:
-    """Values are written, some of which make each start or each record fail, amid all faults."""
+    """People write values amid all faults; some values make each start or each record fail."""
     keys = {"my.key": "123", "my.bug": ("at-start", "at-work", "mended")}
     with World(2, 2, {"cluster-manager.rolling-restart.watch.ms": "2000"}) as world:
         chaos = Chaos(Scene(world), seed, keys)

@@ -79,7 +79,7 @@ def test_a_keeper_that_is_not_there_has_not_answered(folder: Path) -> None:
 
 
 class _Stranger(BaseHTTPRequestHandler):
-    """Answers with what no keeper says."""
+    """Sends an answer that no keeper gives."""
 
     def do_POST(self) -> None:
         """A list, where a report is an object."""

@@ -65,7 +65,7 @@ def test_an_am_that_stood_still_gives_everyone_the_whole_time_again(table: Launc
 def test_a_launcher_whose_lease_is_held_is_neither_silent_nor_forgotten(
     table: LauncherTable,
 ) -> None:
-    """The keeper alone says that what it runs has run out (safety L1)."""
+    """The keeper alone decides when the lease of its child runs out (safety L1)."""
     tick(table, LIMIT_MS - 500)
     assert table.silent(LIMIT_MS, {R1}) == ()
     assert table.find(R1) is not None

@@ -163,10 +163,10 @@ def test_reports_and_traces_know_when_a_transaction_is_on_its_way_and_when_commi
     """What comes in between is of the next one."""
     case, notes = _Case(), []
 
-    def noting(who: str) -> SimpleNamespace:
+    def noting(name: str) -> SimpleNamespace:
         steps = ("ended", "committed", "dropped", "spent")
         return SimpleNamespace(
-            **{step: lambda *_, step=step: notes.append(f"{who} {step}") for step in steps}
+            **{step: lambda *_, step=step: notes.append(f"{name} {step}") for step in steps}
         )
 
     case.parts.report, case.parts.traces = noting("report"), noting("traces")
