@@ -123,7 +123,10 @@ class MemoryPlanner:
     """Computes at once, by the grouper of standalone jobs, without Kafka."""
 
     def __init__(
-        self, tasks: int, readings: Callable[[], Readings], put: Callable[[Planned], None]
+        self,
+        tasks: Callable[[], int],
+        readings: Callable[[], Readings],
+        put: Callable[[Planned], None],
     ) -> None:
         self._tasks = tasks
         self._readings = readings
@@ -162,7 +165,7 @@ class MemoryPlanner:
                 "systems.kafka.consumer.bootstrap.servers": "a:1",
             }
         )
-        counts = {SystemStream("kafka", "in"): self._tasks}
+        counts = {SystemStream("kafka", "in"): self._tasks()}
         made = calculate_job_model(config, counts, before, [r.processor_id for r in processors])
         assignment = {p: tuple(sorted(c.tasks)) for p, c in made.containers.items()}
         self._put(Planned(Computed(base, found.registrations, assignment, found.fenced), made))
@@ -202,7 +205,8 @@ class Processor:
 
     def _run(self) -> None:
         put = self.coordination.planned
-        self.ended = self.coordination.run(MemoryPlanner(self.tasks, self.tree.readings, put))
+        planner = MemoryPlanner(lambda: self.tasks, self.tree.readings, put)
+        self.ended = self.coordination.run(planner)
 
     def _note(self, state: ProcessorState) -> None:
         self.state = state

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from check_history.reading import values_in
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from no_launchers import NoLaunchers
+from topic_records import records_from
 
 from homeport.config.config import Config
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
@@ -286,35 +287,12 @@ class Job:
         """All committed records of partition after partition."""
         partitions = AdminClient({"bootstrap.servers": self.servers}).list_topics(topic)
         places = [TopicPartition(topic, p, 0) for p in sorted(partitions.topics[topic].partitions)]
-        return self._messages(places)
-
-    def _messages(self, places: Sequence[TopicPartition]) -> list[Message]:
-        properties = {
-            "bootstrap.servers": self.servers,
-            "group.id": "test",
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-            "fetch.wait.max.ms": 10,
-            "enable.auto.commit": False,
-        }
-        consumer = Consumer(properties)
-        found: list[Message] = []
-        for place in places:
-            consumer.assign([place])
-            while (message := consumer.poll(DEADLINE_S)) is not None:
-                error = message.error()
-                if error is None:
-                    found.append(message)
-                    continue
-                assert error.code() == KafkaError._PARTITION_EOF
-                break
-        consumer.close()
-        return found
+        return records_from(self.servers, places)
 
     def records_between(self, name: str, partition: int, first: int, last: int) -> int:
         """How many committed records a partition has from ``first`` to ``last``, both included."""
         place = TopicPartition(self.topic(name), partition, first)
-        return sum((m.offset() or 0) <= last for m in self._messages([place]))
+        return sum((m.offset() or 0) <= last for m in records_from(self.servers, [place]))
 
     def table(self, topic: str) -> dict[str, bytes | None]:
         """The last value of each key of one of the job's topics."""

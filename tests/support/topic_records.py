@@ -2,37 +2,69 @@
 
 from __future__ import annotations
 
-from confluent_kafka import Consumer, Message, TopicPartition
+import logging
+from collections import deque
+from collections.abc import Sequence
 
-_POLL_S = 20.0
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+_POLL_S = 60.0
+_LINES = 200
 
 
-def committed(servers: str, topic: str, partitions: int) -> list[Message]:
-    """Every committed record up to the ends as they are now, in the order of each partition."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": servers,
-            "group.id": "reader",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "isolation.level": "read_committed",
-            "fetch.wait.max.ms": 10,
-        }
-    )
-    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
+class _LastLines(logging.Handler):
+    """Keeps the last lines of a log, for the text of a failure."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines = deque[str](maxlen=_LINES)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the line."""
+        self.lines.append(f"{record.created:.3f} {record.getMessage()}")
+
+
+def records_from(servers: str, places: Sequence[TopicPartition]) -> list[Message]:
+    """Return the committed records of each partition from its offset to its end as it is now.
+
+    Where no end comes for a minute, the failure has the last lines of librdkafka's own log: an end
+    that was not reported (tests/FLAKY.md) cannot be explained without them.
+    """
+    last = _LastLines()
+    log = logging.Logger("librdkafka", logging.DEBUG)  # noqa: LOG001 - of one reader, for its time
+    log.addHandler(last)
+    properties = {
+        "bootstrap.servers": servers,
+        "group.id": "reader",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "isolation.level": "read_committed",
+        "fetch.wait.max.ms": 10,
+        "debug": "broker,fetch,metadata,topic",
+    }
+    consumer = Consumer(properties, logger=log)
     found: list[Message] = []
-    ended = 0
     try:
-        while ended < partitions:
-            record = consumer.poll(_POLL_S)
-            assert record is not None, f"{topic} cannot be read to its end"
-            if record.error() is not None:
-                ended += 1
-            else:
+        for place in places:
+            consumer.assign([place])
+            while True:
+                record = consumer.poll(_POLL_S)
+                if record is None:
+                    record = consumer.poll(0)  # brings the log of the meantime
+                assert record is not None, "\n".join([f"No end of {place}", *last.lines])
+                error = record.error()
+                if error is not None:
+                    assert error.code() == KafkaError._PARTITION_EOF, error
+                    break
                 found.append(record)
     finally:
         consumer.close()
     return found
+
+
+def committed(servers: str, topic: str, partitions: int) -> list[Message]:
+    """Every committed record up to the ends as they are now, partition after partition."""
+    return records_from(servers, [TopicPartition(topic, p, 0) for p in range(partitions)])
 
 
 def topic_records(servers: str, topic: str) -> list[tuple[bytes | None, bytes | None]]:

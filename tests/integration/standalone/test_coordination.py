@@ -184,6 +184,24 @@ def test_a_restart_of_zookeeper_makes_no_twin_of_a_predecessor(
     predecessor.close()
 
 
+def test_the_owner_of_a_task_that_goes_and_comes_back_is_fenced(start: Start) -> None:
+    """Its partition is deleted with the owner's end, and made again before a third one joins."""
+    both = [start("one", tasks=2), start("two", tasks=2, location="nm2")]
+    until(lambda: shared(both, 2), lambda: story(both))
+    left, stays = sorted(both, key=lambda p: sorted(p.held), reverse=True)
+    owner, gone = Incarnation(ProcessorId(left.name), left.generation), left.held
+    assert gone == {"Partition 1"}
+    version = stays.state.version if stays.state else 0
+    stays.tasks = 1
+    left.coordination.stop()
+    assert left.join().cause is EndCause.STOPPED
+    until(lambda: bool(stays.state and stays.state.version > version), lambda: story(both))
+    stays.tasks = 2
+    three = start("three", tasks=2, location="nm3")
+    until(lambda: shared([stays, three], 2), lambda: story([stays, three]))
+    assert (three.held, three.work.started[0].fence) == (gone, (owner,))
+
+
 @pytest.mark.long
 def test_a_second_processor_of_one_id_ends_where_the_first_one_stays(start: Start) -> None:
     """It waits for as long as a predecessor's session may last, takes nothing, and says why."""

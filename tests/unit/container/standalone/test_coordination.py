@@ -47,7 +47,7 @@ class Local:
         self._thread.start()
 
     def _run(self) -> None:
-        self.planner = MemoryPlanner(2, self.tree.readings, self.coordination.planned)
+        self.planner = MemoryPlanner(lambda: 2, self.tree.readings, self.coordination.planned)
         self.end = self.coordination.run(self.planner)
 
     def _note(self, state: ProcessorState) -> None:
