@@ -187,8 +187,10 @@ class VersionedStore(FilledStore):
         stores: dict[int, Parts] = {}
         kind = persistent_engine(self._config.factory)
         for number in self._found_numbers():
-            is_there = number == catalogue.served or kind.fault(self._path(number)) is None
-            text = self._engine_of(number).get(PARTS_KEY) if is_there else None
+            fault = kind.fault(self._path(number))
+            if fault is not None and number == catalogue.served:
+                raise StoreError(f"version {number}: {fault}")
+            text = self._engine_of(number).get(PARTS_KEY) if fault is None else None
             if text is None:
                 _LOG.info("adjunct store %s: version %d is read again", self.name, number)
                 self._remove(number)
