@@ -111,16 +111,24 @@ def test_a_keeper_that_is_away_revokes_nothing_and_grants_nothing() -> None:
     """Only its answer is evidence (safety L1); a permit waits until it knows of it (safety L3)."""
 
     class AbsentKeeper(SlowKeeper):
+        is_back = False
+
         def _answer(self) -> None:
-            raise UnavailableError("the lease keeper does not answer")
+            if not self.is_back:
+                raise UnavailableError("the lease keeper does not answer")
 
     async def story() -> None:
-        desk = KeeperClient(AbsentKeeper())
+        keeper = AbsentKeeper()
+        desk = KeeperClient(keeper)
+        assert desk.fault is None
         assert await desk.revoked([FIRST]) == {}
         assert not await desk.grants(FIRST)
         await desk.ended(FIRST)
         assert (desk.url, desk.due_ms) == (None, None)
         assert desk.fault == "the lease keeper does not answer"
+        keeper.is_back = True
+        assert await desk.grants(FIRST)
+        assert desk.fault is None
         desk.close()
 
     asyncio.run(story())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
@@ -11,6 +12,7 @@ from socketserver import UnixStreamServer
 
 import pytest
 
+from homeport.appmaster.lease import keeper_link
 from homeport.appmaster.lease.keeper_link import SOCKET_NAME, KeeperLink, KeeperReport
 from homeport.appmaster.lease.lease_server import LeaseServer
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
@@ -108,3 +110,15 @@ def test_what_is_no_report_is_no_answer(folder: Path) -> None:
     """Nothing is taken for revoked or granted by it."""
     with pytest.raises(UnavailableError, match="the lease keeper's answer: "):
         KeeperLink(folder, TOKEN).register(FIRST)
+
+
+def test_a_keeper_that_stands_still_has_not_answered(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the connection, and nothing comes: the request has an end of its own."""
+    monkeypatch.setattr(keeper_link, "_TIMEOUT_S", 0.01)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as silent:
+        silent.bind(SOCKET_NAME)
+        silent.listen()
+        with pytest.raises(UnavailableError, match="does not answer: TimeoutError"):
+            KeeperLink(folder, TOKEN).register(FIRST)

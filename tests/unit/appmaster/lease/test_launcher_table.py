@@ -62,6 +62,16 @@ def test_an_am_that_stood_still_gives_everyone_the_whole_time_again(table: Launc
     assert [e.resource_id for e in late] == [R1, R2]
 
 
+@pytest.mark.parametrize(("pause_ms", "silent"), [(LOST_MS // 2, [R1]), (LOST_MS // 2 + 1, [])])
+def test_an_am_stands_still_where_it_does_not_look_for_half_a_lease(
+    pause_ms: int, silent: list[ResourceId], table: LauncherTable
+) -> None:
+    """To the millisecond; after a shorter pause the limit holds."""
+    assert tick(table, LIMIT_MS - LOST_MS // 2) == []
+    found = table.silent(LIMIT_MS - LOST_MS // 2 + pause_ms)
+    assert [e.resource_id for e in found] == silent
+
+
 def test_a_launcher_whose_lease_is_held_is_neither_silent_nor_forgotten(
     table: LauncherTable,
 ) -> None:

@@ -7,7 +7,14 @@ from dataclasses import replace
 import pytest
 
 from homeport.appmaster.allocation.container_process_manager import Decision, step
-from homeport.appmaster.allocation.job_state.state import AllocatorState, ContainerPhase, Containers
+from homeport.appmaster.allocation.job_state.draft import Changes
+from homeport.appmaster.allocation.job_state.state import (
+    AllocatorState,
+    ContainerPhase,
+    Containers,
+    ContainerState,
+    JobPhase,
+)
 from homeport.appmaster.allocation.protocol.events import (
     ContainerStopped,
     Event,
@@ -18,7 +25,7 @@ from homeport.appmaster.allocation.protocol.events import (
     ShutdownRequested,
 )
 from homeport.appmaster.allocation.retries import CHARGED_CAUSES
-from homeport.appmaster.upgrade.evidence import Evidence, failure_of
+from homeport.appmaster.upgrade.evidence import Evidence, failure_of, has_launcher
 from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import CheckIn
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
@@ -63,6 +70,7 @@ def test_what_a_launcher_says_of_a_live_incarnation_is_seen() -> None:
     evidence.heard(heard(report=None), 11)
     seen = evidence.seen(state, "", {FIRST: "not now"}, 15)
     (container,) = seen.containers
+    assert seen.step_ms == 0
     assert (container.is_known, container.package, container.prepared) == (True, None, NEW)
     assert (container.lag, container.watched_ms, container.refusal) == (None, 5, "not now")
     assert (container.unprepared, container.is_down) == ("no space left", False)
@@ -81,6 +89,17 @@ def test_one_that_starts_is_not_watched_yet() -> None:
     (seen,) = evidence.seen(starts, "", {}, 10).containers
     assert (seen.is_known, seen.is_running) == (True, False)
     assert (seen.watched_ms, seen.quiet_ms, seen.unprepared) == (0, 0, "")
+    (begun,) = evidence.seen(state, "", {}, 15).containers
+    assert begun.watched_ms == 0, "from when it runs"
+
+
+def test_one_that_a_model_has_overtaken_does_not_run() -> None:
+    """It is stopped, and its next start has another model."""
+    (container,) = running().containers
+    overtaken = replace(container, floor=container.epoch + 1)
+    state = replace(running(), containers=Containers([overtaken]))
+    (seen,) = Evidence().seen(state, "", {}, 1).containers
+    assert not seen.is_running
 
 
 def test_another_package_of_the_same_incarnation_is_watched_anew() -> None:
@@ -111,6 +130,15 @@ def test_one_that_has_finished_is_not_seen() -> None:
     assert Evidence().seen(finished, "", {}, 1).containers == ()
 
 
+def test_a_standby_for_one_move_is_not_seen() -> None:
+    """It is gone before the upgrade comes to it."""
+    state = running()
+    (container,) = state.containers
+    temporary = replace(container, processor_id=ProcessorId("0-t"), is_temporary=True)
+    both = replace(state, containers=Containers([container, temporary]))
+    assert [c.processor_id for c in Evidence().seen(both, "", {}, 1).containers] == [P0]
+
+
 RESTART = PlacementRequest("u", "a", P0, FORCE_RESTART_LAST_SEEN, None, 1)
 
 
@@ -126,6 +154,19 @@ def test_what_else_goes_on_is_in_the_way(event: Event, hindrance: str) -> None:
     state = step(running(), event).state
     assert Evidence().seen(state, "", {}, 1).hindrance == hindrance
     assert Evidence().seen(state, "other", {}, 1).hindrance == "other"
+
+
+@pytest.mark.parametrize("phase", [JobPhase.NEW, JobPhase.ACTIVE])
+def test_a_job_that_begins_or_ends_is_in_the_way(phase: JobPhase) -> None:
+    """Either alone: it has no JobModel yet, or what it will end with is decided."""
+    ending = step(running(), ShutdownRequested()).state.ending
+    state = replace(running(), phase=phase, ending=ending if phase is JobPhase.ACTIVE else None)
+    assert Evidence().seen(state, "", {}, 1).hindrance == "the job begins or ends"
+
+
+def test_a_command_for_a_processor_that_is_not_there_is_under_way() -> None:
+    """Until the allocator has refused it."""
+    assert has_launcher(running(), ProcessorId("9"))
 
 
 def test_a_report_grows_old() -> None:
@@ -216,8 +257,32 @@ def test_a_failure_from_before_is_none_of_this_event() -> None:
     assert failure_of(before, step(before, event), event) is None
     ended = ContainerStopped(FIRST, StopCause.FAILED, 1)
     for state in (running(), before):
+        assert failure_of(Machine().state, step(state, ended), ended) is None
         gone = replace(step(running(), ended), state=Machine().state)
         assert failure_of(state, gone, ended) is None
+
+
+def test_the_failure_of_one_is_found_among_others_that_changed() -> None:
+    """Before it stands one that is down, and one that has failed with an event before."""
+    machine = Machine()
+    machine.deploy({"0": "a", "1": "a", "2": "a"}, "a")
+    for name in "012":
+        machine.run(name, f"r{name}", "a")
+    machine.feed(ContainerStopped(inc("1", 1), StopCause.FAILED, 1))
+    machine.run("1", "r1", "a")
+    before = machine.state
+    down = replace(before, containers=Containers([_down(c) for c in before.containers]))
+    event = ContainerStopped(inc("2", 1), StopCause.FAILED, 1)
+    decision = step(before, event)
+    all_changed = Changes(frozenset(map(ProcessorId, "012")))
+    found = failure_of(down, replace(decision, changes=all_changed), event)
+    assert found is not None
+    assert found[0] == inc("2", 1)
+
+
+def _down(container: ContainerState) -> ContainerState:
+    is_first = container.processor_id == P0
+    return replace(container, phase=ContainerPhase.QUEUED) if is_first else container
 
 
 def test_the_end_of_a_launcher_without_an_incarnation_is_no_failure_of_one() -> None:

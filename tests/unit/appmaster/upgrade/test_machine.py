@@ -194,7 +194,7 @@ def test_the_current_one_is_not_restarted_before_it_is_of_use(
 def test_the_current_one_is_restarted_once_its_launcher_is_ready() -> None:
     """And only while all others run."""
     ready = standby(prepared="new")
-    assert decide(GIVEN, ORDER, ready).restart == S0
+    assert decide(GIVEN, ORDER, ready) == Next(restart=S0, waits="processor 0-0 restarts")
     busy = replace(ready, hindrance="a failover is under way")
     assert decide(GIVEN, ORDER, busy) == Next(waits="a failover is under way")
 
@@ -270,6 +270,13 @@ def test_a_lag_that_was_never_known_is_not_waited_for() -> None:
     assert decide(replace(GIVEN, lag_before=None), ORDER, unknown).state is not None
     waits = "processor 0-0 has a lag that is not known; 10000 are waited for"
     assert decide(GIVEN, ORDER, unknown) == Next(waits=waits)
+
+
+def test_no_record_may_wait_where_none_may_move_warm() -> None:
+    """A lag from before that is not known counts as none."""
+    seen = replace(standby(**NEW, lag=1), warm_lag=0)
+    waits = "processor 0-0 has a lag of 1 records; 0 are waited for"
+    assert decide(replace(GIVEN, lag_before=None), ORDER, seen) == Next(waits=waits)
 
 
 def test_a_lag_that_stays_turns_it_back() -> None:
@@ -441,6 +448,38 @@ def test_what_does_not_run_the_package_is_taken_out_at_once() -> None:
     assert decide(GOES_BACK, ORDER, gone) == Next(replace(GOES_BACK, given=(S0,), current=P0))
 
 
+def test_what_runs_the_package_stays_behind_one_that_does_not() -> None:
+    """Only the latter is taken out."""
+    active_new = job(p0=ContainerSeen(P0, package="new"))
+    assert decide(GOES_BACK, ORDER, active_new) == Next(
+        replace(GOES_BACK, given=(P0,), current=S0)
+    )
+
+
+def test_one_that_is_not_ready_keeps_no_other_from_its_restart() -> None:
+    """In reverse order the first one that is ready; else it says what the first one waits for."""
+    last = replace(GOES_BACK, previous="old", given=(), current=S0)
+    assert decide(last, ORDER, BOTH_NEW).waits == "the launcher of processor 0 prepares the package"
+    ready = job(
+        p0=ContainerSeen(P0, package="new"),
+        s0=ContainerSeen(S0, P0, package="new", prepared="old"),
+    )
+    assert decide(last, ORDER, ready).restart == S0
+
+
+def test_the_way_back_says_what_its_first_container_waits_for() -> None:
+    """One that is down, and then one that cannot be stopped: in reverse order."""
+    last = replace(GOES_BACK, given=(), current=S0)
+    down = job(
+        p0=ContainerSeen(P0, package="new", is_running=False),
+        s0=ContainerSeen(S0, P0, package="new"),
+    )
+    waits = "processor 0 does not run; its next start has the package"
+    assert decide(last, ORDER, down) == Next(waits=waits)
+    late = replace(down, step_ms=PREPARATION_MS)
+    assert decide(last, ORDER, late).restart == S0, "what is down is not restarted"
+
+
 def test_it_has_gone_back_when_all_run_with_the_package_from_before() -> None:
     """And not before they run."""
     last = replace(GOES_BACK, given=(), current=S0)
@@ -469,6 +508,7 @@ def test_a_failure_of_the_new_package_turns_it_back() -> None:
     [
         (None, ("new",)),
         (replace(BEGUN, phase=UpgradePhase.DONE), ("new",)),
+        (replace(GIVEN, phase=UpgradePhase.DONE), ("new",)),
         (GIVEN, (None,)),
         (GIVEN, ("old",)),
         (BEGUN, None),

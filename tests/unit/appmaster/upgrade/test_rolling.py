@@ -16,7 +16,7 @@ from homeport.appmaster.upgrade.rolling import (
 from homeport.appmaster.upgrade.seen import ContainerSeen, Seen
 from homeport.config.config import Config
 from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.model.rolling_restart import REWRITTEN
+from homeport.job_coordinator.model.rolling_restart import REWRITTEN, SUBJECT
 from homeport.job_coordinator.model.upgrade import UpgradePhase
 
 P0, P1 = ProcessorId("0"), ProcessorId("1")
@@ -37,10 +37,11 @@ def test_a_change_begins_with_the_values_from_before_at_hand() -> None:
     assert (FIRST.version, FIRST.first, FIRST.back) == (3, 3, None)
     assert FIRST.former == {"my.key": "4"}
     state = FIRST.state
-    assert (state.package, state.previous, state.phase) == (
+    assert (state.package, state.previous, state.phase, state.subject) == (
         "JobModel 3",
         "JobModel 2",
         UpgradePhase.FORWARD,
+        SUBJECT,
     )
     unset = following(None, changed(3, {}, {"my.key": "5"}, "my.key"))
     assert unset.former == {"my.key": None}
@@ -95,9 +96,11 @@ def test_after_its_end_a_change_is_a_new_one() -> None:
 
 def test_a_container_has_the_values_of_the_jobmodel_that_it_started_with() -> None:
     """It is not known where that JobModel is not known; nothing has to be prepared."""
-    containers = (ContainerSeen(P0, prepared="x"), ContainerSeen(P1, unprepared="x"))
-    seen = seen_with(Seen(containers), FIRST, {P0: 3})
-    first, second = seen.containers
+    unheard = ContainerSeen(ProcessorId("2"), is_known=False)
+    containers = (ContainerSeen(P0, prepared="x"), ContainerSeen(P1, unprepared="x"), unheard)
+    seen = seen_with(Seen(containers), FIRST, {P0: 3, unheard.processor_id: 3})
+    first, second, third = seen.containers
+    assert not third.is_known, "its launcher was not heard"
     assert (first.package, first.is_known, first.prepared) == ("JobModel 3", True, "JobModel 2")
     assert (second.is_known, second.unprepared) == (False, "")
     assert not seen.hindrance
