@@ -451,9 +451,7 @@ def test_what_does_not_run_the_package_is_taken_out_at_once() -> None:
 def test_what_runs_the_package_stays_behind_one_that_does_not() -> None:
     """Only the latter is taken out."""
     active_new = job(p0=ContainerSeen(P0, package="new"))
-    assert decide(GOES_BACK, ORDER, active_new) == Next(
-        replace(GOES_BACK, given=(P0,), current=S0)
-    )
+    assert decide(GOES_BACK, ORDER, active_new) == Next(replace(GOES_BACK, given=(P0,), current=S0))
 
 
 def test_one_that_is_not_ready_keeps_no_other_from_its_restart() -> None:

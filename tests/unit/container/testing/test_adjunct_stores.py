@@ -153,15 +153,31 @@ def test_a_store_that_was_not_kept_for_too_long_is_filled_again(
         assert dict(runner.store("planes", task=TASKS[0]).all()) == {"N1": {"model": "737"}}
 
 
-_IN_SHORT = ("write-adjunct planes/Partition_1", "flush-adjunct airlines/container-0")
+_STORES = ("airlines/container-0", "planes/Partition_0", "planes/Partition_1")
+_OFFSETS = ("flush", "write-OFFSET", "write-OFFSET-v2", "write-STORE-META")
+_STEPS = (
+    *(f"write-adjunct {store}" for store in _STORES),
+    *("end-tasks", "await-broker", "record-ending", "begin", "send-outputs"),
+    *(f"send-changelog counts/{task}" for task in TASKS),
+    *("send-checkpoints", "deliver", "commit", "record-committed"),
+    *(f"apply counts/{task}" for task in TASKS),
+    *(f"{step} counts/{task}" for task in TASKS for step in _OFFSETS),
+    *(f"{step}-adjunct {store}" for store in _STORES for step in ("flush", "touch")),
+)
+"""A test compares them with the job's: no job runs while tests are collected."""
+_IN_SHORT = ("commit", "write-adjunct planes/Partition_1", "flush-adjunct airlines/container-0")
+
+
+def test_a_crash_is_tried_before_each_step_there_is() -> None:
+    """The list is the job's own."""
+    with _runner() as runner:
+        assert runner.commit_steps == _STEPS
 
 
 def _crashes() -> Iterator[Any]:
-    with _runner() as runner:
-        for step in runner.commit_steps:
-            is_quick = step == "commit" or step in _IN_SHORT
-            yield pytest.param(step, True, marks=() if is_quick else pytest.mark.long)
-            yield pytest.param(step, False, marks=pytest.mark.long)
+    for step in _STEPS:
+        yield pytest.param(step, True, marks=() if step in _IN_SHORT else pytest.mark.long)
+        yield pytest.param(step, False, marks=pytest.mark.long)
 
 
 @pytest.mark.parametrize(("step", "same_host"), list(_crashes()))

@@ -158,10 +158,28 @@ def test_a_restart_goes_on_with_the_version_that_was_served_and_with_the_one_in_
         assert _fly(runner, "UA") == ["Untied"]
 
 
-def _crashes() -> Iterator[Any]:
+_STEPS = [
+    f"{step} airlines/container-0"
+    for step in (
+        "write-adjunct",
+        "flush-version",
+        "write-catalogue",
+        "switch-version",
+        "drop-version",
+        "flush-adjunct",
+        "touch-adjunct",
+    )
+]
+
+
+def test_a_crash_is_tried_before_each_step_of_a_switch() -> None:
+    """The list is the job's own."""
     with _runner() as runner:
-        steps = [step for step in runner.commit_steps if "airlines" in step]
-    for step in steps:
+        assert [step for step in runner.commit_steps if "airlines" in step] == _STEPS
+
+
+def _crashes() -> Iterator[Any]:
+    for step in _STEPS:
         is_quick = step.startswith("drop-version")
         yield pytest.param(step, True, marks=() if is_quick else pytest.mark.long)
         yield pytest.param(step, False, marks=pytest.mark.long)

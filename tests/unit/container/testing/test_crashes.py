@@ -12,21 +12,46 @@ from homeport.container.testing.clients import MemoryProducer
 from homeport.container.testing.job_under_test import TaskClass
 from tests.unit.container.testing.counting_job import Count, CountBatch, config
 
+_TASKS = ("Partition 0", "Partition 1")
+_KEPT = ("flush", "write-OFFSET", "write-OFFSET-v2", "write-STORE-META")
 
-def _steps(engine: str, **more: str) -> list[str]:
-    with TestRunner(config(engine, **more), task=Count, partitions=2) as runner:
-        return list(runner.commit_steps)
 
+def _commit(*first: str) -> tuple[str, ...]:
+    """The steps in memory that follow the ``first``."""
+    return (
+        *first,
+        *(f"send-changelog counts/{task}" for task in _TASKS),
+        *("send-checkpoints", "deliver", "commit", "record-committed"),
+        *(f"apply counts/{task}" for task in _TASKS),
+    )
+
+
+_FLUSH = tuple(f"{step} counts/{task}" for task in _TASKS for step in _KEPT)
+_IN_MEMORY = _commit("end-tasks", "await-broker", "record-ending", "begin", "send-outputs")
+_ROCKSDB = _IN_MEMORY + _FLUSH
+_AT_ONCE = _commit("end-tasks", "await-broker", "settle-outputs", "record-ending", "begin") + _FLUSH
+"""A test compares them with the job's: no job runs while tests are collected."""
 
 _CASES = [
-    (engine, task, same_host, step)
-    for engine, task, same_host in (
-        ("rocksdb", Count, True),
-        ("rocksdb", Count, False),
-        ("in-memory", CountBatch, True),
-    )
-    for step in _steps(engine)
+    *(("rocksdb", Count, is_same, step) for is_same in (True, False) for step in _ROCKSDB),
+    *(("in-memory", CountBatch, True, step) for step in _IN_MEMORY),
 ]
+
+
+@pytest.mark.parametrize(
+    ("engine", "more", "steps"),
+    [
+        ("rocksdb", {}, _ROCKSDB),
+        ("in-memory", {}, _IN_MEMORY),
+        ("rocksdb", {"task__exactly__once": "false"}, _AT_ONCE),
+    ],
+)
+def test_a_crash_is_tried_before_each_step_there_is(
+    engine: str, more: dict[str, str], steps: tuple[str, ...]
+) -> None:
+    """The lists are the job's own."""
+    with TestRunner(config(engine, **more), task=Count, partitions=2) as runner:
+        assert runner.commit_steps == steps
 
 
 def _send(runner: TestRunner, records: int) -> None:
@@ -62,7 +87,7 @@ def test_a_crash_before_any_step_counts_every_record_once(
             _is_exact(runner, total, outputs_once=outputs_once)
 
 
-@pytest.mark.parametrize("step", _steps("rocksdb", task__exactly__once="false"))
+@pytest.mark.parametrize("step", _AT_ONCE)
 def test_with_outputs_at_once_state_is_exact_and_outputs_come_at_least_once(step: str) -> None:
     """What is no part of the transaction may be sent again, and is never missing."""
     keys = config("rocksdb", task__exactly__once="false")
