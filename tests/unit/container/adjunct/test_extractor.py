@@ -40,9 +40,10 @@ def _own() -> Serde:
     ],
 )
 def test_bytes_are_passed_on_where_nothing_changes_them(stream: Serdes, kept: Serdes) -> None:
-    """The stream has no serde, or the store's; a null stays one."""
-    keys, values = OwnKeyAndValue("planes", stream, kept).of(_ROWS)
-    assert (keys, values) == ([b"a", b"b", None], [b"1", None, b"3"])
+    """The stream has no serde, or the store's; a null stays one. Nothing is looked into."""
+    rows = table([(b"a", b"{"), (b"b", None), (None, b"3")])
+    keys, values = OwnKeyAndValue("planes", stream, kept).of(rows)
+    assert (keys, values) == ([b"a", b"b", None], [b"{", None, b"3"])
 
 
 def test_other_serdes_of_the_store_are_kept_to() -> None:
@@ -179,6 +180,8 @@ def test_records_that_cannot_be_kept_are_handed_over_one_by_one() -> None:
     refused.clear()
     assert own.of(table([(b"a", b"{"), (b"b", b"1")])) == ([None, b"b"], [None, bytes(7) + b"\1"])
     assert [offset for offset, _ in refused] == [0]
+    assert own.of(table([(b"\x00homeport.x", b"3")])) == ([None], [None])
+    assert refused[1:] == [(0, "store planes cannot keep it: its key is a reserved one")]
 
 
 class _Reserved(_Model):

@@ -70,10 +70,15 @@ def test_a_store_larger_than_it_may_be_is_not_read_to_its_end() -> None:
     assert len(met) < 200_000
 
 
-def test_a_store_may_be_as_large_as_the_limit() -> None:
+@pytest.mark.parametrize("rows_of_a_part", [1, 2])
+def test_a_store_may_be_as_large_as_the_limit(
+    rows_of_a_part: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not one byte more, over all its parts."""
-    pairs = [(b"a", b"1"), (b"b", b"2")]
-    size = _COLUMNS.rows(pairs).nbytes
+    monkeypatch.setattr(frames, "_ROWS", rows_of_a_part)
+    pairs = [(b"a", b"1"), (b"long" * 9, b"2")]
+    parts = [pairs] if rows_of_a_part == 2 else [[pair] for pair in pairs]
+    size = sum(_COLUMNS.rows(part).nbytes for part in parts)
     assert FrameRows.of(_COLUMNS, pairs, size).rows.num_rows == 2
     with pytest.raises(FrameError):
         FrameRows.of(_COLUMNS, pairs, size - 1)

@@ -111,6 +111,20 @@ def test_partitions_that_alternate_are_taken_one_after_the_other() -> None:
     ]
 
 
+def test_a_partition_ends_where_the_next_one_begins() -> None:
+    """Also where each partition is larger by its number, and where they come in reverse order."""
+    parts, backwards = _Parts(), _Parts()
+    ones = [table([(b"k%d" % n, b"x")] * 2, "planes", n, first=n) for n in (1, 2, 3)]
+    parts.manager.process_table(pa.concat_tables(ones))
+    backwards.manager.process_table(pa.concat_tables(one[:1] for one in reversed(ones)))
+    assert [(run.offsets, keys) for run, keys, _ in parts.planes.taken] == [
+        ([1, 2], [b"k1", b"k1"]),
+        ([2, 3], [b"k2", b"k2"]),
+        ([3, 4], [b"k3", b"k3"]),
+    ]
+    assert [run.offsets for run, _, _ in backwards.planes.taken] == [[1], [2], [3]]
+
+
 _BY_HEADER, _BY_KEY = VersionMarkers(header="version"), VersionMarkers(key="#")
 
 

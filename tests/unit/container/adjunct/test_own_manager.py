@@ -144,6 +144,11 @@ def test_entries_come_while_a_record_of_the_stream_is_processed() -> None:
     managed = _Parts().managed["airlines"]
     with pytest.raises(ManagerFailedError, match=r"records of kafka\.airlines alone fill it"):
         managed.put(b"a", b"1")
+    managed.begin()
+    managed.put(b"a", b"1")
+    assert managed.end() == ((b"a", b"1"),)
+    with pytest.raises(ManagerFailedError, match=r"records of kafka\.airlines alone fill it"):
+        managed.put(b"a", b"2")
 
 
 def test_a_storage_shows_the_stores_that_it_has() -> None:

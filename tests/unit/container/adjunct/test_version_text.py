@@ -68,7 +68,17 @@ def test_what_is_no_text_of_parts_is_refused(text: str) -> None:
         parse_parts(text)
 
 
-@pytest.mark.parametrize("text", ["null", "{}", '{"settled":"1"}'])
+def test_a_catalogue_is_short() -> None:
+    """No blanks: it is written at each switch."""
+    assert catalogue_text(Catalogue(7, 6, 100, {_P: 5})) == (
+        '{"settled":7,"served":6,"records":100,"floors":{"kafka.all.planes.0":5}}'
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["null", "{}", '{"settled":"1"}', '{"settled":"1","served":null,"records":0,"floors":{}}'],
+)
 def test_what_is_no_text_of_a_catalogue_is_refused(text: str) -> None:
     """In one line with its beginning."""
     with pytest.raises(WireError, match=r"which is not the text of a catalogue$"):
