@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from homeport.config.config import Config
 from homeport.config.settings.adjunct_section import VersionMarkers
 from homeport.config.settings.stores_section import StorageConfig
+from homeport.container.adjunct.frames import EntryColumns, FrameError
 from homeport.container.adjunct.store_plan import plan_stores
 from homeport.container.adjunct.versions import Marker, MarkerKind, Run
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.input_position import InputPosition, InputRange
+from homeport.container.storage.adjunct import adjunct_frames
+from homeport.container.storage.adjunct.adjunct_frames import AdjunctFrames
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, StreamsNow, write
 from homeport.container.storage.adjunct.filled_store import FilledStore
 from homeport.container.storage.adjunct.store_heads import Replacement, Update, head_of
@@ -133,3 +137,83 @@ def test_predicted_rows_are_what_readers_see(
             assert _seen(store) == expected
     assert changes > (2 if is_bounded else 20)
     storage.close()
+
+
+_FORM = pa.schema({"key": pa.binary(), "value": pa.binary()})
+
+
+def _binary(data: Sequence[bytes]) -> pa.Array:
+    return pa.array(data, pa.binary())
+
+
+_COLUMNS = {"planes": EntryColumns("planes", _FORM, _binary, _binary)}
+
+
+@pytest.mark.parametrize(("is_bounded", "partitions", "seed"), [*_cases()])
+def test_frames_have_the_predicted_rows(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_bounded: bool,
+    partitions: int,
+    seed: int,
+) -> None:
+    """Whenever a batch asks for them; they keep their number until something changes."""
+    monkeypatch.setattr(adjunct_frames, "_MOST_CHANGES", 3)
+    storage = _storage(tmp_path, is_bounded=is_bounded, partitions=partitions)
+    (store,) = storage.of_name("planes")
+    choose = random.Random(seed)  # noqa: S311 - a test
+    streams = [_Stream(p, seed + n, has_numbers=partitions > 1) for n, p in enumerate(_SSPS)]
+    frames = AdjunctFrames(storage, _COLUMNS, 100_000)
+    waiting: deque[tuple[Any, dict[bytes, bytes]]] = deque()
+    last = frames.frames()["planes"]
+    for _ in range(120):
+        if len(waiting) < 3 and choose.random() < 0.6:
+            for stream in streams[:partitions]:
+                store.take(*stream.run())
+            layers = storage.sealed()
+            frames.taken(layers)
+            found = frames.frames()["planes"]
+            rows = dict(zip(*(found.rows[n].to_pylist() for n in _FORM.names), strict=True))
+            assert (found.number == last.number) is (found is last)
+            last = found
+            waiting.append((layers, rows))
+        elif waiting:
+            layers, expected = waiting.popleft()
+            write(layers, passed, passed)
+            storage.settle(passed, passed, waits=True)
+            frames.written(layers)
+            assert _seen(store) == expected
+    storage.close()
+
+
+def _framed(folder: Path, limit_bytes: int, counts: Sequence[int], *, asks: bool) -> int:
+    """Hand frames as many records at a time. Return the bytes of their rows."""
+    storage = _storage(folder, is_bounded=False, partitions=1)
+    (store,) = storage.of_name("planes")
+    frames, first = AdjunctFrames(storage, _COLUMNS, limit_bytes), 0
+    try:
+        for count in counts:
+            offsets = range(first, first + count)
+            keys = [b"%d" % offset for offset in offsets]
+            store.take(Run(_SSPS[0], offsets, [0] * count), keys, [b"v"] * count)
+            frames.taken(storage.sealed())
+            if asks:
+                assert frames.frames()["planes"].rows.num_rows == first + count
+            first += count
+    finally:
+        storage.close()
+    return frames.frames()["planes"].rows.nbytes
+
+
+def test_frames_take_the_whole_limit_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is on its way counts as soon as there is much of it, and not only at the next batch."""
+    monkeypatch.setattr(adjunct_frames, "_MOST_CHANGES", 2)
+    size = _framed(tmp_path, 10_000, (2, 2), asks=True)
+    assert _framed(tmp_path, size, (2, 2), asks=True) == size
+    with pytest.raises(FrameError, match="planes takes more"):
+        _framed(tmp_path, size - 1, (2, 2), asks=True)
+    with pytest.raises(FrameError, match="planes takes more"):
+        _framed(tmp_path, 1, (3,), asks=False)
