@@ -203,7 +203,8 @@ def _framed(folder: Path, limit_bytes: int, counts: Sequence[int], *, asks: bool
             first += count
     finally:
         storage.close()
-    return frames.frames()["planes"].rows.nbytes
+    size: int = frames.frames()["planes"].rows.nbytes
+    return size
 
 
 def test_frames_take_the_whole_limit_and_no_more(
