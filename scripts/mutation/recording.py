@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -100,6 +100,7 @@ class Recorded:
 
     seconds: Mapping[str, float]
     lines: coverage.CoverageData
+    _known: dict[str, dict[int, list[str]]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def read(cls) -> Recorded:
@@ -116,7 +117,11 @@ class Recorded:
     def by_line(self, source: Path) -> dict[int, list[str]]:
         """{line of the source: the tests that run it}."""
         name = self._paths.get(os.path.realpath(source))
-        return {} if name is None else self.lines.contexts_by_lineno(name)
+        if name is None:
+            return {}
+        if name not in self._known:
+            self._known[name] = self.lines.contexts_by_lineno(name)
+        return self._known[name]
 
     def of_lines(self, source: Path, first: int, last: int) -> list[str]:
         """The tests that run any of these lines, quickest first.

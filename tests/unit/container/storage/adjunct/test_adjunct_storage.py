@@ -17,6 +17,7 @@ from homeport.container.adjunct.versions import Marker, MarkerKind, Run
 from homeport.container.api import ReadOnlyStoreError
 from homeport.container.engine.in_memory_store import InMemoryStore
 from homeport.container.engine.storage_engine import StorageEngine
+from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.input_position import InputPosition
 from homeport.container.progress.offset_file import encode
 from homeport.container.storage import directory
@@ -293,6 +294,34 @@ def test_tasks_share_what_is_the_containers(host: Host) -> None:
     assert all(storage.entries("airlines", name).get(b"UA") == b"United" for name in NAMES)
     with pytest.raises(StoreError, match="no adjunct store trains of task Partition 0"):
         storage.entries("trains", NAMES[0])
+    storage.close()
+
+
+def test_each_task_sees_its_own_part(host: Host) -> None:
+    """And writes to it; the stores of the container are no task's."""
+    storage = host.start()
+    fill(storage, 7)
+    other = storage.of_task(NAMES[1]).adjunct("planes")
+    assert other is not None
+    assert list(storage.entries("planes", NAMES[1]).scan()) == []
+    assert held(storage) == [b"k7"]
+    assert [storage.of_task(name).adjunct("airlines") for name in NAMES] == [None, None]
+    storage.close()
+
+
+def test_a_store_that_a_start_finds_at_the_end_of_its_stream_is_at_its_head(host: Host) -> None:
+    """The start's own request shows it; one with more to read was there before."""
+    storage = host.start()
+    fill(storage, host.end - 1)
+    storage.flush(passed, passed)
+    storage.close()
+    began, host.now_ms = host.now_ms, host.now_ms + 5_000
+    storage = host.start()
+    assert storage.followed[P0].at_head == ClockReading(host.now_ms)
+    storage.close()
+    host.end += 1
+    storage = host.start()
+    assert storage.followed[P0].at_head in (ClockReading(began), ClockReading(host.now_ms - 5_000))
     storage.close()
 
 
