@@ -92,7 +92,6 @@ def last_plan(before: Plan, fenced: Mapping[ProcessorId, int]) -> Plan:
         [Registration(NO_SESSION, m.processor_id, Host("")) for m in members],
         {m.processor_id: m.tasks for m in members},
         fenced,
-        standbys={},
     )
     owners = {m.processor_id: {m.incarnation} for m in members if m.tasks}
     listed = {m.processor_id: {*m.fence, *owners.get(m.processor_id, ())} for m in plan.members}

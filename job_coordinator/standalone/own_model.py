@@ -27,7 +27,7 @@ def own_model(
             name: task
             for name, task in container.tasks.items()
             if (id_ == processor_id and (task.task_mode is TaskMode.ACTIVE or name in names))
-            or (task.task_mode is TaskMode.ACTIVE and name in wanted)
+            or name in wanted
         }
         if tasks:
             containers[id_] = replace(container, tasks=tasks)

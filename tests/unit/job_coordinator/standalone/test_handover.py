@@ -6,6 +6,7 @@ import pytest
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
+from homeport.job_coordinator.grouper.standby_models import standby_task
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskModel
@@ -23,11 +24,13 @@ from homeport.job_coordinator.standalone.plan import (
     Member,
     Plan,
     Registration,
+    Standby,
     fits,
     next_plan,
 )
 
 A, B = TaskName("a"), TaskName("b")
+KEPT = standby_task(TaskModel(A, (), 0), 0)
 P, Q = ProcessorId("p"), ProcessorId("q")
 
 
@@ -40,7 +43,9 @@ def test_what_ran_on_yarn_becomes_a_version_above_every_epoch() -> None:
     """It has the tasks' owners; a first processor gets the next version, and a new generation."""
     containers = {
         ProcessorId("0"): ContainerModel(ProcessorId("0"), {A: TaskModel(A, (), 0)}),
-        ProcessorId("1"): ContainerModel(ProcessorId("1"), {B: TaskModel(B, (), 1)}),
+        ProcessorId("1"): ContainerModel(
+            ProcessorId("1"), {B: TaskModel(B, (), 1), KEPT.task_name: KEPT}
+        ),
     }
     model = JobModel(Config({}), containers)
     plan = first_plan(8, model)
@@ -48,6 +53,7 @@ def test_what_ran_on_yarn_becomes_a_version_above_every_epoch() -> None:
         ("0", NO_SESSION, 8, (A,)),
         ("1", NO_SESSION, 8, (B,)),
     ]
+    assert [m.standbys for m in plan.members] == [(), (Standby(A, KEPT.task_name),)]
     stored = encode_plan(plan, model, NO_SESSION)
     assert decode_plan(8, stored.value, stored.segments)[0] == plan
     registered = (Registration(0, ProcessorId("0"), Host("h")),)
@@ -77,6 +83,12 @@ def test_no_incarnation_of_the_last_plan_may_begin_and_each_is_to_be_fenced() ->
         incarnation(P, 5),
         incarnation(Q, 4),
     )
+
+
+def test_a_processor_without_tasks_is_not_to_be_fenced() -> None:
+    """It writes to none."""
+    before = Plan(5, (Member(P, 3, 5, (A,)), Member(Q, 4, 5)))
+    assert to_fence(last_plan(before, {P: 5})) == (incarnation(P, 5),)
 
 
 def test_what_may_write_to_a_task_that_is_gone_is_to_be_fenced() -> None:

@@ -38,6 +38,17 @@ def running(timers: frozenset[Timer] = frozenset()) -> ProcessorState:
     )
 
 
+def test_one_that_has_no_registration_yet_has_no_twin() -> None:
+    """Whoever is there: which of both is the earlier one is not known."""
+    assert replace(running(), sequence=None).twin is None
+
+
+def test_a_barrier_of_another_version_is_none_of_the_newest() -> None:
+    """Its barrier has yet to be seen."""
+    late = wire.BarrierSeen(1, wire.BarrierPhase.DONE, ((P, 1),))
+    assert replace(running(), barrier=late).barrier_phase is None
+
+
 @pytest.mark.parametrize(
     "event",
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 
 import pytest
@@ -68,6 +69,16 @@ def test_standbys_what_was_lost_and_former_writers_are_read_back(unbacked: int) 
     assert nodes.decode_plan(7, stored.value, stored.segments)[0] == plan
 
 
+def test_a_plan_has_no_fields_that_say_nothing() -> None:
+    """It fits a node to the byte."""
+    plan, model = planned(1)
+    stored = nodes.encode_plan(plan, model, 11)
+    body = zlib.decompress(stored.value.partition(b"\n")[2]).partition(b"\n")[0]
+    assert json.loads(body).keys() == {"version", "members"}
+    assert nodes.encode_plan(plan, model, 11, len(stored.value)) == stored
+    assert nodes.encode_plan(plan, model, 11, len(stored.value) - 1).segments
+
+
 def test_a_large_plan_fits_into_few_nodes() -> None:
     """10,000 tasks: the default size of a segment holds them."""
     plan, model = planned(10_000)
@@ -109,6 +120,12 @@ def test_bytes_that_are_not_compressed_are_refused() -> None:
     head = b'{"format":1,"writer":1,"size":3,"crc":%d,"segments":0}\nabc' % zlib.crc32(b"abc")
     with pytest.raises(WireError, match="jobModels/7: Error"):
         nodes.decode_plan(7, head, ())
+
+
+@pytest.mark.parametrize(("text", "name"), [("", "%"), ("\ud800", "%ED%A0%80")])
+def test_text_that_is_no_utf8_and_none_at_all_have_names(text: str, name: str) -> None:
+    """As a name from a command line that is not UTF-8."""
+    assert (nodes.escaped(text), nodes.unescaped(name)) == (name, text)
 
 
 @given(st.text(max_size=20), st.text(max_size=20))

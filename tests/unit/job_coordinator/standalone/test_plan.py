@@ -161,6 +161,7 @@ def test_a_wrong_assignment_is_refused() -> None:
         next_plan(None, there((1, P), (2, Q)), {P: (T,), Q: (T,)}, {})
     with pytest.raises(InvariantViolation, match="processor 'r' has tasks and is not present"):
         next_plan(None, there((1, P)), {R: (T,)}, {})
+    assert said(next_plan(None, there((1, P)), {P: (T,), R: ()}, {})) == {"p": (1, "t", [])}
 
 
 def kept(task: TaskName) -> tuple[Standby, ...]:
@@ -204,6 +205,9 @@ def test_a_location_has_a_task_once() -> None:
         next_plan(None, near, {P: (T,)}, {}, standbys={Q: kept(T)})
     with pytest.raises(InvariantViolation, match="processor 'r' has standbys and is not present"):
         next_plan(None, near, {P: (T,)}, {}, standbys={R: kept(T)})
+    second = (Standby(T, TaskName("Standby-t-1")),)
+    with pytest.raises(InvariantViolation, match="standby 'Standby-t-1' is at 'a'"):
+        next_plan(None, near, {}, {}, standbys={P: kept(T), Q: second})
 
 
 def test_members_are_back_when_all_have_registered_again() -> None:

@@ -65,6 +65,17 @@ ALONE = THERE[:1]
             [f"{CHANGED}: it is computed from what Kafka and ZooKeeper answer"],
         ),
         (
+            replace(LEADER, computing=1),
+            ["for version 2: it is computed from what Kafka and ZooKeeper answer"],
+        ),
+        (
+            replace(LEADER, plan=None, barrier=None, work=Work(), computing=0),
+            [
+                "for a version after 0 that has a place for it",
+                f"{CHANGED}: it is computed from what Kafka and ZooKeeper answer".replace("2", "1"),
+            ],
+        ),
+        (
             replace(LEADER, publishing=2),
             ["for version 2: ZooKeeper takes it"],
         ),
