@@ -228,7 +228,7 @@ class _Finder:
         if isinstance(node, ast.AugAssign):
             changed: ast.AST = ast.AugAssign(node.target, other(), node.value)
             yield self._mutant(node, ast.unparse(changed))
-        elif not any(_is_text(side) for side in (node.left, node.right)):
+        elif not any(_is_text(side) or _is_type(side) for side in (node.left, node.right)):
             changed = ast.BinOp(node.left, other(), node.right)
             yield self._mutant(node, f"({ast.unparse(changed)})")
 
@@ -246,6 +246,11 @@ def _is_left_alone(node: ast.AST, child: ast.AST) -> bool:
     if isinstance(node, ast.arg | ast.AnnAssign):
         return child is node.annotation
     return isinstance(node, ast.Subscript) and isinstance(child, ast.Tuple)
+
+
+def _is_type(node: ast.expr) -> bool:
+    """Whether it is the name of a class, as in a union."""
+    return isinstance(node, ast.Name) and node.id[:1].isupper() and not node.id.isupper()
 
 
 def _is_text(node: ast.expr) -> bool:

@@ -82,6 +82,7 @@ def test_a_whole_condition_is_changed_at_its_boundary_and_to_constants() -> None
         "def f() -> dict[str, 1]: '''1'''",
         "import a",
         "x: tuple[int, 1]",
+        "Event = Begun | Ended | Lost",
         "@a(1)\ndef f(): '''Text.'''",
         "def f(a):\n    x = f'{a + 1}'",
         "def f(a):\n    log.info('%s', a + 1)",
