@@ -17,6 +17,7 @@ from homeport.job_coordinator.zookeeper.client import (
     Faults,
     credentials_of,
     new_client,
+    no_right,
     refused_user,
     with_short_waits,
 )
@@ -144,6 +145,35 @@ def test_a_refused_user_is_named(access: ZooKeeperAccess, line: str) -> None:
     assert refused_user(settings) == line
 
 
+@pytest.mark.parametrize(
+    ("access", "shown"),
+    [
+        (ZooKeeperAccess(), "a client that shows nothing"),
+        (ZooKeeperAccess(tls=ZooKeeperTls("ca.pem")), "a client that shows nothing"),
+        (
+            ZooKeeperAccess(tls=ZooKeeperTls("ca.pem", "own.pem", "own.key")),
+            "job.coordinator.zk.tls.certificate.path = 'own.pem'",
+        ),
+        (
+            ZooKeeperAccess("digest", "alice", "env:ZK"),
+            "job.coordinator.zk.auth.username = 'alice'",
+        ),
+    ],
+)
+def test_a_client_without_a_right_is_named(access: ZooKeeperAccess, shown: str) -> None:
+    """The user, else the certificate, that the client shows."""
+    settings = StandaloneConfig("a", "/homeport", 1000, 1000, 1000, 0, 8080, access=access)
+    start = f"ZooKeeper at a gives {shown} no right on /homeport/j, or on a node above it: "
+    assert no_right(settings, "/homeport/j").startswith(start)
+
+
+def test_a_client_may_have_no_certificate(tmp_path: Path) -> None:
+    """It trusts the servers of its authority, and shows none itself."""
+    authority, _ = make_pair("a").write(tmp_path, "a")
+    made = credentials_of(ZooKeeperAccess(tls=ZooKeeperTls(str(authority))))
+    assert (made["use_ssl"], made["certfile"]) == (True, "")
+
+
 def test_a_ticket_needs_the_module_that_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is no part of this project's environment."""
     monkeypatch.setattr("puresasl.mechanisms.have_kerberos", False)
@@ -173,14 +203,16 @@ def test_a_break_during_sasl_refuses_no_user_that_was_taken_before(
     client = new_client(
         StandaloneConfig("a:1", "/homeport", 1000, 1000, 1000, 0, 8080), {}, Faults()
     )
-    ends += [broken, None, broken, SessionClosedRequireSaslError()]
+    refused = AuthFailedError("wrong password")
+    ends += [broken, None, broken, SessionClosedRequireSaslError(), refused]
     with pytest.raises(AuthFailedError):
         client._connection._connect()
     assert client._connection._connect() == (1, 1)
     with pytest.raises(ConnectionDropped):
         client._connection._connect()
-    with pytest.raises(AuthFailedError):
-        client._connection._connect()
+    for _ in range(2):
+        with pytest.raises(AuthFailedError):
+            client._connection._connect()
 
 
 def test_a_refusal_of_the_user_is_noted() -> None:
@@ -213,6 +245,19 @@ def test_the_last_fault_of_a_connection_is_kept(caplog: pytest.LogCaptureFixture
     assert [record.message for record in caplog.records] == [
         "Unhandled exception in connection loop"
     ]
+
+
+def test_what_is_logged_is_what_the_program_logs(caplog: pytest.LogCaptureFixture) -> None:
+    """A fault is kept although it is not logged; what is logged beside it is no fault."""
+    faults = Faults()
+    with caplog.at_level(logging.ERROR, "kazoo"):
+        faults.warning("Connection dropped: %s", "refused")
+    assert (faults.last, caplog.records) == ("refused", [])
+    with caplog.at_level(logging.DEBUG, "kazoo"):
+        faults.debug("Sending request: %s", "ping")
+    assert [record.message for record in caplog.records] == ["Sending request: ping"]
+    assert faults.last == "refused"
+    assert not faults.isEnabledFor(logging.NOTSET + 1)
 
 
 def test_the_last_faults_of_several_servers_have_one_of_each() -> None:
