@@ -39,7 +39,7 @@ def running(timers: frozenset[Timer] = frozenset()) -> ProcessorState:
 
 
 def test_one_that_has_no_registration_yet_has_no_twin() -> None:
-    """Whoever is there: which of both is the earlier one is not known."""
+    """Which of both is the earlier one is not known."""
     assert replace(running(), sequence=None).twin is None
 
 

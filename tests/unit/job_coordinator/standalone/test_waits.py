@@ -30,6 +30,8 @@ LEADER = ProcessorState(
 )
 OTHER = replace(LEADER, processor_id=TWO, location=Host("h2"), sequence=2)
 CHANGED = "for version 2 (The processors are not the members of the newest version)"
+FIRST_ONE = CHANGED.replace("2", "1")
+COMPUTED = "it is computed from what Kafka and ZooKeeper answer"
 ALONE = THERE[:1]
 
 
@@ -62,18 +64,12 @@ ALONE = THERE[:1]
         ),
         (
             replace(LEADER, registrations=ALONE, computing=1),
-            [f"{CHANGED}: it is computed from what Kafka and ZooKeeper answer"],
+            [f"{CHANGED}: {COMPUTED}"],
         ),
-        (
-            replace(LEADER, computing=1),
-            ["for version 2: it is computed from what Kafka and ZooKeeper answer"],
-        ),
+        (replace(LEADER, computing=1), [f"for version 2: {COMPUTED}"]),
         (
             replace(LEADER, plan=None, barrier=None, work=Work(), computing=0),
-            [
-                "for a version after 0 that has a place for it",
-                f"{CHANGED}: it is computed from what Kafka and ZooKeeper answer".replace("2", "1"),
-            ],
+            ["for a version after 0 that has a place for it", f"{FIRST_ONE}: {COMPUTED}"],
         ),
         (
             replace(LEADER, publishing=2),
