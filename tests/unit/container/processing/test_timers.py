@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 import pytest
 
-from homeport.container.processing.timers import Timers
+from homeport.config.config import Config
+from homeport.config.settings.timers_section import TimersConfig
+from homeport.config.system_stream import SystemStream
+from homeport.container.processing.timers import Timers, partitions_of, timers_of
 from homeport.container.progress.watermark import Watermark
 from homeport.job_coordinator.clocks import wall_ms
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
+
+if TYPE_CHECKING:
+    from homeport.container.api import KeyValueStore
 
 
 def test_timers_that_are_scheduled_again_and_again_take_no_more_memory() -> None:
@@ -55,6 +64,60 @@ def test_a_timer_is_of_one_kind_at_a_time() -> None:
     mark.saw("a", 1, 0)
     assert timers.wait_s() == 0
     assert [t.is_event_time for t in timers.due(9)] == [True]
+
+
+class _Store:
+    """Keeps what is put, and notes each call."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, int] = {}
+        self.calls: list[str] = []
+
+    def put(self, key: str, value: int) -> None:
+        """Keep it."""
+        self.entries[key] = value
+        self.calls.append(f"put {key}")
+
+    def delete(self, key: str) -> None:
+        """Keep it no more."""
+        del self.entries[key]
+        self.calls.append(f"delete {key}")
+
+    def all(self) -> list[tuple[str, int]]:
+        """Every entry, sorted by key."""
+        return sorted(self.entries.items())
+
+
+def test_a_store_has_each_timer_once() -> None:
+    """Under its newest kind and time; what changes nothing is not written."""
+    store = _Store()
+    timers = Timers(lambda: 0, Watermark(["a"], 0, None, 0), cast("KeyValueStore", store))
+    timers.schedule("x", "k", at_ms=1)
+    timers.schedule("x", "k", at_ms=1)
+    assert len(store.calls) == 1
+    timers.schedule("x", "k", at_ms=2)
+    assert list(store.entries.values()) == [2]
+    timers.schedule_event("x", "k", at_ms=3)
+    assert list(store.entries.values()) == [3]
+    timers.cancel("never", "k")
+    timers.cancel("x", "k")
+    assert store.entries == {}
+
+
+def test_event_time_is_that_of_the_inputs_that_a_task_sees() -> None:
+    """Without a lateness the job has none."""
+    places = [SystemStreamPartition("kafka", name, 0) for name in ("in", "planes")]
+    task = TaskModel(TaskName("t"), tuple(places), 0)
+    unseen = [SystemStream("kafka", "planes")]
+    assert partitions_of(task, unseen) == (("kafka", "in", 0),)
+    bare = Config({"task.watermark.lateness.ms": "5"})
+    timers = timers_of(TimersConfig.of(bare), task, {}, lambda: 0, unseen)
+    rows = {"system": ["kafka"], "stream": ["in"], "partition": [0], "timestamp": [9]}
+    timers.saw(pa.table(rows))
+    assert timers.watermark_ms == 4
+    without = timers_of(TimersConfig.of(Config({})), task, {}, lambda: 0, unseen)
+    with pytest.raises(ValueError, match="one of event time, of which the job has none"):
+        without.schedule_event("x", at_ms=1)
 
 
 def test_rows_bring_event_time_on_as_far_as_they_say_where_they_are_from() -> None:
