@@ -248,3 +248,88 @@ def test_each_reason_has_its_sentence(kind: ReasonKind) -> None:
         "standbys tasks twin unbacked version"
     )
     assert str(Reason(kind, tuple((name, 1) for name in names.split())))
+
+
+def test_another_registration_joins_again() -> None:
+    """What the one before has joined says nothing of it."""
+    assert step(running(), wire.Registered(5)).state.joined == 0
+
+
+def test_a_newer_version_ends_a_computation() -> None:
+    """That one was made for the version before."""
+    newer = Plan(3, PLAN.members)
+    assert step(replace(running(), computing=2), wire.PlanSeen(newer)).state.computing == -1
+
+
+def test_inputs_that_change_again_begin_the_debounce_time_again() -> None:
+    """The version is computed once they rest."""
+    debounce = Timer(TimerKind.DEBOUNCE)
+    state = step(running(), wire.InputsChanged()).state
+    orders = step(state, wire.InputsChanged()).instructions
+    assert orders == (wire.CancelTimer(debounce), wire.SetTimer(debounce))
+
+
+def test_what_was_written_before_a_break_is_looked_for_again() -> None:
+    """The barrier that was seen and closed may not be there."""
+    cut = step(replace(running(), closed=2), wire.Disconnected()).state
+    back = step(cut, wire.Reconnected()).state
+    assert (back.barrier, back.closed, back.joined) == (None, 0, 2)
+
+
+def test_a_session_that_is_over_leaves_nothing_of_it() -> None:
+    """No processor is known, no barrier, and no answer to a write is expected."""
+    over = step(replace(running(), publishing=3), wire.SessionExpired()).state
+    assert (over.registrations, over.barrier, over.publishing) == ((), None, 0)
+
+
+def test_a_processor_that_leaves_stays_so() -> None:
+    """Its session may end, and a second order to stop may come; it registers no more."""
+    ordered = step(running(EVERY_TIMER), wire.StopRequested())
+    stopped = {order.timer for order in ordered.instructions if isinstance(order, wire.CancelTimer)}
+    assert stopped == EVERY_TIMER
+    assert ordered.state.life is Life.LEAVING
+    assert step(ordered.state, wire.StopRequested()).reasons == ()
+    over = step(ordered.state, wire.SessionExpired()).state
+    assert over.life is Life.LEAVING
+    ended = step(over, wire.WorkStopped())
+    assert (ended.state.life, ended.records) == (Life.ENDED, ())
+
+
+@pytest.mark.parametrize("is_connected", [True, False])
+def test_only_a_registration_that_stands_is_given_back(*, is_connected: bool) -> None:
+    """Without a connection it ends with the session; without one there is nothing to give."""
+    state = replace(running(), work=Work(generation=2), is_connected=is_connected)
+    records = step(state, wire.StopRequested()).records
+    assert records == ((wire.Deregister(1),) if is_connected else ())
+    unregistered = replace(state, sequence=None, life=Life.OUT)
+    assert step(unregistered, wire.StopRequested()).records == ()
+
+
+@pytest.mark.parametrize("is_connected", [True, False])
+def test_a_barrier_is_joined_by_one_that_is_connected(*, is_connected: bool) -> None:
+    """Else after the break."""
+    state = replace(running(), joined=0, is_connected=is_connected)
+    joins = step(state, wire.BarrierSeen(2, wire.BarrierPhase.NEW, ())).records
+    assert (wire.Join(2, P, 1) in joins) is is_connected
+
+
+@pytest.mark.parametrize(
+    ("phase", "is_connected", "is_written"),
+    [
+        (WorkPhase.RUNNING, True, True),
+        (WorkPhase.RUNNING, False, False),
+        (WorkPhase.STARTING, True, False),
+    ],
+)
+def test_where_standbys_are_is_written_by_work_that_runs(
+    phase: WorkPhase, *, is_connected: bool, is_written: bool
+) -> None:
+    """Work that starts writes it once it runs; what is cut off does after the break."""
+    kept = Standby(TaskName("u"), TaskName("u'"))
+    plan = Plan(2, (Member(P, 1, 2, (T,), standbys=(kept,)),))
+    work = Work(phase, 2, (T,))
+    state = replace(running(), plan=plan, work=work, is_connected=is_connected)
+    decision = step(state, wire.BarrierSeen(2, wire.BarrierPhase.DONE, ((P, 1),)))
+    assert wire.FollowStandbys(2, (kept,)) in decision.instructions
+    written = wire.WriteLocality((kept.name,), Host("a"))
+    assert (written in decision.records) is is_written
