@@ -306,6 +306,12 @@ def test_each_task_sees_its_own_part(host: Host) -> None:
     assert list(storage.entries("planes", NAMES[1]).scan()) == []
     assert held(storage) == [b"k7"]
     assert [storage.of_task(name).adjunct("airlines") for name in NAMES] == [None, None]
+    assert storage.of_container().adjunct("planes") is None
+    assert [item.name for item in storage.of_name("planes")] == [
+        "planes/Partition_0",
+        "planes/Partition_1",
+    ]
+    assert storage.bounded() == []
     storage.close()
 
 
