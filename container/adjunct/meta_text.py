@@ -18,7 +18,10 @@ _SHOWN = 200
 
 def meta_text(meta: AdjunctMeta) -> str:
     """The text of ``meta``."""
-    return json.dumps(asdict(meta), separators=(",", ":"), ensure_ascii=False)
+    fields = asdict(meta)
+    if meta.forms is None:
+        del fields["forms"]
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
 
 def parse_meta(text: str) -> AdjunctMeta:
@@ -32,11 +35,15 @@ def parse_meta(text: str) -> AdjunctMeta:
         names = [found[name] for name in ("stream", "topic_id", "extractor")]
         version, kept_ms = found["version"], found.get("kept_ms")
         at_head = ClockReading(**found["at_head"]) if "at_head" in found else NEVER
-        texts, numbers = [*names, at_head.boot_id], [version, at_head.wall_ms, at_head.boot_ms]
+        forms = None if found.get("forms") is None else tuple(found["forms"])
+        texts = [*names, at_head.boot_id, *(forms or ())]
+        numbers = [version, at_head.wall_ms, at_head.boot_ms]
+        if forms is not None and len(forms) != len(("key", "msg")):
+            raise TypeError
         if not all(isinstance(text, str) for text in texts):
             raise TypeError
         if not all(type(n) is int for n in (*numbers, 0 if kept_ms is None else kept_ms)):
             raise TypeError
     except (ValueError, KeyError, TypeError, RecursionError):
         raise WireError(f"it holds {text[:_SHOWN]!r}, which says no owner of a store") from None
-    return AdjunctMeta(names[0], names[1], names[2], at_head, kept_ms, version)
+    return AdjunctMeta(names[0], names[1], names[2], at_head, kept_ms, version, forms)

@@ -35,7 +35,8 @@ class AdjunctMeta:
     ``stream`` is system and stream in words; ``topic_id`` the broker's id of the topic, which a
     topic recreated does not get again; ``extractor`` the class that made its entries, empty for
     the default one. ``at_head``: when the store was last known to hold all that its stream held.
-    ``kept_ms``: how long the stream kept deletions by then; None: it was not compacted.
+    ``kept_ms``: how long the stream kept deletions by then; None: it was not compacted. ``forms``:
+    the serdes of its keys and of its values, in brief; None: it is of before they were written.
     """
 
     stream: str
@@ -44,6 +45,7 @@ class AdjunctMeta:
     at_head: ClockReading = NEVER
     kept_ms: int | None = None
     version: int = FORMAT
+    forms: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +72,14 @@ class StreamNow:
     """The store's stream, by the broker's answer to a request at ``asked``.
 
     ``ranges``: of each partition that fills it. ``kept_ms``: how long it keeps deletions; None: it
-    is not compacted.
+    is not compacted. ``forms``: as of ``AdjunctMeta``, of the serdes that read the store now.
     """
 
     topic_id: str
     ranges: Mapping[SystemStreamPartition, InputRange]
     asked: ClockReading
     kept_ms: int | None = None
+    forms: tuple[str, str] | None = None
 
 
 class StoreAction(Enum):
@@ -105,9 +108,11 @@ class Recovery:
         return self.action is StoreAction.KEEP
 
 
-def expected_meta(store: AdjunctStore, topic_id: str) -> AdjunctMeta:
+def expected_meta(
+    store: AdjunctStore, topic_id: str, forms: tuple[str, str] | None = None
+) -> AdjunctMeta:
     """Return the owner that a good directory's ``ADJUNCT-META`` has."""
-    return AdjunctMeta(str(store.stream), topic_id, store.made_by or "")
+    return AdjunctMeta(str(store.stream), topic_id, store.made_by or "", forms=forms)
 
 
 def recover(
@@ -127,14 +132,16 @@ def recover(
     """
     is_found = store.is_kept and found.exists
     refusal = _fault(store, found, stream) if is_found else None
-    missed = _stale(found, stream) if is_found and refusal is None else None
-    refusal = refusal or missed
+    whole = None
+    if is_found and refusal is None:
+        whole = _unreadable(found.meta, stream.forms) or _stale(found, stream)
+    refusal = refusal or whole
     if is_found and refusal is None:
         action, positions = StoreAction.KEEP, found.positions
     else:
         action, positions = StoreAction.RECREATE if is_found else StoreAction.CREATE, {}
     from_oldest = store.is_bootstrap or (
-        refusal is not None and (refusal is missed or refusal.reason in _STREAM_CHANGED)
+        refusal is not None and (refusal is whole or refusal.reason in _STREAM_CHANGED)
     )
     starts: dict[SystemStreamPartition, InputPosition] = {}
     for ssp, available in sorted(stream.ranges.items()):
@@ -250,6 +257,14 @@ def _old(newest_ms: int, validity_ms: int | None, now_ms: int) -> Refusal | None
         f"its newest file was written {age_ms / 1000:.0f} s ago, and it is valid for "
         f"{validity_ms / 1000:g} s",
     )
+
+
+def _unreadable(found: AdjunctMeta | None, forms: tuple[str, str] | None) -> Refusal | None:
+    """Return why its bytes would be read wrongly: other serdes wrote them than read them now."""
+    if found is None or found.forms is None or forms is None or found.forms == forms:
+        return None
+    story = f"its {' and '.join(found.forms)} are read as {' and '.join(forms)} now: other bytes"
+    return Refusal(RefusalReason.FOREIGN, story)
 
 
 def _stale(found: FoundStore, stream: StreamNow) -> Refusal | None:

@@ -31,6 +31,7 @@ from homeport.container.processing.adjunct_feed import AdjunctFeed, HeadLooks, R
 from homeport.container.processing.records import BadRecords, InputMessages
 from homeport.container.processing.task_factory import stream_serdes
 from homeport.container.progress.clock_reading import ClockReading
+from homeport.container.serde.forms import forms_of, in_brief
 from homeport.container.storage.adjunct.adjunct_frames import AdjunctFrames
 from homeport.container.storage.adjunct.adjunct_storage import (
     NO_STORES,
@@ -78,6 +79,7 @@ def streams_now(
     Raises:
         UnavailableError: Kafka does not answer, or the job may not look at a stream's topic.
         PartitionError: a stream is not there.
+        ConfigError: the schema of a store cannot be had.
     """
     asked, ids = storage.clocks(), topic_ids(readers, job.adjunct_streams)
     ranges = input_ranges(readers, storage.inputs.partitions)
@@ -88,7 +90,11 @@ def streams_now(
         streams = {s.stream.stream: s.stream for s in stores if s.stream.system == system}
         found = reader.deletions_kept(sorted(streams)) if streams else {}
         kept_ms |= {streams[name]: time_ms for name, time_ms in found.items()}
-    return StreamsNow(asked, ids, ranges, kept_ms)
+    forms = {
+        name: in_brief(forms_of((store.key_serde, store.msg_serde)))
+        for name, store in job.adjunct_configs.items()
+    }
+    return StreamsNow(asked, ids, ranges, kept_ms, forms)
 
 
 def stream_ends(

@@ -6,7 +6,7 @@ Source: COORD, benefit 3: a value "that only a fixed configuration can read".
 from __future__ import annotations
 
 from homeport.container.container_job import ContainerJob
-from homeport.container.serde.forms import require_readable, shown
+from homeport.container.serde.forms import in_brief, require_readable
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.state_facts import StateFactManager, StoreForms
@@ -34,6 +34,6 @@ def require_forms(stream: CoordinatorStream, job: ContainerJob, storage: Contain
             changelog = str(store.changelog)
             serdes = store.key_serde, store.msg_serde
             forms = require_readable(store.name, serdes, known.get(changelog))
-            found[changelog], brief[store.name] = forms, (shown(forms.key), shown(forms.msg))
+            found[changelog], brief[store.name] = forms, in_brief(forms)
     stream.write(list(facts.form_messages(found)))
     storage.forms = brief

@@ -57,6 +57,11 @@ def forms_of(serdes: tuple[str, str]) -> StoreForms:
     return StoreForms(form_of(serdes[0], is_key=True), form_of(serdes[1]))
 
 
+def in_brief(forms: StoreForms) -> tuple[str, str]:
+    """Return those of keys and of values, each as ``shown``."""
+    return shown(forms.key), shown(forms.msg)
+
+
 def shown(form: str) -> str:
     """Return the form in brief: its kind, and the fingerprint of its schema."""
     return " ".join(form.split(" ", 2)[:2])

@@ -12,6 +12,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from compacted_topics import delete_before, quick_cleaner, until_compacted
 from stream_containers import Job, Running, make_job
 from suites import long
 
+from homeport.config.config import Config
 from homeport.container.adjunct.meta_text import META_FILE
 
 _PLANES = 10
@@ -118,6 +120,35 @@ def test_a_deletion_that_was_compacted_away_does_not_come_back(kafka: str, tmp_p
             assert second.stop() == 143
         finally:
             job.close()
+
+
+_NUMBERS = _LOOK.replace('or "nothing"', "").replace("found.encode()", "str(found).encode()")
+
+
+def test_a_store_is_filled_again_for_another_serde(kafka: str, tmp_path: Path) -> None:
+    """Both are of eight bytes: read as it lies there, a number would be another one."""
+    keys = {
+        **_KEYS,
+        "stores.planes.factory": "rocksdb",
+        "stores.planes.msg.serde": "long",
+        "systems.kafka.streams.<job>-planes.samza.msg.serde": "json",
+    }
+    job = make_job(kafka, tmp_path, _NUMBERS, keys, {"planes": 2})
+    try:
+        job.produce([(0, b"N2", b"7")], "planes")
+        first = job.start(1)
+        job.until(lambda: _found(job, first, 2) == "7", first)
+        assert first.stop() == 143
+        model = job.served.backend.model
+        changed = Config({**model.config, "stores.planes.msg.serde": "double"})
+        job.served.backend.model = replace(model, config=changed)
+        second = job.start(2, fence=[1])
+        job.until(lambda: _found(job, second, 2) == "7.0", second)
+        text = second.log.read_text(encoding="utf-8")
+        assert "filled again: its string and long are read as string and double now" in text
+        assert second.stop() == 143
+    finally:
+        job.close()
 
 
 def test_a_gap_in_its_stream_ends_a_container_and_the_next_start_fills_the_store(

@@ -60,13 +60,14 @@ class StreamsNow:
 
     ``ids`` {stream: the broker's id of its topic}. ``ranges``: of each partition. ``kept_ms``
     {stream that is compacted, and fills a store that a start may find: how long it keeps
-    deletions}.
+    deletions}. ``forms`` {store: those of the serdes that read it, as of ``AdjunctMeta``}.
     """
 
     asked: ClockReading
     ids: Mapping[SystemStream, str]
     ranges: Mapping[SystemStreamPartition, InputRange]
     kept_ms: Mapping[SystemStream, int] = field(default_factory=dict)
+    forms: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 @dataclass
@@ -129,7 +130,8 @@ class AdjunctStorage:
             own = planned.store.stream
             ranges = {ssp: streams.ranges[ssp] for ssp in planned.partitions}
             kept_ms = streams.kept_ms.get(own)
-            stream = StreamNow(streams.ids[own], ranges, streams.asked, kept_ms)
+            forms = streams.forms.get(planned.store.name)
+            stream = StreamNow(streams.ids[own], ranges, streams.asked, kept_ms, forms)
             found = item.find()
             recovery = recover(planned.store, found, stream, partial(last_position, planned))
             meta = _meta(planned, stream, found.meta if recovery.is_kept else None)
@@ -334,7 +336,7 @@ def _meta(planned: PlannedStore, stream: StreamNow, found: AdjunctMeta | None) -
     The shorter retention of deletions counts: a raised one brings back nothing that was dropped.
     """
     at_head = stream.asked if found is None else found.at_head
-    meta = expected_meta(planned.store, stream.topic_id)
+    meta = expected_meta(planned.store, stream.topic_id, stream.forms)
     return replace(meta, at_head=at_head, kept_ms=least_kept_ms(stream.kept_ms, found))
 
 

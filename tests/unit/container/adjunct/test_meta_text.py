@@ -24,8 +24,8 @@ def test_what_is_written_is_read() -> None:
         '"at_head":{"wall_ms":7,"boot_id":"boot","boot_ms":3},"kept_ms":86400000,"version":1}'
     )
     assert parse_meta(text) == _META
-    meta = replace(_META, kept_ms=None)
-    assert parse_meta(meta_text(meta)) == meta
+    for meta in (replace(_META, kept_ms=None), replace(_META, forms=("string", "avro 7f"))):
+        assert parse_meta(meta_text(meta)) == meta
 
 
 def test_a_directory_of_before_does_not_say_when_it_was_at_the_head() -> None:
@@ -50,6 +50,9 @@ def test_a_directory_of_before_does_not_say_when_it_was_at_the_head() -> None:
         meta_text(_META).replace("86400000", '"86400000"'),
         meta_text(_META).replace("86400000", "true"),
         meta_text(replace(_META, at_head=NEVER)).replace('"wall_ms":0', '"wall_ms":null'),
+        meta_text(_META).replace("1}", '1,"forms":["string"]}'),
+        meta_text(_META).replace("1}", '1,"forms":["string",7]}'),
+        meta_text(_META).replace("1}", '1,"forms":7}'),
         "[" * 100_000,
     ],
 )

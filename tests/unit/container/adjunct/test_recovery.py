@@ -280,6 +280,29 @@ def test_a_partition_that_is_new_to_a_store_begins_as_without_one(
     assert done.starts == {_P0: _OWN[_P0], _P1: start}
 
 
+@pytest.mark.parametrize(
+    ("forms", "story"),
+    [
+        (("string", "long"), None),
+        (None, None),
+        (("string", "double"), "its string and double are read as string and long now"),
+        (("json", "long"), "its json and long are read as string and long now"),
+    ],
+)
+def test_other_serdes_would_read_other_values(
+    forms: tuple[str, str] | None, story: str | None
+) -> None:
+    """All of the stream is read again; what does not say by which it was written goes on."""
+    meta = replace(_META, at_head=ClockReading(_NOW_MS), forms=forms)
+    now = replace(_STREAM, forms=("string", "long"))
+    done = recover(PLANES, replace(_VALID, meta=meta), now, _not_asked)
+    assert (done.refusal is None) is (story is None)
+    if done.refusal is not None and story is not None:
+        assert story in done.refusal.story
+        assert done.starts == _OLDEST
+    assert recover(PLANES, replace(_VALID, meta=meta), _STREAM, _not_asked).refusal is None
+
+
 def test_an_extractor_is_part_of_what_a_store_is() -> None:
     """With another one its entries would be others."""
     store = replace(PLANES, extractor="a:B")

@@ -60,6 +60,7 @@ class Host:
     oldest: int = 0
     topic_id: str = "id"
     kept_ms: int | None = None
+    forms: tuple[str, str] = ("string", "string")
     now_ms: int = 1_000_000
     beside: Beside = field(default_factory=Inline)
     asked: list[int] = field(default_factory=list)
@@ -88,7 +89,8 @@ class Host:
             asked, kept = ClockReading(self.now_ms), {}
             if self.kept_ms is not None:
                 kept = {self.planes.stream: self.kept_ms}
-            starts = storage.recover(StreamsNow(asked, ids, ranges, kept), self._last)
+            streams = StreamsNow(asked, ids, ranges, kept, {self.planes.name: self.forms})
+            starts = storage.recover(streams, self._last)
         except BaseException:  # whatever it was, no lock stays behind
             storage.close()
             raise

@@ -137,6 +137,10 @@ def _other_extractor(host: Host) -> None:
     host.planes = replace(PLANES, extractor="my:Factory")
 
 
+def _other_serdes(host: Host) -> None:
+    host.forms = "string", "long"
+
+
 def _later(host: Host) -> None:
     host.now_ms += 2 * 86_400_000
 
@@ -163,6 +167,7 @@ def _condemn(host: Host) -> None:
         (_truncate, 0, "stands at offset 9 of kafka.planes partition 0, which ends at 5"),
         (_compact_past, 50, "whose oldest is 50"),
         (_other_extractor, 7, "filled by the default extractor, and my:Factory is configured"),
+        (_other_serdes, 0, "its string and string are read as string and long now"),
         (_later, 7, "its newest file was written 172800 s ago"),
         (_earlier, 7, "the clock was set back"),
         (_condemn, 7, "it was found so"),
