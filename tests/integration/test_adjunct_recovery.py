@@ -122,30 +122,29 @@ def test_a_deletion_that_was_compacted_away_does_not_come_back(kafka: str, tmp_p
             job.close()
 
 
-_NUMBERS = _LOOK.replace('or "nothing"', "").replace("found.encode()", "str(found).encode()")
+_SHOWN = _LOOK.replace('or "nothing"', "").replace("found.encode()", "repr(found).encode()")
 
 
 def test_a_store_is_filled_again_for_another_serde(kafka: str, tmp_path: Path) -> None:
-    """Both are of eight bytes: read as it lies there, a number would be another one."""
+    """Read as JSON, the text that lies there would be a number."""
     keys = {
         **_KEYS,
         "stores.planes.factory": "rocksdb",
-        "stores.planes.msg.serde": "long",
-        "systems.kafka.streams.<job>-planes.samza.msg.serde": "json",
+        "systems.kafka.streams.<job>-planes.samza.msg.serde": "string",
     }
-    job = make_job(kafka, tmp_path, _NUMBERS, keys, {"planes": 2})
+    job = make_job(kafka, tmp_path, _SHOWN, keys, {"planes": 2})
     try:
         job.produce([(0, b"N2", b"7")], "planes")
         first = job.start(1)
-        job.until(lambda: _found(job, first, 2) == "7", first)
+        job.until(lambda: _found(job, first, 2) == "'7'", first)
         assert first.stop() == 143
         model = job.served.backend.model
-        changed = Config({**model.config, "stores.planes.msg.serde": "double"})
+        changed = Config({**model.config, "stores.planes.msg.serde": "json"})
         job.served.backend.model = replace(model, config=changed)
         second = job.start(2, fence=[1])
-        job.until(lambda: _found(job, second, 2) == "7.0", second)
+        job.until(lambda: _found(job, second, 2) == "'7'", second)
         text = second.log.read_text(encoding="utf-8")
-        assert "filled again: its string and long are read as string and double now" in text
+        assert "filled again: its string and string are read as string and json now" in text
         assert second.stop() == 143
     finally:
         job.close()
