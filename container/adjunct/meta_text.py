@@ -35,11 +35,12 @@ def parse_meta(text: str) -> AdjunctMeta:
         names = [found[name] for name in ("stream", "topic_id", "extractor")]
         version, kept_ms = found["version"], found.get("kept_ms")
         at_head = ClockReading(**found["at_head"]) if "at_head" in found else NEVER
-        forms = None if found.get("forms") is None else tuple(found["forms"])
+        forms = None
+        if found.get("forms") is not None:
+            key, msg = found["forms"]
+            forms = key, msg
         texts = [*names, at_head.boot_id, *(forms or ())]
         numbers = [version, at_head.wall_ms, at_head.boot_ms]
-        if forms is not None and len(forms) != len(("key", "msg")):
-            raise TypeError
         if not all(isinstance(text, str) for text in texts):
             raise TypeError
         if not all(type(n) is int for n in (*numbers, 0 if kept_ms is None else kept_ms)):

@@ -108,11 +108,9 @@ class Recovery:
         return self.action is StoreAction.KEEP
 
 
-def expected_meta(
-    store: AdjunctStore, topic_id: str, forms: tuple[str, str] | None = None
-) -> AdjunctMeta:
+def expected_meta(store: AdjunctStore, topic_id: str) -> AdjunctMeta:
     """Return the owner that a good directory's ``ADJUNCT-META`` has."""
-    return AdjunctMeta(str(store.stream), topic_id, store.made_by or "", forms=forms)
+    return AdjunctMeta(str(store.stream), topic_id, store.made_by or "")
 
 
 def recover(

@@ -336,8 +336,9 @@ def _meta(planned: PlannedStore, stream: StreamNow, found: AdjunctMeta | None) -
     The shorter retention of deletions counts: a raised one brings back nothing that was dropped.
     """
     at_head = stream.asked if found is None else found.at_head
-    meta = expected_meta(planned.store, stream.topic_id, stream.forms)
-    return replace(meta, at_head=at_head, kept_ms=least_kept_ms(stream.kept_ms, found))
+    meta = expected_meta(planned.store, stream.topic_id)
+    kept_ms = least_kept_ms(stream.kept_ms, found)
+    return replace(meta, at_head=at_head, kept_ms=kept_ms, forms=stream.forms)
 
 
 def _say(item: FilledStore, recovery: Recovery) -> None:

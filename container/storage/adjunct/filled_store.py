@@ -80,6 +80,7 @@ class FilledStore(ABC):
         self._has_moved = self._has_begun = False
         self.was_reset = False
         self._meta: AdjunctMeta | None = None
+        self._is_meta_due = False
         self._kept_ms: int | None = None
         store = planned.store
         self.entries = ReadOnlyEntries(InMemoryStore(), store.name, str(store.stream), kept_bytes)
@@ -229,6 +230,9 @@ class FilledStore(ABC):
             self._directory.write_text(META_FILE, meta_text(meta))
             self._directory.set_written(META_FILE, now_ms)
             self._has_moved = False
+        elif self.planned.store.is_kept:
+            # An earlier release wrote no forms.
+            self._is_meta_due = self._directory.read_text(META_FILE) != meta_text(meta)
         self._has_begun = True
 
     # -- its work
@@ -258,8 +262,14 @@ class FilledStore(ABC):
         return has_moved
 
     def _renew(self, at_head: ClockReading | None) -> None:
-        """Write to ADJUNCT-META when the store was at its head, several times in the retention."""
+        """Write ADJUNCT-META where it is another one, and several times in the retention.
+
+        The latter says when the store was at its head.
+        """
         meta = self._meta
+        if meta is not None and self._is_meta_due:
+            self._directory.write_text(META_FILE, meta_text(meta))
+            self._is_meta_due = False
         kept_ms = least_kept_ms(self._kept_ms, meta)
         if meta is None or at_head is None or kept_ms is None:
             return

@@ -60,7 +60,7 @@ class Host:
     oldest: int = 0
     topic_id: str = "id"
     kept_ms: int | None = None
-    forms: tuple[str, str] = ("string", "string")
+    forms: tuple[str, str] | None = ("string", "string")
     now_ms: int = 1_000_000
     beside: Beside = field(default_factory=Inline)
     asked: list[int] = field(default_factory=list)
@@ -89,7 +89,8 @@ class Host:
             asked, kept = ClockReading(self.now_ms), {}
             if self.kept_ms is not None:
                 kept = {self.planes.stream: self.kept_ms}
-            streams = StreamsNow(asked, ids, ranges, kept, {self.planes.name: self.forms})
+            forms = {} if self.forms is None else {self.planes.name: self.forms}
+            streams = StreamsNow(asked, ids, ranges, kept, forms)
             starts = storage.recover(streams, self._last)
         except BaseException:  # whatever it was, no lock stays behind
             storage.close()

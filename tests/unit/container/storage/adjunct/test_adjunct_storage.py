@@ -286,6 +286,28 @@ def test_a_start_that_changes_nothing_writes_nothing(host: Host) -> None:
     storage.close()
 
 
+def test_a_store_of_an_earlier_release_says_its_serdes_from_the_first_flush_on(
+    host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It goes on as it is; from then on other serdes do not read it."""
+    host.forms = None
+    storage = host.start()
+    fill(storage, 7)
+    storage.flush(passed, passed)
+    storage.close()
+    host.forms = "string", "string"
+    storage = host.start()
+    assert held(storage) == [b"k7"]
+    storage.flush(passed, passed)
+    storage.close()
+    assert "filled again" not in caplog.text
+    host.forms = "string", "long"
+    storage = host.start()
+    assert held(storage) == []
+    assert "its string and string are read as string and long now" in caplog.text
+    storage.close()
+
+
 def test_tasks_share_what_is_the_containers(host: Host) -> None:
     """One directory, one writer, all readers; a name that no store has is refused."""
     storage = host.start()
