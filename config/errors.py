@@ -8,7 +8,9 @@ Our own bug: ``InvariantViolation``. A package derives its own errors from these
 
 from __future__ import annotations
 
-from homeport.config.secret_names import MASK, is_secret, shown_value, without_secrets
+from homeport.config.printable import printable
+from homeport.config.secret_names import is_secret, shown_value, without_secrets
+from homeport.config.secret_values import MASK
 
 _SHOWN_CHARACTERS = 200
 
@@ -38,12 +40,7 @@ class ConfigError(HomeportError):
         self.rule = without_secrets(rule)
         self.remedy = without_secrets(remedy)
         shown = "is missing" if self.value is None else f"= {_in_brief(self.value)!r}"
-        super().__init__(_printable(f"{self.key} {shown}: {self.rule}; {self.remedy}"))
-
-
-def _printable(line: str) -> str:
-    """The line with line breaks and control characters escaped, which a key's name may hold."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+        super().__init__(printable(f"{self.key} {shown}: {self.rule}; {self.remedy}"))
 
 
 def _in_brief(text: str) -> str:

@@ -12,22 +12,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-MASK = "********"
-"""What is shown instead of a secret."""
+from homeport.config.secret_values import MASK, masked_text
 
 _PREFIX = "sensitive."
 _KEY_OF = (
-    "access|account|api|auth|encryption|hmac|license|master|secret|shared|signing|ssh|storage|"
-    "subscription|symmetric"
+    "access|account|aes|api|auth|cipher|client|encryption|hmac|license|master|rsa|secret|session|"
+    "shared|signing|ssh|storage|subscription|symmetric|tls"
 )
 _SECRET = re.compile(
-    "authorization|connection[.]?string|credential|oauthbearer[.]config|passcode|passphrase|passwd|"
-    r"password|private[.]?key|sasl[.]jaas|secret|ssl[.]key|token(?!iz)|user[.]?info|"
+    "authorization|connection[.]?string|cookie|credential|kennwort|mnemonic|oauthbearer[.]config|"
+    "passcode|passkey|passphrase|passwd|passwor[dt]|private[.]?key|sasl[.]jaas|secret|signature|"
+    "ssl[.]key|token(?!iz)|user[.]?info|webhook|"
     rf"(?:{_KEY_OF})keys?\d*(?:id)?\b|\b(?:{_KEY_OF})[.]keys?\d*\b|"
-    r"\b(?:bearer|dsn|jwt|sas)\b|pwd\b|\b(?:key|store|db|user)?pass\b"
+    r"\b(?:bearer|creds?|dsn|jwt|sas|sig|t?otp)\d*\b|pwd\d*\b|"
+    r"(?:\b|bind|db|root|user)p(?:in|uk|w|sw)\d*\b|\b(?:key|store|db|user)?pass\d*\b"
 )
 _PLAIN = re.compile(
-    r"[.](?:changelog|class|deserializer|enabled|factory|ms|schema|serde|serializer)$"
+    r"[.](?:changelog|class|deserializer|enabled|factory|ms|path|schema|serde|serializer)$"
 )
 """How keys end whose values are names, switches or times, whatever the rest of the key is called.
 
@@ -35,9 +36,6 @@ A store may be named ``account``: ``stores.account.key.serde`` is no account key
 """
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_USER_INFO = re.compile(r"(://[^\s/?#@:]*+:)[^\s/?#]*@")
-_NAME = re.compile(r"""(?<![\w.-])([\w.-]++)["']?\s*+[=:]\s*+(?!//)""")
-_VALUE = re.compile(r""""(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|[^\s&;,"'}]++""")
 
 
 def is_secret(key: str) -> bool:
@@ -62,17 +60,8 @@ def shown_value(key: str, value: str) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """``text`` with passwords of URLs and values assigned to names of secrets masked."""
-    text = _USER_INFO.sub(rf"\g<1>{MASK}@", text)
-    shown, at = [], 0
-    while (name := _NAME.search(text, at)) is not None:
-        shown.append(text[at : name.end()])
-        at = name.end()
-        value = _VALUE.match(text, at) if is_secret(name[1]) else None
-        if value is not None:
-            shown.append(MASK)
-            at = value.end()
-    return "".join((*shown, text[at:]))
+    """Return ``text`` with passwords, tokens and what is assigned to a secret's name masked."""
+    return masked_text(text, is_secret)
 
 
 def has_secret(key: str, value: str) -> bool:

@@ -11,6 +11,7 @@ import typer
 from homeport.appmaster.cli.doctor_areas import Area, NodeQuestion, findings
 from homeport.appmaster.doctor.finding import exit_code, lines
 from homeport.config.config import Config
+from homeport.config.printable import printable_lines
 from homeport.config.settings.validation import validate
 from homeport.job_coordinator.cli.options import AsJson, Overrides, loaded, new_app, note
 from homeport.job_coordinator.kafka.topics import topics_of
@@ -58,7 +59,7 @@ def doctor(
     if as_json:
         print(compact_json([asdict(item) for item in found]).decode())
     else:
-        print("\n".join(lines(found, shows_ok=shows_ok)))
+        print(printable_lines(lines(found, shows_ok=shows_ok)))
     sys.stdout.flush()
     if exit_code(found):
         sys.exit(1)

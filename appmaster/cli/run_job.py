@@ -66,7 +66,7 @@ from homeport.config.settings.standalone_section import (
 )
 from homeport.config.settings.validation import validate
 from homeport.job_coordinator.cli.config_change import refuse_identity
-from homeport.job_coordinator.cli.usage import run_app, usage_error
+from homeport.job_coordinator.cli.usage import run_app, run_program
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.output_topics import create_outputs
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec, topics_of
@@ -470,19 +470,13 @@ def _interrupted(*_: object) -> NoReturn:
 
 
 def main() -> None:
-    """Runs the command line; an error is one line on standard error and exit code 1."""
+    """Run the command line; an error is one line on standard error and its exit code."""
     signal.signal(signal.SIGTERM, _interrupted)
-    try:
-        run_app(app)
-    except HomeportError as error:
-        say(f"error: {error}")
-        sys.exit(1)
-    except typer.TyperException as error:
-        say(f"error: {usage_error(error)}; see run-job --help")
-        sys.exit(1)
-    except (KeyboardInterrupt, typer.Abort):
-        say("interrupted; a job that was submitted goes on: ask by --operation=status")
-        sys.exit(130)
+    run_program(
+        lambda: run_app(app),
+        "run-job",
+        "interrupted; a job that was submitted goes on: ask by --operation=status",
+    )
 
 
 if __name__ == "__main__":

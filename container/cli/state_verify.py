@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from homeport.config.errors import StoreError
+from homeport.config.printable import printable_lines
 from homeport.config.settings.sections import SystemConfig
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.cli.formatting import number
@@ -102,7 +103,7 @@ class Answer:
         if found.different > len(story):
             story.append(f"  and {found.different - len(story)} more")
         verdict = f"{name}, {at}: {found.different} DIFFERENT; {counted}"
-        return "\n".join([verdict, *story])
+        return printable_lines([verdict, *story])
 
 
 def _key(key: bytes) -> str:

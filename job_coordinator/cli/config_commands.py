@@ -14,6 +14,7 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.reference import ReferenceFormat, reference
 from homeport.config.declarations.unknown_keys import meant_by
 from homeport.config.errors import ConfigError
+from homeport.config.printable import printable, printable_lines
 from homeport.config.secret_names import shown_value
 from homeport.config.settings.config_diff import ConfigDiff
 from homeport.job_coordinator.cli.coordinator_stream_writer import (
@@ -80,7 +81,11 @@ def get(
         note(f"from {job.origin}")
     if key is None:
         lines = [f"{name}={value}" for name, value in found.items()]
-        print(json.dumps(dict(found), indent=1, ensure_ascii=False) if as_json else _joined(lines))
+        print(
+            json.dumps(dict(found), indent=1, ensure_ascii=False)
+            if as_json
+            else printable_lines(lines)
+        )
         return
     value = _value_of(found, key)
     print(json.dumps(value, ensure_ascii=False) if as_json else value)
@@ -188,7 +193,7 @@ def diff(
         if changes[group]:
             print(f"{title}:")
         for name, (old, new) in changes[group].items():
-            print(f"  {name}: {_text(old)} -> {_text(new)}")
+            print(printable(f"  {name}: {_text(old)} -> {_text(new)}"))
     if found.is_empty:
         print("no difference")
 
@@ -221,7 +226,3 @@ def reference_(
     if not table:
         raise ConfigError("PART", part, "no key's name holds this text", "see all without it")
     print(table)
-
-
-def _joined(lines: list[str]) -> str:
-    return "\n".join(lines)

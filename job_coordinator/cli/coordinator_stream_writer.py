@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from homeport.config.config import INT_MAX, Config
-from homeport.config.errors import ConfigError, HomeportError
+from homeport.config.errors import ConfigError
 from homeport.config.loading.loader import load
 from homeport.config.secret_names import has_secret, shown_value, warnings_of_overrides
 from homeport.job_coordinator.cli.config_change import (
@@ -34,7 +34,7 @@ from homeport.job_coordinator.cli.job_view import (
     require_on_yarn,
 )
 from homeport.job_coordinator.cli.placement_request import check
-from homeport.job_coordinator.cli.usage import run_app, usage_error
+from homeport.job_coordinator.cli.usage import run_app, run_program
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
@@ -319,15 +319,8 @@ def command(  # noqa: PLR0913 - one for each option
 
 
 def main() -> None:
-    """Runs the command line; a user's error is one line on stderr and exit code 1."""
-    try:
-        run_app(app)
-    except HomeportError as error:
-        sys.exit(f"error: {error}")
-    except typer.TyperException as error:
-        sys.exit(f"error: {usage_error(error)}; see coordinator-stream-writer --help")
-    except (KeyboardInterrupt, typer.Abort):
-        sys.exit(130)
+    """Run the command line; a user's error is one line on standard error and its exit code."""
+    run_program(lambda: run_app(app), "coordinator-stream-writer")
 
 
 if __name__ == "__main__":

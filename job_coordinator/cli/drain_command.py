@@ -15,6 +15,7 @@ import typer
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError
+from homeport.config.printable import printable_lines
 from homeport.job_coordinator.cli import coordinator_stream_writer as writer
 from homeport.job_coordinator.cli import placement_request
 from homeport.job_coordinator.cli.job_view import (
@@ -95,7 +96,7 @@ def drain(
         client = running.client.at(running.client.url, _WHAT_IF_TIMEOUT_S)
         answer = client.what_if([name])
         if dry_run:
-            print("\n".join(outlook(answer, with_reasons=False)))
+            print(printable_lines(outlook(answer, with_reasons=False)))
             return
         require_places(name, answer, is_forced=force)
         _write(given, name, is_drained=True)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from homeport.config.errors import HomeportError
+from homeport.config.printable import printable_lines
 from homeport.job_coordinator.cli.job_view import require_running
 from homeport.job_coordinator.cli.options import (
     AsJson,
@@ -50,7 +51,7 @@ def explain(
     if as_json:
         print(compact_json({"container": container, "events": events}).decode())
     else:
-        print("\n".join(explanation(status, container, events)))
+        print(printable_lines(explanation(status, container, events)))
 
 
 def find(status: Mapping[str, Any], processor: str) -> Mapping[str, Any]:

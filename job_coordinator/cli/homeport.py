@@ -14,13 +14,11 @@ from importlib import metadata
 
 import typer
 
-from homeport.config.errors import HomeportError, UnansweredError
+from homeport.config.errors import HomeportError
 from homeport.job_coordinator.cli.scripting import completion_command
-from homeport.job_coordinator.cli.usage import run_app, usage_error
+from homeport.job_coordinator.cli.usage import run_app, run_program
 
 _HELP = frozenset({"--help", "-h", "help"})
-_INTERRUPTED = 130
-_UNANSWERED = 3
 
 
 @dataclass(frozen=True)
@@ -176,24 +174,9 @@ def _app_of(name: str) -> typer.Typer:
 
 
 def main() -> None:
-    """Runs the command line; an error is one line on standard error and exit code 1."""
+    """Run the command line; an error is one line on standard error and its exit code."""
     arguments = sys.argv[1:]
-    try:
-        run(arguments)
-        sys.stdout.flush()
-    except UnansweredError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(_UNANSWERED)
-    except HomeportError as error:
-        sys.exit(f"error: {error}")
-    except typer.TyperException as error:
-        name = " ".join(["homeport", *arguments[:1]])
-        sys.exit(f"error: {usage_error(error)}; see {name} --help")
-    except BrokenPipeError:  # the reader of the answer, such as head, has enough
-        sys.stderr.close()
-        sys.exit(1)
-    except (KeyboardInterrupt, typer.Abort):
-        sys.exit(_INTERRUPTED)
+    run_program(lambda: run(arguments), " ".join(["homeport", *arguments[:1]]))
 
 
 if __name__ == "__main__":

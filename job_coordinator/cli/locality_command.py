@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from homeport.config.printable import printable_lines
 from homeport.job_coordinator.cli.job_view import JobView, open_job
 from homeport.job_coordinator.cli.options import (
     AsJson,
@@ -63,4 +64,4 @@ def _model(job: JobView) -> LocalityModel:
 def _table(title: str, hosts: Mapping[str, str]) -> str:
     width = max(map(len, (title, *hosts)))
     rows = [(title, "host"), *hosts.items()]
-    return "\n".join(f"{name:<{width}}  {host}" for name, host in rows)
+    return printable_lines(f"{name:<{width}}  {host}" for name, host in rows)

@@ -11,6 +11,7 @@ import typer
 
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
+from homeport.config.printable import printable_lines
 from homeport.job_coordinator.cli.job_view import RunningJob, require_running
 from homeport.job_coordinator.cli.options import (
     AsJson,
@@ -20,13 +21,14 @@ from homeport.job_coordinator.cli.options import (
     new_app,
     note,
 )
+from homeport.job_coordinator.cli.usage import Control
 from homeport.job_coordinator.model.json_values import compact_json
 from homeport.job_coordinator.ui.first_screen import first_screen
 from homeport.job_coordinator.ui.times import span
 
 app = new_app()
 
-_CLEAR = "\x1b[H\x1b[2J"
+_CLEAR = Control("\x1b[H\x1b[2J")
 _HEAD = ("PROCESSOR", "ROLE", "PHASE", "HOST", "FOR", "EPOCH", "LAG", "PROCESSED", "FAILURES")
 _STANDBY_HEAD = ("STANDBY", "PROCESSOR", "STATE", "LAG", "SECONDS")
 _LAG = 6
@@ -79,8 +81,10 @@ def _print(running: RunningJob, *, as_json: bool, clears: bool = False) -> None:
         print(compact_json(found).decode())
         return
     now_ms = int(time.time() * 1000)
-    text = "\n".join(lines(found, now_ms))
-    print(f"{_CLEAR if clears else ''}{text}")
+    text = printable_lines(lines(found, now_ms))
+    if clears:
+        sys.stdout.write(_CLEAR)
+    print(text)
 
 
 def lines(status: Mapping[str, Any], now_ms: int) -> Iterator[str]:

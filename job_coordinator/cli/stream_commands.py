@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from homeport.config.config import INT_MAX
+from homeport.config.printable import printable
 from homeport.config.secret_names import shown_value
 from homeport.job_coordinator.cli.job_view import TIMEOUT_S, stream_place
 from homeport.job_coordinator.cli.options import (
@@ -66,7 +67,7 @@ def show(
                 latest[message.type, message.key] = record
     for record in latest.values():
         if _is_wanted(record, type_) and key in {None, record.message and record.message.key}:
-            print(record_line(record, as_json=as_json, show_secrets=show_secrets))
+            print(printable(record_line(record, as_json=as_json, show_secrets=show_secrets)))
     if damaged:
         note(f"{damaged} damaged records are left out; tail shows them")
 
@@ -92,7 +93,8 @@ def tail(
     def print_all(records: Iterable[LoggedRecord]) -> None:
         for record in records:
             if _is_wanted(record, type_):
-                print(record_line(record, as_json=as_json, show_secrets=show_secrets), flush=True)
+                line = record_line(record, as_json=as_json, show_secrets=show_secrets)
+                print(printable(line), flush=True)
 
     with _open(config_path, config) as log:
         wanted = (record for record in log.to_head() if _is_wanted(record, type_))

@@ -1,13 +1,86 @@
-"""How a command line is run, and what is wrong with it in one line."""
+"""How a command line is run, what it prints, and what is wrong with it in one line."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TextIO
 
 import typer
 
+from homeport.config.errors import HomeportError, UnansweredError
+from homeport.config.printable import printable
+
 _NOISE = "Value error, "
 _INTERRUPTED = 130
+_UNANSWERED = 3
+
+
+class Control(str):
+    """A text for the terminal to act on, such as one that clears it; to ``write``, not to print."""
+
+    __slots__ = ()
+
+
+class PrintableStream:
+    """Standard output or error on which only line breaks and tabs act; all else is shown."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write ``text`` as ``printable`` has it, a ``Control`` as it is."""
+        self._stream.write(text if isinstance(text, Control) else printable(text, "\n\t"))
+        return len(text)
+
+    def writelines(self, texts: Iterable[str]) -> None:
+        """Write each of ``texts``, with no line break of its own."""
+        for text in texts:
+            self.write(text)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the stream has
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def printable_streams() -> Iterator[None]:
+    """Have all that is printed meanwhile go through a ``PrintableStream``."""
+    out, error = PrintableStream(sys.stdout), PrintableStream(sys.stderr)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
+        yield
+
+
+def run_program(
+    program: Callable[[], None], help_name: str, interrupted: str | None = None
+) -> None:
+    """Run ``program``, and end the process where it raises: one line on standard error.
+
+    Exit codes: 1: an error; 3: what was ordered may go on; 130: interrupted. ``help_name``: what
+    the line of a wrong command line refers to. ``interrupted``: a line for that end.
+    """
+    line: str | None = None
+    code = 1
+    with printable_streams():
+        try:
+            program()
+            sys.stdout.flush()
+        except UnansweredError as error:
+            line, code = f"error: {error}", _UNANSWERED
+        except HomeportError as error:
+            line = f"error: {error}"
+        except typer.TyperException as error:
+            line = f"error: {usage_error(error)}; see {help_name} --help"
+        except BrokenPipeError:  # the reader of the answer, such as head, has enough
+            sys.stderr.close()
+            sys.exit(1)
+        except (KeyboardInterrupt, typer.Abort):
+            line, code = interrupted, _INTERRUPTED
+        else:
+            return
+        if line is not None:
+            print(line, file=sys.stderr, flush=True)
+        sys.exit(code)
 
 
 def run_app(

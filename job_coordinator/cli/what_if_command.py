@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from homeport.config.errors import ConfigError, WireError
+from homeport.config.printable import printable_lines
 from homeport.job_coordinator.cli.job_view import require_running
 from homeport.job_coordinator.cli.options import (
     AsJson,
@@ -53,7 +54,7 @@ def what_if(
     if as_json:
         print(compact_json(answer).decode())
     else:
-        print("\n".join(outlook(answer, with_reasons=why)))
+        print(printable_lines(outlook(answer, with_reasons=why)))
 
 
 def require_known(hosts: Collection[Host], status: Mapping[str, Any]) -> None:

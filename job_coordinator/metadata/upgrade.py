@@ -21,7 +21,8 @@ from typing import TypeVar
 
 from homeport.config.config import Config
 from homeport.config.errors import WireError
-from homeport.config.secret_names import MASK, shown_value
+from homeport.config.secret_names import shown_value
+from homeport.config.secret_values import MASK
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from homeport.config.errors import HomeportError
+from homeport.config.printable import printable_lines
 from homeport.config.settings.samza_job import Finding, Verdict, findings_of
 from homeport.job_coordinator.cli.options import AsJson, Overrides, loaded, new_app
 from homeport.job_coordinator.model.json_values import compact_json
@@ -62,4 +63,4 @@ def _text(findings: tuple[Finding, ...]) -> str:
         if group:
             lines += ["", f"{_TITLES[verdict]} ({len(group)})"]
             lines += [f"  {f.key}{f': {f.about}' if f.about else ''}" for f in group]
-    return "\n".join(lines)
+    return printable_lines(lines)

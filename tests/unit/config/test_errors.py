@@ -33,5 +33,5 @@ def test_a_name_with_a_line_break_leaves_one_line() -> None:
     """Part of a key, as the name of a system, is what the user wrote."""
     error = ConfigError("systems.a\nb.x", None, "the system 'a' needs\x00 it", "set systems.a\nb.x")
     assert str(error) == (
-        r"systems.a\nb.x is missing: the system 'a' needs\x00 it; set systems.a\nb.x"
+        r"systems.a\nb.x is missing: the system 'a' needs\u0000 it; set systems.a\nb.x"
     )

@@ -8,12 +8,12 @@ from homeport.config.config import Config, masked
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.secret_names import (
-    MASK,
     has_secret,
     is_secret,
     shown_value,
     warnings_of_overrides,
 )
+from homeport.config.secret_values import MASK
 from homeport.config.settings.sections import SystemConfig, TaskConfig
 
 AZURE = "task.spark.conf.spark.hadoop.fs.azure"
@@ -70,6 +70,24 @@ SECRET_KEYS = [
     "my.sentry.dsn",
     "my.connection-string",
     "my.clientSecret",
+    "mq.pw",
+    "ldap.bind.dn.pw",
+    "ldap.bindpw",
+    "db.pin",
+    "hsm.pin1",
+    "hsm-pin",
+    "sim.puk",
+    "user.cred",
+    "user.creds",
+    "login.otp",
+    "my.totp",
+    "my.session.cookie",
+    "my.signature",
+    "my.tls.key",
+    "my.client_key",
+    "my.rsa-key",
+    "alert.webhook.url",
+    "db.passwort",
 ]
 SHOWN_KEYS = [
     "",
@@ -102,6 +120,11 @@ SHOWN_KEYS = [
     "my.compass",
     "my.keyboard",
     "my.primary.key",
+    "my.spin",
+    "my.pinned",
+    "my.cookbook",
+    "my.sigma",
+    "my.tls.key.path",
     "my.keys",
     "my.token.refresh.ms",
     "cluster-manager.container.lease.ms",
@@ -179,12 +202,91 @@ def test_a_secret_inside_a_value_is_masked(value: str, shown: str | None) -> Non
         "token:",
         "secrets://vault/path",
         "=:=:==",
+        "basic authentication",
+        "Basic auth is on",
+        "the bearer token is missing",
+        "bearer authentication",
+        "mailto:bob@x.org",
+        "@scope/package@1.0",
+        "http://a:8080/x,http://b:8080/y@z",
+        "http://[::1]:8080/x@y",
+        "git@host:a/b.git",
+        "10:00@20",
+        "<name>x</name>",
+        "-----BEGIN CERTIFICATE-----\\nabc\\n-----END CERTIFICATE-----",
     ],
 )
 def test_a_value_without_a_secret_is_shown_as_it_is(value: str) -> None:
     """Hosts, ports, user names alone, references and schemas stay."""
     assert shown_value("my.value", value) == value
     assert not has_secret("my.value", value)
+
+
+SECRET_TEXTS = [
+    "Authorization: Basic aHVudGVyMjpodW50ZXIy",
+    "Authorization: Basic aHVudGVyMjpodW50ZXIy, Accept: x",
+    "Authorization: Bearer hunter2.def",
+    "Authorization=Token hunter2",
+    "Proxy-Authorization: Negotiate hunter2hunter2==",
+    '{"Authorization": "Bearer hunter2"}',
+    '{\\"Authorization\\": \\"Bearer hunter2\\"}',
+    "Bearer hunter2.def-ghi",
+    "basic aHVudGVyMjpodW50ZXIy",
+    "X-Api-Key: hunter2",
+    "Cookie: session=hunter2; b=hunter2",
+    "jdbc:oracle:thin:scott/hunter2@//h:1521/x",
+    'jdbc:oracle:thin:scott/"hun/ter2"@h:1521:x',
+    "scott/hunter2@db1",
+    "user:hunter2@tcp(localhost:3306)/db",
+    "jdbc:sqlserver://h;user=sa;password={hunter2; x};x=y",
+    "--password hunter2",
+    "-x --db-password 'hunter2 x' -y",
+    "-password hunter2",
+    "curl -u me:hunter2 http://x",
+    "--user=me:hunter2",
+    "machine h login u password hunter2",
+    "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----\n",
+    "-----BEGIN RSA PRIVATE KEY-----\\nhunter2",
+    "-----BEGIN OPENSSH PRIVATE KEY-----hunter2",
+    "-----BEGIN PGP PRIVATE KEY BLOCK-----hunter2",
+    "https://a.blob/x?sv=2020&sig=hunter2",
+    "https://a/x?X-Amz-Signature=hunter2&X-Amz-Credential=hunter2",
+    "https://user:hun/ter2@host/x",
+    "https://user:hun?ter2@host/x",
+    "https://user:hun#ter2@host/x",
+    "mongodb+srv://u:hunter2@h/db",
+    "https://ghp_hunter2hunter2hunter2@host/x",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.hunter2_abc",
+    "<password>hunter2</password>",
+    '<ns:password type="a">hunter2</ns:password>',
+    '<property name="db.password" value="hunter2"/>',
+    '{"a": "{\\"password\\": \\"hunter2\\"}"}',
+    "password => hunter2",
+    "password%3Dhunter2",
+    "pw: hunter2",
+    "PIN=hunter2",
+]
+"""Forms in which programs take secrets, beside a URL's and an assignment's."""
+
+
+@pytest.mark.parametrize("text", SECRET_TEXTS)
+def test_each_form_of_a_secret_is_masked(text: str) -> None:
+    """Headers, options, texts of connections, keys, signatures, elements; twice is as once."""
+    shown = shown_value("my.value", text)
+    assert MASK in shown
+    assert not any(part in shown for part in ("hunter2", "ter2", "aHVu"))
+    assert shown_value("my.value", shown) == shown
+
+
+def test_a_secret_of_a_known_form_is_masked_without_a_name() -> None:
+    """Tokens of services, access keys of clouds, a user of 32 hexadecimal digits."""
+    for text in (
+        "AKIA" + "IOSFODNN7EXAMPLE",
+        "glpat-" + "x1" * 10,
+        "xoxb-" + "1" * 12,
+        "https://" + "0123456789abcdef" * 2 + "@host/1",
+    ):
+        assert MASK in shown_value("my.value", f"a {text} b")
 
 
 def test_masking_keeps_keys_and_hides_values() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from homeport.appmaster.report.audited_changes import AuditedChanges
-from homeport.config.secret_names import MASK
+from homeport.config.secret_values import MASK
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,

@@ -10,7 +10,7 @@ import pytest
 from coordinator_server import TOKEN, Served, small_model
 
 from homeport.config.errors import UnavailableError, WireError
-from homeport.config.secret_names import MASK
+from homeport.config.secret_values import MASK
 from homeport.job_coordinator.grouper.standby_models import temporary_standby
 from homeport.job_coordinator.model.codec import decode_job_model, encode_job_model
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from homeport.config.config import Config
 from homeport.config.errors import WireError
-from homeport.config.secret_names import MASK
+from homeport.config.secret_values import MASK
 from homeport.job_coordinator.model.codec import (
     decode_job_model,
     encode_container_model,
