@@ -382,6 +382,28 @@ def test_the_streams_records_are_shown(operator: Operator) -> None:
     assert SECRET in operator.call("coordinator-stream", "show", "--show-secrets").stdout
 
 
+def test_a_value_acts_on_no_terminal_and_forges_no_line(operator: Operator) -> None:
+    """Another program may have written it: an escape, a line break, the other direction."""
+    value = "1\x1b[2J\x9b0m\r\nowner=mallory\u202e"
+    operator.store.write([wire.set_config("my.key", value), wire.set_config("my.\x1b[1m", "2")])
+    shown = r"1\u001b[2J\u009b0m\r\nowner=mallory\u202e"
+    assert f"my.key={shown}\n" in operator.answer("config", "get")
+    assert json.loads(operator.answer("config", "get", "--json"))["my.key"] == value
+    for words in (
+        ("config", "get", "my.key"),
+        ("config", "get"),
+        ("config", "diff"),
+        ("coordinator-stream", "show"),
+        ("coordinator-stream", "tail", "-n", "99"),
+        ("coordinator-stream", "show", "--json"),
+    ):
+        text = operator.answer(*words)
+        assert "mallory" in text, words
+        assert all(c.isprintable() for c in text.replace("\n", "")), words
+        listed = words != ("config", "get", "my.key")
+        assert listed != any(line.startswith("owner=") for line in text.splitlines()), words
+
+
 def test_a_tail_goes_on_with_new_records(operator: Operator) -> None:
     """--follow prints a record that is written later, and ends when it is interrupted."""
     operator.answer("config", "get", "job.name")  # the properties file is there
