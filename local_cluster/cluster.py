@@ -380,7 +380,7 @@ class LocalCluster:
                 daemons={},
                 network=f"hp{cluster_id[:8]}" if self._namespaces else None,
             )
-            self._layout.root.mkdir(parents=True)
+            self._layout.root.mkdir(mode=0o700, parents=True)
             # Before the first process and namespace: whatever happens next, it finds all of them.
             write_record(self._layout.state, record)
             own = None if record.network is None else network.Network(record.network, addresses)

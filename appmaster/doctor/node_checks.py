@@ -5,6 +5,7 @@ A node answers by ``PROBE_SCRIPT``: lines ``name=value``, the last of which is `
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ base="${LOGGED_STORE_BASE_DIR:-$HOMEPORT_LOGGED_STORE_BASE_DIR}"
 echo "base=$base"
 echo "variable=${LOGGED_STORE_BASE_DIR:+1}"
 if [ -n "$base" ]; then
-  [ -d "$base" ] && echo "exists=1"
+  [ -d "$base" ] && echo "exists=1" && echo "mode=$(stat -L -c %a "$base" 2>/dev/null)"
   there="$base"
   while [ ! -e "$there" ] && [ "$there" != / ] && [ "$there" != . ]; do
     there="$(dirname "$there")"
@@ -95,6 +96,15 @@ def _state(host: str, answer: Mapping[str, str], needs: NodeNeeds) -> Iterator[F
             host,
             f"{base} {what} by the user of YARN's containers",
             f"make {base} there, writable for that user",
+        )
+        return
+    mode = int(answer.get("mode") or "0", 8)
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        yield error(
+            "node.state",
+            host,
+            f"{base} has mode {mode:04o}: each user can exchange what others have there",
+            f"chmod 1777 {base} there, or let no other user write",
         )
         return
     free_mb = _number(answer.get("free_kb")) // _MB

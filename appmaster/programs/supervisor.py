@@ -35,6 +35,7 @@ from homeport.appmaster.attempt.supervision import (
     verdict_of,
 )
 from homeport.job_coordinator import logs
+from homeport.job_coordinator.own_folders import PRIVATE_UMASK
 from homeport.job_coordinator.parent_death import die_with_parent
 
 EXIT_TERMINATED = 128 + signal.SIGTERM
@@ -81,6 +82,7 @@ class Process:
                 command,
                 env={**os.environ, **{name: str(fd) for name, fd in fds.items()}},
                 pass_fds=tuple(fds.values()),
+                umask=PRIVATE_UMASK,
                 preexec_fn=partial(die_with_parent, os.getpid()),  # noqa: PLW1509 - two system calls, no threads
             )
         except OSError:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.own_folders import NotOwnError, own_folder
 
 _REMEDY = "let HOMEPORT_CACHE_DIR name a folder of your own"
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 class PrivateFolder:
@@ -55,23 +54,12 @@ def private_folder(path: Path) -> Iterator[PrivateFolder]:
         UnavailableError: it cannot be made, is no folder, belongs to another user, or other users
             can write there; one line with path, reason and remedy.
     """
-    try:
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError as error:
-        raise _refusal(path, str(error.strerror)) from None
-    try:
-        found = os.fstat(descriptor)
-        if found.st_uid != os.geteuid():
-            raise _refusal(path, f"it belongs to user {found.st_uid}")
-        mode = stat.S_IMODE(found.st_mode)
-        if mode & _OTHERS_WRITE:
-            raise _refusal(path, f"other users can write there (mode {mode:04o})")
-        os.fchmod(descriptor, stat.S_IRWXU)
+    with contextlib.ExitStack() as stack:
+        try:
+            descriptor = stack.enter_context(own_folder(path, path.parent))
+        except (NotOwnError, OSError) as error:
+            reason = error.reason if isinstance(error, NotOwnError) else error.strerror
+            raise UnavailableError(
+                f"{path} cannot hold this job's token: {reason}: {_REMEDY}"
+            ) from None
         yield PrivateFolder(path, descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _refusal(path: Path, reason: str) -> UnavailableError:
-    return UnavailableError(f"{path} cannot hold this job's token: {reason}: {_REMEDY}")

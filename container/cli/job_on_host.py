@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import stat
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -241,10 +242,9 @@ def job_folders_of(
     """
     variable = os.environ.get(BASE_VARIABLE)
     if bases:
-        return [JobFolder(_base(base, option) / job.directory_name, base) for base in bases]
+        return [_below(base, job, option) for base in bases]
     if variable:
-        base = _base(Path(variable), BASE_VARIABLE)
-        return [JobFolder(base / job.directory_name, base)]
+        return [_below(Path(variable), job, BASE_VARIABLE)]
     if job.logged_store_base_dir is not None:
         # Samza's: it has no folder per job.
         return [JobFolder(Path(job.logged_store_base_dir), None)]
@@ -257,10 +257,26 @@ def job_folders_of(
     )
 
 
-def _base(path: Path, given_by: str) -> Path:
-    if not path.is_dir():
-        raise ConfigError(given_by, str(path), "it is no folder", "name one that is there")
-    return path
+def _below(base: Path, job: JobConfig, given_by: str) -> JobFolder:
+    """The job's folder below ``base``, if there is one, is no link, and this user may read it."""
+    folder = base / job.directory_name
+    try:
+        if not base.is_dir():
+            raise ConfigError(given_by, str(base), "it is no folder", "name one that is there")
+        found = folder.lstat()
+    except FileNotFoundError:
+        return JobFolder(folder, base)
+    except PermissionError:
+        raise ConfigError(
+            given_by, str(base), "this user may not read it", "run this as the job's user"
+        ) from None
+    if stat.S_ISLNK(found.st_mode):
+        rule = f"its {folder.name} is a link, which is not followed"
+        raise ConfigError(given_by, str(base), rule, "name the folder that has the job's own")
+    if not os.access(folder, os.R_OK | os.X_OK, effective_ids=True):
+        rule = f"its {folder.name} belongs to user {found.st_uid}, which alone may read it"
+        raise ConfigError(given_by, str(base), rule, f"run this as user {found.st_uid}")
+    return JobFolder(folder, base)
 
 
 def host_named(job: RecordedJob, name: str | None) -> Host:

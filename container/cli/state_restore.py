@@ -22,6 +22,7 @@ from homeport.job_coordinator.http.container_report import RestoreProgress
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
 from homeport.job_coordinator.model.outcomes import Restored
+from homeport.job_coordinator.own_folders import make_own_folder
 
 MARK = ".homeport-restore"
 """In the folder that a restore made: whose state is below it."""
@@ -41,7 +42,7 @@ def claim(folder: Path, job: JobConfig) -> bool:
     owner = {"job.name": job.name, "job.id": job.id}
     mark = folder / MARK
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if mark.exists():
             if json.loads(mark.read_bytes()) == owner:
                 return True
@@ -77,6 +78,7 @@ def restore(
         UnavailableError: a changelog could not be read to its head.
     """
     root = folder / job.job.directory_name
+    make_own_folder(root, below=folder)
     # A container would begin this one empty; the operator wants its contents.
     kept = [replace(store, clean_on_start=False) for store in stores if store.is_persistent]
     grouper = job.job.ssp_grouper_factory

@@ -13,12 +13,14 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import JobConfig
+from homeport.container.host.disk_space import room_on_disk_of
 from homeport.container.host.orders import CONFIG_VARIABLE
 from homeport.job_coordinator.history.writer import history_directory
 from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
 from homeport.job_coordinator.http.pinned_tls import certificate_beside
 from homeport.job_coordinator.model.ids import Host, host_of
 from homeport.job_coordinator.model.json_values import parse_object, required_field
+from homeport.job_coordinator.own_folders import make_own_folder
 
 _LOG = logging.getLogger(__name__)
 
@@ -116,6 +118,19 @@ class Environment:
             root,
         )
         return root
+
+    def make_root(self, root: Path, job: JobConfig) -> None:
+        """Make ``root``, of ``state_root`` or ``scratch_root``, this user's alone.
+
+        A directory that ``job.logged.store.base.dir`` names is the operator's, and stays as it is.
+
+        Raises:
+            DiskError: there is no room for it, or no right to it.
+            NotOwnError: it is another user's, a link, or open to others.
+        """
+        is_given = job.logged_store_base_dir is not None and root == Path(job.logged_store_base_dir)
+        with room_on_disk_of(root):
+            make_own_folder(root.absolute(), (root if is_given else root.parent).absolute())
 
     def scratch_root(self, config: Config) -> Path:
         """Where the job's stores without a changelog live, no longer than their container does.

@@ -206,8 +206,14 @@ def history_of(job: ContainerJob, permit: Permit, environment: Environment) -> H
 def storage_of(
     job: ContainerJob, permit: Permit, environment: Environment, pause: Callable[[float], None]
 ) -> ContainerStorage:
-    """The stores of the container, none of them open; predecessors are waited for."""
+    """The stores of the container, none of them open; predecessors are waited for.
+
+    Raises:
+        StoreError: the folders of its state cannot be this user's alone.
+    """
     logged, scratch = environment.state_root(job.job), environment.scratch_root(job.config)
+    for root in (logged, scratch):
+        environment.make_root(root, job.job)
     # A standby keeps the directories of its active container.
     owner = job.active_processor or permit.incarnation.processor_id
     return ContainerStorage(

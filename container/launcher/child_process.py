@@ -19,6 +19,7 @@ from typing import Self
 from homeport.container.host.lease_memory import FD_VARIABLE, LeaseMemory
 from homeport.container.host.orders import CONFIG_VARIABLE
 from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.own_folders import PRIVATE_UMASK, open_own_file
 from homeport.job_coordinator.parent_death import die_with_parent
 
 
@@ -53,8 +54,8 @@ class ChildProcess:
         Raises:
             OSError: it cannot be started.
         """
-        log_file.parent.mkdir(parents=True, exist_ok=True)
-        log_fd = os.open(log_file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        log_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        log_fd = open_own_file(log_file, os.O_RDWR | os.O_APPEND)
         memory = LeaseMemory.endless(beat_ms)
         given = {} if config is None else {CONFIG_VARIABLE: str(_in_memory(config))}
         fds = [memory.fd, *map(int, given.values())]
@@ -66,6 +67,7 @@ class ChildProcess:
             env={**environment, FD_VARIABLE: str(memory.fd), **given},
             pass_fds=fds,
             process_group=0 if has_own_group else None,
+            umask=PRIVATE_UMASK,
             # Threads of a lease may run: two system calls need none of what these may hold.
             preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - as said above
         )

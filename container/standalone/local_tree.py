@@ -26,6 +26,7 @@ from homeport.job_coordinator.model.json_values import (
     required_field,
     required_number,
 )
+from homeport.job_coordinator.own_folders import NotOwnError, make_own_folder, open_own_file
 from homeport.job_coordinator.standalone import nodes
 from homeport.job_coordinator.standalone.plan import Plan, Registration
 from homeport.job_coordinator.standalone.protocol import (
@@ -97,10 +98,11 @@ class LocalTree:
             StoreError: its file is damaged.
         """
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            fd = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            rule = f"it must be a folder that can be written ({error.strerror})"
+            make_own_folder(self._folder, below=self._folder.parent)
+            fd = open_own_file(self._folder / _LOCK, os.O_RDWR)
+        except (NotOwnError, OSError) as error:
+            reason = error.reason if isinstance(error, NotOwnError) else error.strerror
+            rule = f"it must be a folder that can be written ({reason})"
             raise ConfigError(_OPTION, str(self._folder), rule, "name another one") from None
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -243,7 +245,7 @@ class LocalTree:
         }
         path = self._folder / _FILE
         fresh = path.with_suffix(".tmp")
-        with fresh.open("wb") as file:
+        with os.fdopen(open_own_file(fresh, os.O_WRONLY | os.O_TRUNC), "wb") as file:
             file.write(compact_json(body))
             file.flush()
             os.fsync(file.fileno())

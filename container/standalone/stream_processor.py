@@ -40,6 +40,7 @@ from homeport.container.standalone.processor_page import ProcessorPage, Served
 from homeport.container.standalone.server_thread import ServerThread
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.own_folders import NotOwnError, make_own_folder
 from homeport.job_coordinator.standalone.nodes import escaped
 from homeport.job_coordinator.standalone.protocol import EndCause
 from homeport.job_coordinator.standalone.state import Life, ProcessorState, WorkPhase
@@ -96,7 +97,10 @@ class StreamProcessor:
         self.location = Host(location_of(config, os.environ, host))
         self.processor_id = _processor_id(config, processor_id, is_local=is_local)
         base = (work_dir or Path.cwd() / job.directory_name).absolute()
+        # A folder that the user names has the user's mode; what is below it, ours.
+        self._given = Path.cwd() if work_dir is None else base
         self.work_dir = base / _folder_name(self.processor_id)
+        self._own_folders = [self.work_dir]
         self._tree: Tree
         if is_local:
             refuse_standbys(config)
@@ -110,7 +114,9 @@ class StreamProcessor:
         for variable in secret_variables(config):
             environment.pop(variable, None)  # no work asks ZooKeeper
         if job.logged_store_base_dir is None:
-            environment.setdefault(_STATE_VARIABLE, str(base / "state"))
+            state = str(base / "state")
+            if environment.setdefault(_STATE_VARIABLE, state) == state:
+                self._own_folders.append(Path(state))
         surroundings = {**environment, LOCATION_VARIABLE: self.location}
         folder = Environment.of_processor(surroundings, self.work_dir).history_folder(job)
         writer = HistoryWriter(folder, "processor", self.location, job.history_max_mb)
@@ -149,9 +155,11 @@ class StreamProcessor:
         if self._thread is not None:
             return
         try:
-            self.work_dir.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            rule = f"it must be a folder that can be written ({error.strerror})"
+            for folder in self._own_folders:
+                make_own_folder(folder, below=self._given)
+        except (NotOwnError, OSError) as error:
+            reason = str(error) if isinstance(error, NotOwnError) else error.strerror
+            rule = f"it must be a folder that can be written ({reason})"
             raise ConfigError("--work-dir", str(self.work_dir), rule, "name another one") from None
         if isinstance(self._tree, LocalTree):
             self._tree.acquire()

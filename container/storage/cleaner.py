@@ -70,7 +70,7 @@ def remove(found: FoundDirectory, owners: Owners, limit: Limit) -> tuple[Judgeme
         StoreError: it, or something in it, cannot be removed.
     """
     try:
-        directory = StoreDirectory(found.path)
+        directory = StoreDirectory(found.path, below=found.path.parents[1])
     except DirectoryHeldError:
         return _judged(found, owners(), limit, found.extent, is_held=True), 0
     try:

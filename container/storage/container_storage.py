@@ -77,7 +77,8 @@ class ContainerStorage:
         for config in self.stores:
             for task in self.tasks:
                 path = paths[config.name, task.task_name]
-                directory = StoreDirectory(path, self.wait, self.holder)
+                root = path.parents[1]
+                directory = StoreDirectory(path, self.wait, self.holder, below=root)
                 try:
                     store = open_task_store(config, task, directory, self._engines)
                 except BaseException:

@@ -21,34 +21,38 @@ from homeport.container.storage.directory_lock import (
 )
 
 _LONGEST_STORY = 1000
+_TO_WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
 
 class StoreDirectory(DirectoryFiles):
     """A directory held under an exclusive lock until ``release``."""
 
-    def __init__(self, path: Path, wait: LockWait = NO_WAIT, holder: Holder | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        wait: LockWait = NO_WAIT,
+        holder: Holder | None = None,
+        below: Path | None = None,
+    ) -> None:
         """Makes and locks the directory.
 
         Args:
-            path: the directory; it may be a link to one.
+            path: the directory.
             wait: how long another holder is waited for.
             holder: our identity, for others that want it; None: this process, a tool.
+            below: as of ``DirectoryLock``.
 
         Raises:
             DiskError: there is no room for it, or no right to it.
             DirectoryHeldError: another process holds it.
+            NotOwnError: it, or a folder above it, is another user's, a link, or open to others.
             StoreError: it cannot be made.
         """
         super().__init__(path)
         try:
-            with room_on_disk_of(path):
-                path.mkdir(parents=True, exist_ok=True)
-        except FileExistsError:
-            what = "a link to nowhere" if path.is_symlink() else "not a directory"
-            raise StoreError(f"{path}: it is {what}, and not ours to remove") from None
+            self._lock = DirectoryLock(path, holder or Holder.of_this_process(), wait, below)
         except OSError as error:
             raise StoreError(f"{path}: it cannot be made: {error.strerror}") from None
-        self._lock = DirectoryLock(path, holder or Holder.of_this_process(), wait)
 
     def empty(self) -> None:
         """Nothing but the lock is left.
@@ -119,7 +123,7 @@ class StoreDirectory(DirectoryFiles):
         """
         with room_on_disk_of(self.path):
             temporary = self.path / f"{name}.tmp"
-            with temporary.open("wb") as file:
+            with os.fdopen(os.open(temporary, _TO_WRITE, 0o600), "wb") as file:
                 file.write(offset_file.encode(text))
                 file.flush()
                 os.fsync(file.fileno())

@@ -21,6 +21,7 @@ from homeport.config.errors import StoreError
 from homeport.container.host.disk_space import room_on_disk_of
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.own_folders import own_folder
 
 _LOG = logging.getLogger(__name__)
 
@@ -29,6 +30,7 @@ LOCK_FILE = ".homeport-lock"
 _STEP_S = 0.05
 _TELL_EVERY_S = 5.0
 _LONGEST_TEXT = 4096
+_JOB_STORE_TASK = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +115,21 @@ class DirectoryLock:
     is held until the last of them has ended, too.
     """
 
-    def __init__(self, path: Path, own: Holder, wait: LockWait) -> None:
+    def __init__(self, path: Path, own: Holder, wait: LockWait, below: Path | None = None) -> None:
         """The lock of the directory ``path`` is held, and names its holder.
+
+        ``below``: the folders between it and ``path`` are this user's alone; None: ``path`` is
+        ``<job>/<store>/<task>`` below it.
 
         Raises:
             DiskError: there is no room for its file, or no right to it.
             DirectoryHeldError: another still holds it after the wait.
+            NotOwnError: a folder is another user's, or others can write there.
             StoreError: the file system has no locks.
         """
-        self._fd = _opened(path)
+        parents = path.absolute().parents
+        self._below = below or parents[min(_JOB_STORE_TASK, len(parents)) - 1]
+        self._fd = self._opened(path)
         try:
             self._take(path, wait)
         except BaseException:
@@ -163,8 +171,18 @@ class DirectoryLock:
             return True
         # Its holder has removed the directory, and this file with it: it locks nothing any more.
         os.close(self._fd)
-        self._fd = _opened(path)
+        self._fd = self._opened(path)
         return self._is_taken(path)
+
+    def _opened(self, path: Path) -> int:
+        """The lock file of the directory ``path``, both made where they are not there."""
+        with (
+            room_on_disk_of(path),
+            own_folder(path.absolute(), self._below.absolute()) as folder,
+        ):
+            # Python's descriptors are close-on-exec: no child inherits one that it was not given.
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+            return os.open(LOCK_FILE, flags, 0o600, dir_fd=folder)
 
     def _holder(self) -> Holder | None:
         try:
@@ -181,14 +199,6 @@ class DirectoryLock:
         """Another may have it, once no child that was given ``descriptor`` is left."""
         with contextlib.suppress(OSError):
             os.close(self._fd)
-
-
-def _opened(path: Path) -> int:
-    """The lock file of the directory ``path``, both made where they are not there."""
-    with room_on_disk_of(path):
-        path.mkdir(parents=True, exist_ok=True)
-        # Python's descriptors are close-on-exec: no child inherits one that it was not given.
-        return os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
 
 
 def _is_lock_of(descriptor: int, path: Path) -> bool:

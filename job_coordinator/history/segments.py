@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from homeport.job_coordinator.own_folders import close_file_to_others, open_own_file
+
 _LOG = logging.getLogger(__name__)
 
 EVENTS, TRANSACTIONS = "events", "transactions"
@@ -118,7 +120,7 @@ def opened(directory: Path, stem: str, kind: str, first_line: int) -> int:
     new = path.with_suffix(".new")
     # For writing and reading: NFS gives an exclusive lock only of a file that is open for writing,
     # a shared one only of a file that is open for reading.
-    file = os.open(new, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    file = open_own_file(new, os.O_RDWR | os.O_APPEND)
     try:
         _lock(file, directory)  # no other process looks at it under this name: it is free
         new.rename(path)
@@ -212,6 +214,8 @@ def _segments(directory: Path, kind: str) -> Iterator[Segment]:
         except FileNotFoundError:
             continue
         try:
+            with suppress(OSError):  # an earlier release let all users read it
+                close_file_to_others(path, file)
             stat, free = os.fstat(file), _lock(file, directory)
             is_last = last[_series_of(path.name)] == path.name
             is_open = is_last if free is None else not free

@@ -29,12 +29,15 @@ from homeport.job_coordinator.history.segments import (
     opened,
     segment_bytes,
 )
+from homeport.job_coordinator.own_folders import NotOwnError, make_own_folder
 
 _LOG = logging.getLogger(__name__)
 _WAITING_LINES = 10_000
 """How many lines are kept while the history cannot be written; later ones are left out."""
 _MARKED_MS = 5_000
 """A mark of lost lines holds for so much longer, so that each line need not renew it."""
+_OWN_NAME = ".history"
+"""In the job's folder."""
 _COMMITTED = "transaction-committed"
 _OF_TRANSACTIONS = frozenset({"transaction-ending", _COMMITTED, "commit"})
 """Many events, of which each segment says only in its first line what is the same in all."""
@@ -51,7 +54,7 @@ def history_directory(
     """``job.history.dir`` where configured, else ``.history`` among the job's state directories."""
     if configured is not None:
         return Path(configured)
-    return Path(logged_store_base_dir) / job_directory_name / ".history"
+    return Path(logged_store_base_dir) / job_directory_name / _OWN_NAME
 
 
 class HistoryWriter:
@@ -121,11 +124,12 @@ class HistoryWriter:
         """All kept lines are written, unless the disk is full or gone."""
         try:
             series.write()
-        except OSError as error:
+        except (OSError, NotOwnError) as error:
             if not self._has_failed:
                 _LOG.warning("history in %s cannot be written: %s", self._directory, error)
             self._has_failed = True
-            series.mark_lost()
+            if isinstance(error, OSError):  # nothing is made in a folder of another user
+                series.mark_lost()
 
 
 class _Series:
@@ -180,7 +184,7 @@ class _Series:
         self._size += len(line)
 
     def write(self) -> None:
-        """All that waits is written; OSError where not, and then the rest waits on."""
+        """All that waits is written; OSError or NotOwnError where not: the rest waits on."""
         while self._waiting:
             begins, line = self._waiting[0]
             if begins is not None:
@@ -206,7 +210,12 @@ class _Series:
 
     def _begin_segment(self, first_line: int) -> None:
         self._close()
-        self._directory.mkdir(parents=True, exist_ok=True)
+        folder = self._directory.absolute()
+        if folder.name == _OWN_NAME:
+            make_own_folder(folder, below=folder.parents[1])
+        else:
+            # ``job.history.dir`` is the operator's: its mode lets others read.
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         make_room(self._directory, self._kind, self._max_mb)
         self._file = opened(self._directory, self._stem, self._kind, first_line)
 

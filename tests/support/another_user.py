@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 _NOBODY = 65534
 
@@ -24,6 +25,13 @@ def unprivileged() -> Iterator[None]:
         os.seteuid(was)
 
 
+def give_away(folder: Path) -> None:
+    """``folder`` and all in it is of the user that ``unprivileged`` becomes."""
+    if os.geteuid() == 0:
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, _NOBODY, _NOBODY)
+
+
 @contextmanager
 def open_folder() -> Iterator[Path]:
     """A new folder that every user may pass through, unlike pytest's own."""
@@ -33,3 +41,26 @@ def open_folder() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder)
+
+
+@contextmanager
+def another_user() -> Iterator[None]:
+    """In the block this process is of another user than what the test has made before.
+
+    Root becomes an unprivileged user. Without root only what asks for the user sees another one.
+    """
+    was = os.geteuid()
+    if was == 0:
+        with unprivileged():
+            yield
+    else:
+        with patch.object(os, "geteuid", lambda: was + 1):
+            yield
+
+
+@contextmanager
+def shared_base() -> Iterator[Path]:
+    """A new folder of mode 1777, as LOGGED_STORE_BASE_DIR is where jobs of many users are."""
+    with open_folder() as folder:
+        folder.chmod(0o1777)
+        yield folder

@@ -102,7 +102,7 @@ class AdjunctStorage:
         """Every directory is locked; errors as of ``ContainerStorage.open``."""
         for planned in self.plan.stores:
             root = self.logged_root if planned.store.is_kept else self.scratch_root
-            directory = StoreDirectory(root / planned.directory, wait, holder)
+            directory = StoreDirectory(root / planned.directory, wait, holder, below=root)
             config = self.configs[planned.store.name]
             kind = VersionedStore if planned.store.is_bounded else UnboundedStore
             kept_bytes = _KEPT_BYTES // self.count

@@ -21,6 +21,7 @@ NEEDS = NodeNeeds("/usr/bin/python3", has_pipeline=True, has_state=True, free_mb
 GOOD = {
     "base": "/data/state",
     "exists": "1",
+    "mode": "1777",
     "writable": "1",
     "free_kb": str(2048 * 1024),
     "python": "/usr/bin/python3",
@@ -60,6 +61,7 @@ def test_a_node_in_order() -> None:
         ({"base": ""}, "node.state", Level.ERROR),
         ({"writable": ""}, "node.state", Level.ERROR),
         ({"writable": "", "exists": ""}, "node.state", Level.ERROR),
+        ({"mode": "777"}, "node.state", Level.ERROR),
         ({"free_kb": "1024"}, "node.state", Level.WARNING),
         ({"free_kb": "?"}, "node.state", Level.WARNING),
         ({"python_version": ""}, "node.python", Level.ERROR),
@@ -94,6 +96,7 @@ def test_the_script_sees_a_folder_that_can_be_written(tmp_path: Path) -> None:
     assert answer["base"] == str(tmp_path)
     assert (answer["variable"], answer["exists"], answer["writable"]) == ("1", "1", "1")
     assert int(answer["free_kb"]) > 0
+    assert int(answer["mode"], 8) == tmp_path.stat().st_mode & 0o7777
     assert (answer["python_version"], answer["homeport"]) == ("3.11", "1")
     assert list(tmp_path.iterdir()) == []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,32 @@ def test_two_hosts_directories_are_compared(
     (row,) = map(json.loads, printed.splitlines())
     assert (row["is_equal"], row["task"]) == (False, "Partition_0")
     assert row["fault"] == f"there is no {second / 'mine-1' / 'counts' / 'Partition_0'}"
+
+
+@pytest.mark.parametrize("at", ["base", "dir", "verify"])
+def test_a_folder_of_another_user_gives_one_line(at: str) -> None:
+    """Of a job whose folder is its user's alone; by --base it names the user for the command."""
+    with open_folder() as base:
+        (base / "mine.properties").write_text(PROPERTIES, encoding="utf-8")
+        named = f"--config-path={base / 'mine.properties'}"
+        path = _made(base, "Partition_0", a=1)
+        (base / "mine-1").chmod(0o700)
+        words = {
+            "base": ["dump", "counts", "Partition 0", named, f"--base={base}"],
+            "dir": ["dump", "counts", named, f"--dir={path}"],
+            "verify": ["verify", named, f"--base={base}", f"--against={base}"],
+        }[at]
+        with unprivileged(), pytest.raises(HomeportError) as caught:
+            run(["state", *words])
+    wanted = "it cannot be read" if at == "dir" else f"; run this as user {os.geteuid()}"
+    assert wanted in str(caught.value)
+
+
+def test_a_job_folder_that_is_a_link_is_not_followed(tmp_path: Path, named: str) -> None:
+    """By no command: what it names may be another job's, or another user's."""
+    _made(tmp_path / "elsewhere", "Partition_0", a=1)
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "mine-1").symlink_to(tmp_path / "elsewhere" / "mine-1")
+    words = ["dump", "counts", "Partition 0", named, f"--base={tmp_path / 'base'}"]
+    with pytest.raises(HomeportError, match="its mine-1 is a link, which is not followed"):
+        run(["state", *words])

@@ -14,6 +14,7 @@ from homeport.container.host.permit import Permit
 from homeport.container.incarnation.environment import Environment
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.own_folders import NotOwnError
 
 WORD = "x"
 JOB = JobConfig.of(Config({"job.name": "j", "job.id": "2", "job.default.system": "kafka"}))
@@ -48,6 +49,23 @@ def test_state_lives_below_the_nodes_folder(tmp_path: Path) -> None:
     assert environment.token == WORD
     assert environment.state_root(JOB) == Path("/state/j-2")
     assert environment.history_folder(JOB) == Path("/state/j-2/.history")
+
+
+@pytest.mark.parametrize("variable", ["LOGGED_STORE_BASE_DIR", "job.logged.store.base.dir", ""])
+def test_the_jobs_folder_is_made_its_users_alone(tmp_path: Path, variable: str) -> None:
+    """Below the node's folder or the work folder; what the job's key names is the operator's."""
+    base = tmp_path / "base"
+    base.mkdir(mode=0o755)
+    key = {variable: str(base)} if variable.startswith("job") else {}
+    job = JobConfig.of(Config({"job.name": "j", "job.default.system": "kafka", **key}))
+    variables = {variable: str(base)} if variable.isupper() else {}
+    environment = _environment(tmp_path, **variables)
+    root = environment.state_root(job)
+    environment.make_root(root, job)
+    assert root.stat().st_mode & 0o777 == (0o755 if key else 0o700)
+    root.chmod(0o777)
+    with pytest.raises(NotOwnError, match="mode 0777"):
+        environment.make_root(root, job)
 
 
 def test_without_the_nodes_folder_the_jobs_is_used_as_it_is(tmp_path: Path) -> None:

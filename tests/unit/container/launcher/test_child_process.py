@@ -34,6 +34,17 @@ def _start(tmp_path: Path) -> Iterator[Start]:
         child.close()
 
 
+def test_what_a_child_makes_is_its_users_alone(start: Start, tmp_path: Path) -> None:
+    """Its log too, whatever the mask of the process that starts it."""
+    before = os.umask(0)
+    try:
+        start(f"cd {tmp_path}; mkdir folder; touch folder/file").wait()
+    finally:
+        os.umask(before)
+    paths = [tmp_path / name for name in ("folder", "folder/file", "logs", "logs/spare-1.log")]
+    assert [path.stat().st_mode & 0o777 for path in paths] == [0o700, 0o600, 0o700, 0o600]
+
+
 def test_a_childs_log_has_its_output_and_its_errors(start: Start) -> None:
     """The last lines of a child that fails are mostly those of its standard error."""
     child = start("echo out; echo error >&2")

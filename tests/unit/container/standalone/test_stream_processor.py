@@ -60,6 +60,24 @@ def test_what_cannot_run_is_refused_before_anything_begins(tmp_path: Path) -> No
         blocked.start()
 
 
+@pytest.mark.parametrize("name", ["processor-p", "state", "coordination"])
+def test_folders_of_a_shared_work_folder_are_the_processors_alone(
+    tmp_path: Path, name: str
+) -> None:
+    """One that all can write is refused before anything begins; the given one keeps its mode."""
+    tmp_path.chmod(0o1777)
+    (tmp_path / name).mkdir()
+    (tmp_path / name).chmod(0o777)
+    is_local = name == "coordination"
+    keys = {key: value for key, value in KEYS.items() if not (is_local and ".zk." in key)}
+    blocked = StreamProcessor(Config(keys), "p", tmp_path, is_local=is_local)
+    with pytest.raises(ConfigError, match=r"other users can write there \(mode 0777\)"):
+        blocked.start()
+    assert tmp_path.stat().st_mode & 0o7777 == 0o1777
+    made = [path for path in tmp_path.iterdir() if path.name != name]
+    assert {path.stat().st_mode & 0o777 for path in made} <= {0o700}
+
+
 def test_a_child_finds_the_code_of_the_job_and_of_its_program(tmp_path: Path) -> None:
     """The package first, then what this program imports from, then its working directory."""
     paths = child_environment(tmp_path)["PYTHONPATH"].split(":")

@@ -147,7 +147,7 @@ def test_a_lock_is_not_inherited(tmp_path: Path) -> None:
 def test_a_directory_of_another_user_is_reported(another_users_folder: Path) -> None:
     """One line with the cause and what to do; nothing is touched."""
     with pytest.raises(DiskForbiddenError, match=r"Permission denied, for user [0-9]+: what is"):
-        DirectoryLock(another_users_folder, TOOL, LockWait())
+        DirectoryLock(another_users_folder, TOOL, LockWait(), below=another_users_folder)
 
 
 def test_a_disk_that_takes_no_more_does_not_keep_a_lock_from_being_taken(tmp_path: Path) -> None:

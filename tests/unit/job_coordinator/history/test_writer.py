@@ -439,3 +439,42 @@ def test_lines_that_were_left_out_are_a_gap_between_two_files(
 
 def _no_room(_file: int, _data: bytes) -> int:
     raise OSError(errno.ENOSPC, "no room")
+
+
+def test_a_history_among_the_state_is_its_owners_alone(tmp_path: Path) -> None:
+    """Folders and segments, those of an earlier release too, whatever the mask."""
+    folder = history_directory(None, tmp_path, "j-1")
+    folder.mkdir(parents=True)
+    folder.chmod(0o755)
+    (folder / "driver-nm1-1-1-events-0000000000.jsonl").write_text("{}\n")
+    before = os.umask(0)
+    try:
+        HistoryWriter(folder, "driver", "nm1", 100).event("one")
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in (folder, folder.parent)} == {0o700}
+    assert [path.stat().st_mode & 0o777 for path in folder.glob("*.jsonl")] == [0o600] * 2
+
+
+def test_a_configured_history_is_read_by_the_group_that_the_operator_gives_it(
+    tmp_path: Path,
+) -> None:
+    """Mode 2750, as for a shipper of logs: the folder keeps it, and each segment has 0640."""
+    tmp_path.chmod(0o2750)
+    HistoryWriter(tmp_path, "driver", "nm1", 100).event("one")
+    assert tmp_path.stat().st_mode & 0o7777 == 0o2750
+    assert [path.stat().st_mode & 0o777 for path in tmp_path.glob("*.jsonl")] == [0o640]
+    HistoryWriter(tmp_path / "new", "driver", "nm1", 100).event("one")
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_history_in_a_folder_of_others_stops_no_process(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One line, and nothing is written there."""
+    folder = history_directory(None, tmp_path, "j-1")
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    HistoryWriter(folder, "driver", "nm1", 100).event("one")
+    assert list(folder.iterdir()) == []
+    assert "other users can write there (mode 0777)" in caplog.text
