@@ -255,7 +255,7 @@ def _checked_package(job: JobView, application: str, named: str) -> bytes:
     python = job_python(config, os.environ, files, note)
     try:
         with prepared(package_path(named), files) as package:
-            data = zipped(package.import_path)
+            data = zipped(package)
             require_readable(data)
             require_free(state, orders, package_name(data), upgrades.submitted(application))
             forms = StateFactManager(job.stream).forms()

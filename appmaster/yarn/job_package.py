@@ -9,7 +9,6 @@ import contextlib
 import hashlib
 import tarfile
 import tempfile
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -17,29 +16,26 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from homeport.appmaster.yarn.hadoop_files import HadoopFiles
-from homeport.config.errors import ConfigError
+from homeport.appmaster.yarn.package_zip import unpack_zip, zip_folder
+from homeport.config.errors import ConfigError, HomeportError, in_one_line
 
 PACKAGE_KEY = "yarn.package.path"
 PACKAGE_NAME = "__package"
 
 _ARCHIVE_SUFFIXES = (".zip", ".tar.gz", ".tgz")
-_EXCLUDED_FOLDERS = frozenset(
-    {"__pycache__", ".git", ".venv", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
-)
-# Zip knows no time before 1980; one fixed time makes equal folders equal archives.
-_ENTRY_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedPackage:
     """A package ready to be shipped.
 
-    ``archive``: path or URL of the file to localise; ``import_path``: what goes on PYTHONPATH to
-    import from it here.
+    ``archive``: path or URL of the file to localise; ``import_path``: it, unpacked here as hosts
+    unpack it, for PYTHONPATH; ``zip_path``: it here, where it is a zip.
     """
 
     archive: Path | str
     import_path: Path
+    zip_path: Path | None
 
 
 def package_path(value: str | None, *, may_be_none: bool = False) -> Path | str | None:
@@ -130,56 +126,39 @@ def _fetched(
 def _prepared(path: Path, named: str, folder: Path) -> PreparedPackage:
     """The package at ``path``, which the user has ``named``; ``folder`` takes temporary files."""
     try:
+        unpacked = folder / "unpacked" / path.name
         if path.is_dir():
-            return PreparedPackage(zip_folder(path, folder / "package.zip"), path)
+            made = zip_folder(path, folder / "package.zip")
+            return PreparedPackage(made, unpack_zip(made, unpacked), made)
         if path.name.endswith(".zip"):
-            _require_zip(path)
-            return PreparedPackage(path, path)
+            return PreparedPackage(path, unpack_zip(path, unpacked), path)
         with tarfile.open(path) as archive:
-            archive.extractall(folder / "unpacked", filter="data")
-        return PreparedPackage(path, folder / "unpacked")
-    except (OSError, tarfile.TarError, zipfile.BadZipFile, EOFError) as e:
+            archive.extractall(unpacked, filter="data")
+        return PreparedPackage(path, unpacked, None)
+    except HomeportError:
+        raise
+    except Exception as e:  # noqa: BLE001 - each way to compress has errors of its own
         raise ConfigError(
-            PACKAGE_KEY, named, f"it cannot be read ({e})", "build the package again"
+            PACKAGE_KEY, named, f"it cannot be read ({in_one_line(e)})", "build the package again"
         ) from None
 
 
-def zip_folder(folder: Path, target: Path) -> Path:
-    """``target`` holds the files below ``folder`` in sorted order, without byte code."""
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(folder.rglob("*")):
-            relative = path.relative_to(folder)
-            if _EXCLUDED_FOLDERS.intersection(relative.parts) or not path.is_file():
-                continue
-            entry = zipfile.ZipInfo(relative.as_posix(), _ENTRY_TIME)
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = (path.stat().st_mode & 0o777) << 16
-            archive.writestr(entry, path.read_bytes())
-    return target
-
-
-def zipped(import_path: Path) -> bytes:
+def zipped(package: PreparedPackage) -> bytes:
     """Return it as one zip: a zip as it is, equal folders as equal bytes."""
-    if import_path.is_file():
-        return import_path.read_bytes()
+    if package.zip_path is not None:
+        return package.zip_path.read_bytes()
     with tempfile.TemporaryDirectory(prefix="homeport-upgrade-") as folder:
-        return zip_folder(import_path, Path(folder) / "package.zip").read_bytes()
+        return zip_folder(package.import_path, Path(folder) / "package.zip").read_bytes()
 
 
 def digest_of(package: PreparedPackage) -> str:
     """Return the name that an upgrade to the same code has for ``package``."""
-    for path in (package.import_path, package.archive):
-        if isinstance(path, Path) and path.suffix == ".zip":
-            with path.open("rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
-    return package_name(zipped(package.import_path))
+    if package.zip_path is None:
+        return package_name(zipped(package))
+    with package.zip_path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def package_name(data: bytes) -> str:
     """Return the name of the package in coordinator stream, AM and launchers."""
     return hashlib.sha256(data).hexdigest()
-
-
-def _require_zip(path: Path) -> None:
-    with zipfile.ZipFile(path) as archive:
-        archive.namelist()

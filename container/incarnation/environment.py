@@ -119,18 +119,22 @@ class Environment:
         )
         return root
 
-    def make_root(self, root: Path, job: JobConfig) -> None:
-        """Make ``root``, of ``state_root`` or ``scratch_root``, this user's alone.
+    def made_roots(self, job: JobConfig, config: Config) -> tuple[Path, Path]:
+        """Return ``state_root`` and ``scratch_root``, made and this user's alone.
 
         A directory that ``job.logged.store.base.dir`` names is the operator's, and stays as it is.
 
         Raises:
-            DiskError: there is no room for it, or no right to it.
-            NotOwnError: it is another user's, a link, or open to others.
+            DiskError: there is no room for one, or no right to it.
+            NotOwnError: one is another user's, a link, or open to others.
         """
-        is_given = job.logged_store_base_dir is not None and root == Path(job.logged_store_base_dir)
-        with room_on_disk_of(root):
-            make_own_folder(root.absolute(), (root if is_given else root.parent).absolute())
+        given = job.logged_store_base_dir
+        roots = self.state_root(job), self.scratch_root(config)
+        for root in roots:
+            below = root if given is not None and root == Path(given) else root.parent
+            with room_on_disk_of(root):
+                make_own_folder(root.absolute(), below.absolute())
+        return roots
 
     def scratch_root(self, config: Config) -> Path:
         """Where the job's stores without a changelog live, no longer than their container does.

@@ -206,14 +206,8 @@ def history_of(job: ContainerJob, permit: Permit, environment: Environment) -> H
 def storage_of(
     job: ContainerJob, permit: Permit, environment: Environment, pause: Callable[[float], None]
 ) -> ContainerStorage:
-    """The stores of the container, none of them open; predecessors are waited for.
-
-    Raises:
-        StoreError: the folders of its state cannot be this user's alone.
-    """
-    logged, scratch = environment.state_root(job.job), environment.scratch_root(job.config)
-    for root in (logged, scratch):
-        environment.make_root(root, job.job)
+    """The stores of the container, none of them open; predecessors are waited for."""
+    logged, scratch = environment.made_roots(job.job, job.config)
     # A standby keeps the directories of its active container.
     owner = job.active_processor or permit.incarnation.processor_id
     return ContainerStorage(

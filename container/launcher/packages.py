@@ -65,7 +65,7 @@ class JobPackages:
 
         ``name``: its sha256; None: the submission's, which is always here.
         """
-        own = SUBMITTED_FOLDER if name is None else f"{_PREFIX}{name[:_NAME_LENGTH]}"
+        own = SUBMITTED_FOLDER if name is None else f"{_PREFIX}{name}"
         return self._folder / own
 
     def find(self, name: str | None) -> Path | None:

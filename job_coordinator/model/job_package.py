@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import io
 import re
+import stat
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -58,6 +59,16 @@ def package_entries(data: bytes) -> list[zipfile.ZipInfo]:
     # NotImplementedError: zipfile's, for a feature of a zip that it does not know.
     except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as error:
         raise WireError(f"the package is no zip: {shown(str(error))}") from None
+    require_one_place_each(entries, MAX_UNPACKED_BYTES)
+    return entries
+
+
+def require_one_place_each(entries: Sequence[zipfile.ZipInfo], most_bytes: int) -> None:
+    """Require that all entries of a zip may be unpacked into one folder, in so many bytes.
+
+    Raises:
+        WireError: as ``package_entries``.
+    """
     for entry in entries:
         parts = PurePosixPath(entry.filename).parts
         if not parts or parts[0] == "/" or ".." in parts or "\\" in entry.filename:
@@ -70,9 +81,38 @@ def package_entries(data: bytes) -> list[zipfile.ZipInfo]:
         if (path in files and entry.is_dir()) or not files.isdisjoint(path.parents):
             raise WireError(f"the package has a file and a folder of one name: {shown(str(path))}")
     size = sum(entry.file_size for entry in entries)
-    if size > MAX_UNPACKED_BYTES:
-        raise WireError(f"the package has files of {size} bytes, more than {MAX_UNPACKED_BYTES}")
-    return entries
+    if size > most_bytes:
+        raise WireError(f"the package has files of {size} bytes, more than {most_bytes}")
+
+
+def require_unpacked_alike(entries: Sequence[zipfile.ZipInfo]) -> None:
+    """Require that YARN, a launcher and any host unpack the entries of a zip to the same files.
+
+    Raises:
+        WireError: an entry is a link or a special file, comes twice, differs from another in case
+            alone, or is packed in a way that YARN does not know.
+    """
+    seen: dict[PurePosixPath, str] = {}
+    for entry in entries:
+        name = shown(entry.filename)
+        kind = stat.S_IFMT(entry.external_attr >> 16)
+        if kind not in {0, stat.S_IFREG, stat.S_IFDIR}:
+            what = "a link" if kind == stat.S_IFLNK else "a special file"
+            raise WireError(f"the package has {what}: {name}")
+        if entry.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+            raise WireError(f"the package has an entry that is neither stored nor deflated: {name}")
+        # Also a folder beside another: what is in the two would be in one on some hosts.
+        path = PurePosixPath(entry.filename)
+        if path in seen and not entry.is_dir():
+            raise WireError(f"the package has an entry twice: {name}")
+        seen[path] = entry.filename
+    whole = {part for path in seen for part in (path, *path.parents)}
+    by_case: dict[str, PurePosixPath] = {}
+    for path in sorted(whole):
+        other = by_case.setdefault(str(path).casefold(), path)
+        if other != path:
+            both = f"{shown(str(other))} and {shown(str(path))}"
+            raise WireError(f"the package has names that differ in case alone: {both}")
 
 
 def require_readable(data: bytes) -> None:

@@ -19,7 +19,7 @@ Launch = Callable[..., Running]
 
 SECOND_VERSION = zipped({"homeport_child/__main__.py": 'print("version 2", flush=True)\n' + CHILD})
 NAME = sha256_of(SECOND_VERSION)
-FOLDER = f"__package-{NAME[:16]}"
+FOLDER = f"__package-{NAME}"
 MANY_FILES = 6000
 
 
@@ -161,7 +161,7 @@ def test_a_disk_without_room_leaves_nothing_half(am: Am, launch: Launch) -> None
     wait_for(lambda: fetched(launcher.folder) == [], launcher)  # the next try may be under way
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
     wait_for(lambda: am.check_ins[-1].prepared == name, launcher)
-    assert fetched(launcher.folder) == [f"__package-{name[:16]}"]
+    assert fetched(launcher.folder) == [f"__package-{name}"]
     assert is_alive(child)
 
 
@@ -200,7 +200,7 @@ def test_a_launcher_that_is_killed_while_it_unpacks_leaves_no_half_package(
     am.packages[name] = package
     am.orders(OrderKind.RUN, FIRST, name)
     launcher = launch()
-    unfinished = launcher.folder / f"__package-{name[:16]}.unfinished"
+    unfinished = launcher.folder / f"__package-{name}.unfinished"
     wait_for(unfinished.is_dir, launcher)
     launcher.process.send_signal(signal.SIGSTOP)
     assert fetched(launcher.folder) == [unfinished.name]
@@ -209,6 +209,6 @@ def test_a_launcher_that_is_killed_while_it_unpacks_leaves_no_half_package(
     assert unfinished.is_dir()
     again = launch(folder=launcher.folder)
     again.child_pid(am)
-    assert fetched(launcher.folder) == [f"__package-{name[:16]}"]
-    unpacked = launcher.folder / f"__package-{name[:16]}" / "many"
+    assert fetched(launcher.folder) == [f"__package-{name}"]
+    unpacked = launcher.folder / f"__package-{name}" / "many"
     assert len([*unpacked.glob("f*.py")]) == MANY_FILES

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import tarfile
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -20,13 +22,14 @@ from homeport.appmaster.cli.upgrade_command import (
     require_upgradable,
     require_way_back,
 )
+from homeport.appmaster.yarn.hadoop_files import HadoopFiles
 from homeport.appmaster.yarn.job_package import (
-    PreparedPackage,
     digest_of,
     package_name,
-    zip_folder,
+    prepared,
     zipped,
 )
+from homeport.appmaster.yarn.package_zip import zip_folder
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
@@ -192,6 +195,11 @@ def test_without_a_way_back_nothing_is_begun() -> None:
         require_way_back(stream, ran)
 
 
+def no_files() -> contextlib.AbstractContextManager[HadoopFiles]:
+    """No package here is in the cluster's file system."""
+    raise AssertionError("the cluster's file system is not needed")
+
+
 def test_a_package_is_one_zip(tmp_path: Path) -> None:
     """Equal folders are equal bytes; a zip stays as it is."""
     names = []
@@ -199,12 +207,14 @@ def test_a_package_is_one_zip(tmp_path: Path) -> None:
         folder = tmp_path / name
         folder.mkdir()
         (folder / "m.py").write_text("A = 1\n")
-        names.append(package_name(zipped(folder)))
+        with prepared(folder, no_files) as package:
+            names.append(package_name(zipped(package)))
     assert names[0] == names[1]
     archive = tmp_path / "p.zip"
     with zipfile.ZipFile(archive, "w") as made:
         made.writestr("m.py", "A = 1\n")
-    assert zipped(archive) == archive.read_bytes()
+    with prepared(archive, no_files) as package:
+        assert zipped(package) == archive.read_bytes()
 
 
 def test_what_run_job_ships_has_the_name_that_an_upgrade_gives_it(tmp_path: Path) -> None:
@@ -213,11 +223,13 @@ def test_what_run_job_ships_has_the_name_that_an_upgrade_gives_it(tmp_path: Path
     folder.mkdir()
     (folder / "m.py").write_text("A = 1\n")
     shipped = zip_folder(folder, tmp_path / "package.zip")
-    for import_path in (folder, shipped):
-        name = digest_of(PreparedPackage(shipped, import_path))
-        assert name == package_name(zipped(import_path)) == package_name(shipped.read_bytes())
-    for archive in (tmp_path / "package.tar.gz", "hdfs:/package.tar.gz"):
-        assert digest_of(PreparedPackage(archive, folder)) == name
+    name = package_name(shipped.read_bytes())
+    tarball = tmp_path / "package.tar.gz"
+    with tarfile.open(tarball, "w:gz") as archive:
+        archive.add(folder / "m.py", "m.py")
+    for place in (folder, shipped, tarball):
+        with prepared(place, no_files) as package:
+            assert digest_of(package) == name == package_name(zipped(package))
 
 
 def row(processor: str, replica_of: str | None, **facts: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON

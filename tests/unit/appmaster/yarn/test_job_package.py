@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from homeport.appmaster.yarn.hadoop_files import HadoopFiles
-from homeport.appmaster.yarn.job_package import package_path, prepared, zip_folder
+from homeport.appmaster.yarn.job_package import package_path, prepared
+from homeport.appmaster.yarn.package_zip import zip_folder
 from homeport.config.errors import ConfigError
 
 
@@ -68,19 +69,27 @@ def test_a_folder_is_packed_without_byte_code(folder: Path, tmp_path: Path) -> N
     assert one.read_bytes() == two.read_bytes()
 
 
-def test_a_folder_is_imported_from_where_it_is(folder: Path) -> None:
-    """The archive is temporary; imports are checked against the folder itself."""
+def test_a_folder_is_imported_from_what_is_shipped(folder: Path) -> None:
+    """As the hosts unpack it: what the archive has, and no more. Both are temporary."""
     with prepared(folder, no_files) as package:
         assert Path(package.archive).exists()
-        assert package.import_path == folder
+        assert package.import_path.name == folder.name
+        files = [path for path in package.import_path.rglob("*") if path.is_file()]
+        assert sorted(str(path.relative_to(package.import_path)) for path in files) == [
+            "job.py",
+            "lib/part.py",
+        ]
     assert not Path(package.archive).exists()
+    assert not package.import_path.exists()
 
 
 def test_a_zip_is_shipped_as_it_is(folder: Path, tmp_path: Path) -> None:
-    """Python imports from a zip, so nothing is unpacked."""
+    """A host unpacks it, so what the code reads beside itself is there for the check, too."""
     archive = zip_folder(folder, tmp_path / "job.zip")
     with prepared(archive, no_files) as package:
-        assert package.archive == package.import_path == archive
+        assert package.archive == package.zip_path == archive
+        assert (package.import_path / "lib" / "part.py").read_text() == "lib/part.py"
+    assert not package.import_path.exists()
 
 
 def test_a_tarball_is_unpacked_for_the_check_only(folder: Path, tmp_path: Path) -> None:

@@ -57,15 +57,16 @@ def test_the_jobs_folder_is_made_its_users_alone(tmp_path: Path, variable: str) 
     base = tmp_path / "base"
     base.mkdir(mode=0o755)
     key = {variable: str(base)} if variable.startswith("job") else {}
-    job = JobConfig.of(Config({"job.name": "j", "job.default.system": "kafka", **key}))
+    config = Config({"job.name": "j", "job.default.system": "kafka", **key})
+    job = JobConfig.of(config)
     variables = {variable: str(base)} if variable.isupper() else {}
     environment = _environment(tmp_path, **variables)
-    root = environment.state_root(job)
-    environment.make_root(root, job)
+    root, scratch = environment.made_roots(job, config)
+    assert scratch.stat().st_mode & 0o777 == 0o700
     assert root.stat().st_mode & 0o777 == (0o755 if key else 0o700)
     root.chmod(0o777)
     with pytest.raises(NotOwnError, match="mode 0777"):
-        environment.make_root(root, job)
+        environment.made_roots(job, config)
 
 
 def test_without_the_nodes_folder_the_jobs_is_used_as_it_is(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from homeport.container.launcher.packages import JobPackages
 
 DATA = zipped({"tasks.py": "VERSION = 2", "lib/a.py": "", "lib/run.sh": "#!/bin/sh"}, 0o755)
 NAME = sha256_of(DATA)
-FOLDER = f"__package-{NAME[:16]}"
+FOLDER = f"__package-{NAME}"
 LIMIT_S = 10.0
 
 
@@ -90,6 +90,14 @@ def test_a_package_is_fetched_once_and_unpacked(place: Place) -> None:
     assert (place.folder / FOLDER / "lib" / "run.sh").stat().st_mode & 0o777 == 0o755
     assert place.want() == place.folder / FOLDER
     assert place.asked == [NAME]
+
+
+def test_packages_whose_names_begin_alike_have_folders_of_their_own(place: Place) -> None:
+    """A sha256 is a name as a whole: who makes both can choose how two of them begin."""
+    place.answers = [DATA]
+    assert place.want() is not None
+    other = NAME[:63] + ("0" if NAME[63] != "0" else "1")
+    assert place.packages.find(other) is None
 
 
 def test_a_zip_without_permissions_has_readable_files(place: Place) -> None:
