@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -19,3 +24,48 @@ def die_with_parent(parent: int) -> None:
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it died before the signal was set
         os._exit(1)
+
+
+def ending_with_us() -> Callable[[], None]:
+    """Return a ``preexec_fn``: the new process is killed when the calling thread ends.
+
+    It makes two system calls, and needs nothing that another thread may hold.
+    """
+    return functools.partial(die_with_parent, os.getpid())
+
+
+def run_child(
+    command: Sequence[str],
+    limit_s: float,
+    *,
+    given: bytes = b"",
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    log: IO[bytes] | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command to its end; it is killed at the limit, and with this process, if that is.
+
+    Args:
+        command: the program and its arguments.
+        limit_s: when it is killed.
+        given: its standard input.
+        environment: its variables; None: this process's.
+        folder: where it runs; None: here.
+        log: gets all that it writes; None: the answer has it.
+
+    Raises:
+        OSError: it cannot be started.
+        subprocess.TimeoutExpired: it did not end in time.
+    """
+    output = subprocess.PIPE if log is None else log
+    return subprocess.run(
+        command,
+        input=given,
+        stdout=output,
+        stderr=subprocess.PIPE if log is None else subprocess.STDOUT,
+        env=environment,
+        cwd=folder,
+        timeout=limit_s,
+        check=False,
+        preexec_fn=ending_with_us(),
+    )

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from homeport.job_coordinator.parent_death import ending_with_us
 from homeport.local_cluster.errors import ClusterError
 from homeport.local_cluster.locks import exclusive
 
@@ -77,6 +78,7 @@ def _fetch(target: Path, role: str, progress: Progress, pom: Path) -> None:
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
+            preexec_fn=ending_with_us(),  # noqa: PLW1509 - it needs nothing that a thread holds
         )
         try:
             code = _wait(maven_process, role, progress)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from homeport.job_coordinator.parent_death import run_child
 from homeport.local_cluster.errors import ClusterError
 
 MINIMUM_FREE_BYTES = 2 * 1024**3
@@ -107,12 +108,10 @@ def parse_java_version(text: str) -> int | None:
 def _java_version(java: Path) -> int:
     """Ask the program itself."""
     try:
-        result = subprocess.run(
-            [str(java), "-version"], capture_output=True, text=True, timeout=60, check=False
-        )
+        result = run_child([str(java), "-version"], 60)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ClusterError(f"{java} -version cannot be run ({error}); {_REMEDY}") from error
-    version = parse_java_version(result.stderr + result.stdout)
+    version = parse_java_version((result.stderr + result.stdout).decode(errors="replace"))
     if version is None:
         raise ClusterError(f"{java} -version does not say a version; {_REMEDY}")
     return version

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 
+from homeport.job_coordinator.client_files import forget_tokens_of_cluster
 from homeport.local_cluster import processes
 from homeport.local_cluster.layout import Layout, read_record
 from homeport.local_cluster.net import network
@@ -28,6 +29,7 @@ def sweep(layout: Layout, *, keep_logs: bool) -> None:
             shutil.rmtree(layout.node_state(node), ignore_errors=True)
     elif layout.root.exists():
         _empty(layout)
+    forget_tokens_of_cluster(layout.cache, layout.conf)
     layout.state.unlink(missing_ok=True)
     if not keep_logs:
         with contextlib.suppress(FileNotFoundError):

@@ -6,10 +6,10 @@ import os
 
 from homeport.appmaster.cli.am_address import am_address
 from homeport.appmaster.cli.job import SOURCE, Job
-from homeport.appmaster.yarn.client_files import token_path
 from homeport.appmaster.yarn.resource_manager_rest import Application
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, UnavailableError
+from homeport.job_coordinator.client_files import token_path
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.metadata.configuration import ConfigManager

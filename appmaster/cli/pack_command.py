@@ -10,8 +10,8 @@ import typer
 
 from homeport.appmaster.environment.class_data import own_java
 from homeport.appmaster.environment.pack import pack as packed
-from homeport.appmaster.yarn.client_files import cache_folder
 from homeport.job_coordinator.cli.options import new_app, note
+from homeport.job_coordinator.client_files import cache_folder
 
 app = new_app()
 

@@ -16,7 +16,6 @@ from types import MappingProxyType
 
 from homeport.appmaster.environment.job_python import JobPython
 from homeport.appmaster.job_model.input_acceptance import InputAcceptance
-from homeport.appmaster.yarn.client_files import token_folder
 from homeport.appmaster.yarn.private_files import private_folder
 from homeport.appmaster.yarn.resource_manager_rest import Application, Node, ResourceManagerRest
 from homeport.appmaster.yarn.scheduler import Partition
@@ -42,6 +41,7 @@ from homeport.config.settings.serde_names import serde_name
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.used_systems import declared_outputs, used_systems
 from homeport.job_coordinator.cli.checks import check_job_model as check_job_model_program
+from homeport.job_coordinator.client_files import token_folder
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number
 from homeport.job_coordinator.grouper.factories import has_own_grouper
@@ -56,6 +56,7 @@ from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataC
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.state_facts import StoreForms
 from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.parent_death import run_child
 
 _KAFKA_TIMEOUT_S = 10.0
 _CHECK_TIMEOUT_S = 120.0
@@ -342,14 +343,7 @@ def _check_with_package(
     # What only this shell's PYTHONPATH has would be missing there.
     environment = {**os.environ, "PYTHONPATH": str(import_path), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
-        done = subprocess.run(
-            [*python.here, *command],
-            env=environment,
-            input=given,
-            capture_output=True,
-            timeout=limit_s,
-            check=False,
-        )
+        done = run_child([*python.here, *command], limit_s, given=given, environment=environment)
     except (OSError, subprocess.TimeoutExpired) as e:
         raise ConfigError(
             python.key,

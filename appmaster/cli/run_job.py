@@ -36,7 +36,7 @@ from homeport.appmaster.cli.job import SOURCE, Job
 from homeport.appmaster.cli.record_sizes import check_record_sizes
 from homeport.appmaster.cli.waiting import Waiter, log_shortage, say
 from homeport.appmaster.environment.job_python import job_python, published
-from homeport.appmaster.yarn.client_files import cache_folder, forget_token
+from homeport.appmaster.yarn.ended_tokens import forget_ended_tokens
 from homeport.appmaster.yarn.hadoop_files import hadoop_files
 from homeport.appmaster.yarn.host_affinity import warnings
 from homeport.appmaster.yarn.job_package import (
@@ -67,6 +67,7 @@ from homeport.config.settings.standalone_section import (
 from homeport.config.settings.validation import validate
 from homeport.job_coordinator.cli.config_change import refuse_identity
 from homeport.job_coordinator.cli.usage import run_app, run_program
+from homeport.job_coordinator.client_files import cache_folder, forget_token
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.output_topics import create_outputs
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec, topics_of
@@ -162,6 +163,7 @@ def check_job(job: Job, *, reset_state: bool) -> tuple[JobModel | None, Mapping[
     forms = state_check.check_state(job, reset_state=reset_state)
     preflight.check_token_folder(os.environ)
     job.rest.require_reachable()
+    forget_ended_tokens(os.environ, job.rest)
     job.require_not_running()
     return model, forms
 
@@ -350,6 +352,7 @@ def await_end(job: Job, application: Application, limit_s: float | None) -> Appl
             continue
         heard_s = waiter.elapsed_s
         if not last.is_active:
+            forget_token(os.environ, last.application_id)
             return last
         waiter.log_progress(f"{last.application_id} is {last.state}")
     raise UnavailableError(f"{last.application_id} has not ended after {waiter.elapsed_s:.0f} s")
@@ -376,7 +379,6 @@ def kill(job: Job) -> None:
             print(f"stopped {application.application_id} in order")
         else:  # by itself, before the order reached it
             print(end_of(last))
-    forget_token(os.environ, application.application_id)
 
 
 # ---------------------------------------------------------------------------------------- command

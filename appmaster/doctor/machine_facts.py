@@ -13,8 +13,9 @@ from importlib import metadata
 from pathlib import Path
 
 from homeport.appmaster.doctor.machine_checks import MachineFacts
-from homeport.appmaster.yarn.client_files import cache_folder
 from homeport.appmaster.yarn.resource_manager_rest import CONF_DIR_VARIABLE
+from homeport.job_coordinator.client_files import cache_folder
+from homeport.job_coordinator.parent_death import run_child
 
 _JAVA_LIMIT_S = 30.0
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -45,9 +46,7 @@ def machine_facts(environment: Mapping[str, str]) -> MachineFacts:
 
 def _java_version(java: str) -> str:
     try:
-        done = subprocess.run(
-            [java, "-version"], capture_output=True, timeout=_JAVA_LIMIT_S, check=False
-        )
+        done = run_child([java, "-version"], _JAVA_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired):
         return ""  # judged as a Java whose version cannot be read
     return (done.stderr + done.stdout).decode(errors="replace")

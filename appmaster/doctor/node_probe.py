@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from homeport.appmaster.doctor.node_checks import PROBE_SCRIPT, answer_of
-from homeport.appmaster.yarn.client_files import cache_folder
 from homeport.appmaster.yarn.kerberos import KerberosLogin
 from homeport.appmaster.yarn.node_names import NodeNames
 from homeport.appmaster.yarn.skein_driver import import_skein, one_line, skein_client
 from homeport.appmaster.yarn.submission import am_java_options, services_of
+from homeport.job_coordinator.client_files import cache_folder
 from homeport.job_coordinator.model.ids import Host
 
 _AM_MB = 512

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from homeport.appmaster.environment.distributions import Installed
+from homeport.job_coordinator.parent_death import run_child
 
 PROGRAM = "homeport.container.spark.class_data"
 _SOURCES = "homeport.container.spark"
@@ -90,14 +91,7 @@ def _java_sources() -> list[Path]:
 def _succeeds(command: list[str], log: Path) -> bool:
     with log.open("wb") as sink:
         try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=sink,
-                stderr=sink,
-                timeout=_LIMIT_S,
-                check=False,
-            )
+            done = run_child(command, _LIMIT_S, log=sink)
         except (OSError, subprocess.TimeoutExpired) as error:
             sink.write(f"{error}\n".encode())
             return False

@@ -18,14 +18,14 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from homeport.appmaster.environment import node
-from homeport.appmaster.environment.tree import DESCRIPTION_NAME, START_NAME, describe
-from homeport.appmaster.yarn.client_files import cache_folder
+from homeport.appmaster.environment.tree import DESCRIPTION_NAME, START_NAME, UNPACKING, describe
 from homeport.appmaster.yarn.hadoop_files import FileFacts, HadoopFiles
 from homeport.appmaster.yarn.submission import NodePython
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import YarnConfig
+from homeport.job_coordinator.client_files import cache_folder
 
 _ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
 _REMEDY = "let it name an archive that `homeport pack` has made"
@@ -218,5 +218,5 @@ def _unpacked(
 def _partial(cache: Path) -> Iterator[Path]:
     """A folder on the disk of the cache that is gone afterwards."""
     cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=cache) as name:
+    with tempfile.TemporaryDirectory(prefix=UNPACKING, dir=cache) as name:
         yield Path(name)

@@ -20,6 +20,7 @@ from homeport.appmaster.environment.class_data import HostJava
 from homeport.appmaster.environment.distributions import HOMEPORT, Installed, required
 from homeport.appmaster.environment.tree import (
     DESCRIPTION_NAME,
+    UNPACKING,
     Machine,
     finish,
     install,
@@ -34,6 +35,7 @@ _FORM = b"3"
 _KEPT = 4
 """Environments beside the one that is packed; each takes about 2 GB."""
 _UNUSED_S = 7 * 24 * 3600
+_UNPACKING_S = 24 * 3600
 _NEEDED_BYTES = 3 * 1024**3
 
 
@@ -70,6 +72,7 @@ def pack(
     folder = cache / "environments"
     try:
         with _locked(folder, say):
+            remove_unfinished(folder)
             made = None if java is None else class_data.ensure(folder, java, packages, say)
             return _pack(folder, _Wanted(machine, packages, requirements, made), say)
     except OSError as error:
@@ -154,6 +157,22 @@ def _locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
             say("waiting for another command that packs an environment")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def remove_unfinished(folder: Path) -> None:
+    """What commands that were killed have begun is gone; the caller holds the lock of ``folder``.
+
+    What run-job unpacks without that lock goes when it is a day old.
+    """
+    for found in [folder / "partial", *folder.glob("*.partial")]:
+        if found.is_dir():
+            shutil.rmtree(found, ignore_errors=True)
+        else:
+            found.unlink(missing_ok=True)
+    limit = time.time() - _UNPACKING_S
+    for found in folder.glob(f"{UNPACKING}*"):
+        if found.stat().st_mtime < limit:
+            shutil.rmtree(found, ignore_errors=True)
 
 
 def remove_unused(folder: Path) -> None:

@@ -12,7 +12,6 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,9 +24,12 @@ from homeport.appmaster.environment.distributions import (
     versions_in,
 )
 from homeport.config.errors import HomeportError
+from homeport.job_coordinator.parent_death import run_child
 
 DESCRIPTION_NAME = "environment.json"
 START_NAME = "start"
+UNPACKING = ".unpacking-"
+"""How the folders begin in which run-job unpacks an environment."""
 _NODE_FILES = ("start", "adopt.py")
 _INSTALL_LIMIT_S = 1800.0
 _SHEBANG = re.compile(rb"#!.*python[0-9.]*\n")
@@ -130,15 +132,7 @@ def install(tree: Path, requirements: Path, packages: Iterable[Installed], log: 
 def _run(command: list[str], requirements: Path, log: Path) -> None:
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as sink:
-        done = subprocess.run(
-            command,
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            timeout=_INSTALL_LIMIT_S,
-            cwd=requirements.parent,
-            check=False,
-        )
+        done = run_child(command, _INSTALL_LIMIT_S, folder=requirements.parent, log=sink)
     if done.returncode != 0:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
         errors = [line for line in lines if line.startswith("ERROR:")] or lines[-1:]

@@ -22,7 +22,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Mapping
-from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -36,7 +35,7 @@ from homeport.appmaster.attempt.supervision import (
 )
 from homeport.job_coordinator import logs
 from homeport.job_coordinator.own_folders import PRIVATE_UMASK
-from homeport.job_coordinator.parent_death import die_with_parent
+from homeport.job_coordinator.parent_death import ending_with_us
 
 EXIT_TERMINATED = 128 + signal.SIGTERM
 EXIT_HOPELESS = 3
@@ -83,7 +82,7 @@ class Process:
                 env={**os.environ, **{name: str(fd) for name, fd in fds.items()}},
                 pass_fds=tuple(fds.values()),
                 umask=PRIVATE_UMASK,
-                preexec_fn=partial(die_with_parent, os.getpid()),  # noqa: PLW1509 - two system calls, no threads
+                preexec_fn=ending_with_us(),  # noqa: PLW1509 - two system calls, no threads
             )
         except OSError:
             self.close()

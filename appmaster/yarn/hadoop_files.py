@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import subprocess
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from homeport.appmaster.yarn.kerberos import KerberosLogin
 from homeport.appmaster.yarn.node_names import HOSTS_FILE_VARIABLE
 from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.parent_death import run_child
 
 _JVM_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 _CLASS_PATH_LIMIT_S = 60.0
@@ -142,19 +142,14 @@ def _class_path(environment: Mapping[str, str]) -> str:
     yarn = shutil.which("yarn", path=environment.get("PATH"))
     if yarn is None:
         raise UnavailableError("no `yarn` command on PATH: add the bin folder of the Hadoop client")
-    done = subprocess.run(
-        [yarn, "classpath", "--glob"],
-        env=dict(environment),
-        capture_output=True,
-        text=True,
-        timeout=_CLASS_PATH_LIMIT_S,
-        check=False,
-    )
+    command = [yarn, "classpath", "--glob"]
+    done = run_child(command, _CLASS_PATH_LIMIT_S, environment=environment)
     if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        said = done.stderr.decode(errors="replace").strip()
+        lines = said.splitlines() or [f"exit code {done.returncode}"]
         raise UnavailableError(f"`yarn classpath` fails ({lines[-1]}): see the Hadoop client")
     conf = environment.get("HADOOP_CONF_DIR", "")
-    return os.pathsep.join(part for part in (conf, done.stdout.strip()) if part)
+    return os.pathsep.join(part for part in (conf, os.fsdecode(done.stdout).strip()) if part)
 
 
 @contextlib.contextmanager

@@ -269,6 +269,11 @@ class ResourceManagerRest:
         """Base URL of the (first) ResourceManager, for people."""
         return self._urls[0]
 
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Base URLs of all ResourceManagers."""
+        return self._urls
+
     def require_reachable(self) -> None:
         """Returns if a ResourceManager answers.
 

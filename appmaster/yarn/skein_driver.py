@@ -19,10 +19,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from homeport.appmaster.yarn.client_files import cache_folder
 from homeport.appmaster.yarn.kerberos import KerberosLogin
 from homeport.appmaster.yarn.skein_jar import ensure_patched_jar
 from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.client_files import cache_folder
 
 _DRIVER_JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 _POLL_S = 0.05

@@ -25,6 +25,7 @@ import importlib.util
 import os
 import struct
 import tempfile
+import time
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,7 @@ GROWING_SHA256 = "4eb93e047b51dc189959e9101360d4c87a9b4fedb53f58bb34b09ba4c6c7c2
 PATCHED_SHA256 = "aa4e14b45c25a537cad76c41702279cc98bd905713a330b9d99f09d8aa751b34"
 """With both patches."""
 
+_LEFT_S = 24 * 3600
 _MAGIC = 0xCAFEBABE
 _PUTFIELD = 0xB5
 _GETSTATIC, _GETFIELD = 0xB2, 0xB4
@@ -264,6 +266,9 @@ def ensure_patched_jar(cache: Path, stock: Path | None = None) -> Path:
             f"{STOCK_SHA256}: install skein 0.8.2 from PyPI"
         )
     copy.parent.mkdir(parents=True, exist_ok=True)
+    for left in copy.parent.glob(f"{copy.name}.*"):  # by a command that was killed
+        if left.stat().st_mtime < time.time() - _LEFT_S:
+            left.unlink(missing_ok=True)
     handle, name = tempfile.mkstemp(prefix="skein.jar.", dir=copy.parent)
     temporary = Path(name)
     try:

@@ -21,11 +21,10 @@ from xml.etree import ElementTree as ET
 
 from homeport.appmaster.yarn.application_tags import APPLICATION_TAG, HTTPS_TAG, JOB_TAG_PREFIX
 from homeport.appmaster.yarn.certificate import make_certificate
-from homeport.appmaster.yarn.client_files import token_folder
 from homeport.appmaster.yarn.job_package import PACKAGE_NAME
 from homeport.appmaster.yarn.node_names import HOSTS_FILE_VARIABLE
 from homeport.appmaster.yarn.private_files import PrivateFolder, private_folder
-from homeport.appmaster.yarn.resource_manager_rest import read_hadoop_files
+from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest, read_hadoop_files
 from homeport.appmaster.yarn.skein_driver import SkeinDriver, import_skein, one_line
 from homeport.appmaster.yarn.submission_file import (
     SUBMISSION_FILE_NAME,
@@ -36,6 +35,7 @@ from homeport.appmaster.yarn.submission_file import (
 from homeport.config.config import Config
 from homeport.config.settings.log_section import LogConfig
 from homeport.config.settings.sections import ClusterManagerConfig, JobConfig, YarnConfig
+from homeport.job_coordinator.client_files import KeptToken, token_folder
 from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
 from homeport.job_coordinator.http.pinned_tls import CERTIFICATE_FILE_NAME, KEY_FILE_NAME
@@ -281,5 +281,9 @@ def submit(submission: Submission, driver: SkeinDriver, environment: Mapping[str
         spec = specification(submission, files, driver.security, environment)
         with one_line(import_skein(environment), driver.log):
             application_id = str(driver.client.submit(spec))
+        conf = submission.hadoop_conf_dir
+        urls = ResourceManagerRest.from_folder(conf).urls
+        kept = KeptToken(application_id, str(conf.resolve()), urls)
         tokens.write(application_id, (files / TOKEN_FILE_NAME).read_bytes())
+        tokens.write(kept.note_name, kept.note())
     return application_id

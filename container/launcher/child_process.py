@@ -8,11 +8,10 @@ whose imports are done when its permit comes. An end of that input without a per
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -20,7 +19,7 @@ from homeport.container.host.lease_memory import FD_VARIABLE, LeaseMemory
 from homeport.container.host.orders import CONFIG_VARIABLE
 from homeport.job_coordinator.model.json_values import compact_json
 from homeport.job_coordinator.own_folders import PRIVATE_UMASK, open_own_file
-from homeport.job_coordinator.parent_death import die_with_parent
+from homeport.job_coordinator.parent_death import ending_with_us
 
 
 class ChildProcess:
@@ -69,7 +68,7 @@ class ChildProcess:
             process_group=0 if has_own_group else None,
             umask=PRIVATE_UMASK,
             # Threads of a lease may run: two system calls need none of what these may hold.
-            preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - as said above
+            preexec_fn=ending_with_us(),  # noqa: PLW1509 - as said above
         )
         for fd in fds[1:]:
             os.close(fd)
@@ -152,7 +151,3 @@ def _in_memory(config: Mapping[str, str]) -> int:
     with os.fdopen(os.dup(fd), "wb") as file:
         file.write(compact_json(dict(config)))
     return fd
-
-
-def _die_with_parent(parent: int) -> Callable[[], None]:
-    return functools.partial(die_with_parent, parent)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import subprocess
 import sys
 import tempfile
 from functools import partial
@@ -28,6 +27,7 @@ from homeport.container.spark.jvm import ARCHIVE_NAME, COMMAND_NAME, PORTABLE_JA
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.plan_once import PlanOnce
 from homeport.container.spark.session import LocalSpark, SparkSettings
+from homeport.job_coordinator.parent_death import ending_with_us, run_child
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -77,9 +77,7 @@ def _arguments(java: str, home: Path) -> list[str]:
     # The version is for a class path that is not taken; without it Spark's sources are looked for.
     said = {"SPARK_HOME": str(home), "SPARK_CONNECT_MODE": "0", "SPARK_SCALA_VERSION": "2.13"}
     environment = {**os.environ, **said}
-    done = subprocess.run(
-        command, env=environment, capture_output=True, timeout=_LIMIT_S, check=False
-    )
+    done = run_child(command, _LIMIT_S, environment=environment)
     found = done.stdout.rpartition(b"\n")[2].decode().split("\0")
     if done.returncode != 0 or _MAIN_CLASS not in found:
         lines = done.stderr.decode("utf-8", "replace").strip().splitlines()[:1]
@@ -93,7 +91,9 @@ def _dump(made: Path, archive: Path) -> None:
     """A session has done what one of a container does, and its JVM has left the archive."""
     own = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={archive}"}
     settings = SparkSettings("class-data", 2, _HEAP_MB, made / "work", own, 1000)
-    spark = LocalSpark(settings, partial(_exercised, classes=made.parent), made)
+    exercised = partial(_exercised, classes=made.parent)
+    # A JVM that writes its archive does not heed the end of its input, for a minute.
+    spark = LocalSpark(settings, exercised, made, first=ending_with_us())
     try:
         spark.pipeline(lambda: None)
         spark.end_in_order(_LIMIT_S)

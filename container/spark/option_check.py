@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
 import tempfile
 
 from homeport.config.declarations.all_keys import TASK_SPARK_CONF
 from homeport.config.errors import ConfigError
 from homeport.container.spark.jvm import java_of_host, lasting_flags, options_file
+from homeport.job_coordinator.parent_death import run_child
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _HEADING = "Error occurred during initialization of VM"
@@ -36,9 +36,7 @@ def require_taken(own: str) -> None:
         options.write(options_file({JAVA_OPTIONS: f"{lasting_flags(own)} {own}"}))
         options.flush()
         command = [java, f"@{options.name}", "-version"]
-        done = subprocess.run(
-            command, capture_output=True, timeout=_LIMIT_S, check=False, env=_environment()
-        )
+        done = run_child(command, _LIMIT_S, environment=_environment())
     if done.returncode != 0:
         # It says some things on its standard output, and the reason after a heading.
         said = (done.stdout + done.stderr).decode("utf-8", "replace").splitlines()

@@ -150,6 +150,7 @@ class LocalSpark:
         settings: what the job says about its Spark.
         prepare: makes the pipeline ready, in the background, as soon as the session stands.
         made: where the JVM's command and archive are, by default in this environment.
+        first: what the JVM's process does first.
     """
 
     def __init__(
@@ -157,6 +158,7 @@ class LocalSpark:
         settings: SparkSettings,
         prepare: Callable[[SparkSession], SparkPipeline],
         made: Path | None = None,
+        first: Callable[[], None] | None = None,
     ) -> None:
         """Starts the JVM.
 
@@ -170,7 +172,7 @@ class LocalSpark:
         self._scratch.mkdir(parents=True, exist_ok=True)
         self._info = self._scratch / "gateway"
         self._info.unlink(missing_ok=True)
-        self._process = self._launch()
+        self._process = self._launch(first)
         self._prepare = prepare
         self._pipeline: Future[SparkPipeline] = Future()
         self._gateway_client: JavaClient | None = None
@@ -263,7 +265,7 @@ class LocalSpark:
         except subprocess.TimeoutExpired:
             raise SparkError(f"Spark's JVM did not end within {limit_s:g} s") from None
 
-    def _launch(self) -> subprocess.Popen[bytes]:
+    def _launch(self, first: Callable[[], None] | None) -> subprocess.Popen[bytes]:
         spec = importlib.util.find_spec("pyspark")
         if spec is None or not spec.submodule_search_locations:
             raise SparkError("pyspark is not installed for this interpreter")
@@ -285,7 +287,14 @@ class LocalSpark:
             "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._info),
         }
         try:
-            return subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, cwd=folder)
+            # The JVM ends with its standard input, and so with this process.
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                env=environment,
+                cwd=folder,
+                preexec_fn=first,  # noqa: PLW1509 - of one thread's program alone
+            )
         except OSError as error:
             raise SparkError(f"{command[0]} cannot be run: {error.strerror}") from None
 

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from homeport.job_coordinator.parent_death import run_child
 from homeport.local_cluster.errors import ClusterError
 from homeport.local_cluster.net.addresses import ZOOKEEPER, Addresses
 
@@ -191,20 +192,13 @@ def run(command: Sequence[str], stated: str = "") -> str:
         ClusterError: it failed; with its own words.
     """
     try:
-        done = subprocess.run(
-            command,
-            input=stated,
-            capture_output=True,
-            text=True,
-            timeout=_TOOL_LIMIT_S,
-            check=False,
-        )
+        done = run_child(command, _TOOL_LIMIT_S, given=stated.encode())
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ClusterError(f"{command[0]} cannot be run ({error})") from error
     if done.returncode != 0:
-        words = " ".join((done.stderr or done.stdout).split())
+        words = " ".join((done.stderr or done.stdout).decode(errors="replace").split())
         raise ClusterError(f"{' '.join(command)} failed with code {done.returncode}: {words}")
-    return done.stdout
+    return done.stdout.decode(errors="replace")
 
 
 def _found(name: str) -> str | None:

@@ -21,10 +21,10 @@ from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from topic_records import committed
 
-from homeport.appmaster.yarn.client_files import token_path
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
 from homeport.config.config import Config
 from homeport.config.settings.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.client_files import token_path
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,

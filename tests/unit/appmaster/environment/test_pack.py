@@ -4,7 +4,7 @@ import os
 import time
 from pathlib import Path
 
-from homeport.appmaster.environment.pack import remove_unused
+from homeport.appmaster.environment.pack import remove_unfinished, remove_unused
 
 HOUR_S = 3600
 
@@ -35,6 +35,21 @@ def test_what_was_not_used_in_a_week_goes(tmp_path: Path) -> None:
     _make(tmp_path, "old", hours=8 * 24)
     remove_unused(tmp_path)
     assert {p.name for p in tmp_path.iterdir()} == {f"{form}new{end}" for form, end in _FORMS}
+
+
+def test_what_killed_commands_have_begun_goes(tmp_path: Path) -> None:
+    """Of whatever environment; what run-job may unpack now stays for a day."""
+    _make(tmp_path, "new", hours=1)
+    for name in ("partial", "dc2222ce451285c3.partial", ".unpacking-new", ".unpacking-old"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").touch()
+    (tmp_path / "homeport-1.tar.partial").touch()
+    (tmp_path / "1.member").touch()
+    used = time.time() - 25 * HOUR_S
+    os.utime(tmp_path / ".unpacking-old", (used, used))
+    remove_unfinished(tmp_path)
+    stay = {f"{form}new{end}" for form, end in _FORMS}
+    assert {p.name for p in tmp_path.iterdir()} == {*stay, ".unpacking-new", "1.member"}
 
 
 _FORMS = (("homeport-", ".tar.gz"), ("", ""), ("unpacked-", ""))

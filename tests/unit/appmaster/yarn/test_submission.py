@@ -10,7 +10,6 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from homeport.appmaster.yarn.application_tags import HTTPS_TAG
-from homeport.appmaster.yarn.client_files import cache_folder, forget_token, token_path
 from homeport.appmaster.yarn.submission import (
     TUNED_YARN_SITE,
     NodePython,
@@ -30,6 +29,7 @@ from homeport.appmaster.yarn.submission_file import (
 )
 from homeport.config.config import Config
 from homeport.config.errors import WireError
+from homeport.job_coordinator.client_files import cache_folder, forget_token, token_path
 from homeport.job_coordinator.model.ids import Host
 
 NM1, NM2 = Host("nm1"), Host("nm2")

@@ -93,7 +93,7 @@ def test_a_package_is_fetched_once_and_unpacked(place: Place) -> None:
 
 
 def test_packages_whose_names_begin_alike_have_folders_of_their_own(place: Place) -> None:
-    """A sha256 is a name as a whole: who makes both can choose how two of them begin."""
+    """A sha256 is a name as a whole: its maker can choose how two of them begin."""
     place.answers = [DATA]
     assert place.want() is not None
     other = NAME[:63] + ("0" if NAME[63] != "0" else "1")

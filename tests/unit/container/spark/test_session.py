@@ -103,8 +103,8 @@ from homeport.container.incarnation.warm_up import _import_all
 from homeport.container.spark.session import LocalSpark, SparkError, SparkSettings
 
 assert "pyspark" not in sys.modules
-LocalSpark._launch = lambda _: subprocess.Popen([sys.executable], stdin=subprocess.PIPE)
-LocalSpark._session = lambda _: "session"
+LocalSpark._launch = lambda *_: subprocess.Popen([sys.executable], stdin=subprocess.PIPE)
+LocalSpark._session = lambda *_: "session"
 spare = threading.Thread(target=_import_all, args=[SpareKind.SPARK])
 spare.start()
 spark = LocalSpark(SparkSettings("j", 1, 1, Path("scratch"), {}, 1), lambda session: session)
@@ -168,7 +168,7 @@ def test_a_spark_connects_when_the_one_before_has_given_up(
     monkeypatch.setattr(session, "_CONNECTING", turns)
     monkeypatch.setattr(LocalSpark, "_gateway", turns.connect)
     monkeypatch.setattr(
-        LocalSpark, "_launch", lambda _: subprocess.Popen([sys.executable], stdin=subprocess.PIPE)
+        LocalSpark, "_launch", lambda *_: subprocess.Popen([sys.executable], stdin=subprocess.PIPE)
     )
 
     def begin(name: str) -> LocalSpark:

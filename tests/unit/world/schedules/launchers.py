@@ -299,7 +299,7 @@ def a_container_starts(scene: Scene) -> None:
 
 def without_a_death_signal(patch: pytest.MonkeyPatch) -> None:
     """The kernel is not asked to end the child with its parent."""
-    patch.setattr(child_process, "_die_with_parent", lambda _: None)
+    patch.setattr(child_process, "ending_with_us", lambda: None)
 
 
 @schedule("C5", without_a_death_signal, "0@1 outlives its launcher")

@@ -1,0 +1,87 @@
+"""Where the programs of a submitter keep files: the cache, tokens of applications."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_TOKENS, _NOTE = "tokens", ".cluster"
+TOKEN_VARIABLE = "HOMEPORT_TOKEN_FILE"  # noqa: S105 - the name of a variable that holds a path
+
+
+def cache_folder(environment: Mapping[str, str]) -> Path:
+    """``HOMEPORT_CACHE_DIR``, by default ``${XDG_CACHE_HOME:-~/.cache}/homeport``."""
+    given = environment.get("HOMEPORT_CACHE_DIR", "")
+    if given:
+        return Path(given).expanduser().absolute()
+    base = environment.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base else Path.home() / ".cache").absolute() / "homeport"
+
+
+def token_path(environment: Mapping[str, str], application_id: str) -> Path:
+    """Where the bearer token of an application is, for its submitter's tools."""
+    given = environment.get(TOKEN_VARIABLE, "")
+    return Path(given) if given else token_folder(environment) / application_id
+
+
+def token_folder(environment: Mapping[str, str]) -> Path:
+    """Where submissions leave the tokens of their applications."""
+    return cache_folder(environment) / _TOKENS
+
+
+@dataclass(frozen=True, slots=True)
+class KeptToken:
+    """The token of an application, and what is known of its cluster; empty: by an earlier release.
+
+    ``conf``: the folder of the Hadoop configuration; ``resource_managers``: their URLs.
+    """
+
+    application_id: str
+    conf: str = ""
+    resource_managers: tuple[str, ...] = ()
+
+    @property
+    def note_name(self) -> str:
+        """The file that names the cluster, beside the token."""
+        return f"{self.application_id}{_NOTE}"
+
+    def note(self) -> bytes:
+        """What that file has."""
+        return json.dumps({"conf": self.conf, "resource-managers": self.resource_managers}).encode()
+
+
+def kept_tokens(folder: Path) -> list[KeptToken]:
+    """Return the tokens in ``folder``, by application."""
+    with contextlib.suppress(OSError):
+        return [_kept(folder, path.name) for path in sorted(folder.glob("application_*[0-9]"))]
+    return []
+
+
+def _kept(folder: Path, application_id: str) -> KeptToken:
+    try:
+        note = json.loads((folder / f"{application_id}{_NOTE}").read_bytes())
+        return KeptToken(application_id, note["conf"], tuple(note["resource-managers"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return KeptToken(application_id)
+
+
+def forget_token(environment: Mapping[str, str], application_id: str) -> None:
+    """The token of an application that has ended is gone."""
+    _forget(token_folder(environment), application_id)
+
+
+def forget_tokens_of_cluster(cache: Path, conf: Path) -> None:
+    """The tokens of a cluster that is gone are gone; ``conf``: its clients' configuration."""
+    folder = cache / _TOKENS
+    for kept in kept_tokens(folder):
+        if kept.conf == str(conf):
+            _forget(folder, kept.application_id)
+
+
+def _forget(folder: Path, application_id: str) -> None:
+    for name in (application_id, f"{application_id}{_NOTE}"):
+        with contextlib.suppress(OSError):
+            (folder / name).unlink(missing_ok=True)
