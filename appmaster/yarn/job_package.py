@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -16,7 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from homeport.appmaster.yarn.hadoop_files import HadoopFiles
-from homeport.appmaster.yarn.package_zip import unpack_zip, zip_folder
+from homeport.appmaster.yarn.package_zip import unpack_tar, unpack_zip, zip_folder
 from homeport.config.errors import ConfigError, HomeportError, in_one_line
 
 PACKAGE_KEY = "yarn.package.path"
@@ -132,9 +131,7 @@ def _prepared(path: Path, named: str, folder: Path) -> PreparedPackage:
             return PreparedPackage(made, unpack_zip(made, unpacked), made)
         if path.name.endswith(".zip"):
             return PreparedPackage(path, unpack_zip(path, unpacked), path)
-        with tarfile.open(path) as archive:
-            archive.extractall(unpacked, filter="data")
-        return PreparedPackage(path, unpacked, None)
+        return PreparedPackage(path, unpack_tar(path, unpacked), None)
     except HomeportError:
         raise
     except Exception as e:  # noqa: BLE001 - each way to compress has errors of its own

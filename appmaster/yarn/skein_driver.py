@@ -87,7 +87,7 @@ def skein_client(
     require_client(environment)
     skein = import_skein(environment)
     skein.core._SKEIN_JAR = str(ensure_patched_jar(cache_folder(environment)))  # noqa: SLF001 - there is no other way
-    log.parent.mkdir(parents=True, exist_ok=True)
+    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     by_keytab = {} if login is None else asdict(login)
     options = driver_java_options(environment)
     with one_line(skein, log):

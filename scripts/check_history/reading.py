@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -92,9 +93,11 @@ def read_jobs(roots: Sequence[Path], clock: Clock, tolerance_ms: int) -> list[Jo
         if not root.is_dir():
             raise UnreadableError(f"{root} is not a directory; give one directory per node")
         found: dict[Path, list[Path]] = {}
-        for path in sorted(root.rglob("*.jsonl")):
-            found.setdefault(path.parent, []).append(path)
-        for folder, paths in found.items():
+        for name, _, names in os.walk(root, onerror=_say_unread):
+            paths = sorted(Path(name, own) for own in names if own.endswith(".jsonl"))
+            if paths:
+                found[Path(name)] = paths
+        for folder, paths in sorted(found.items()):
             name = folder.parent.resolve().name if folder.name == _FOLDER else ""
             _read_folder(jobs.setdefault(name, Job(name)), root, Folder(folder), paths)
     if not jobs:
@@ -102,6 +105,11 @@ def read_jobs(roots: Sequence[Path], clock: Clock, tolerance_ms: int) -> list[Jo
     for job in jobs.values():
         _on_one_clock(job, clock, tolerance_ms)
     return [jobs[name] for name in sorted(jobs)]
+
+
+def _say_unread(error: OSError) -> None:
+    """A job's folder is its user's alone: what another user has is not judged, and that is said."""
+    print(f"not judged: {error.filename}: {error.strerror}", file=sys.stderr)
 
 
 def values_in(path: Path) -> list[dict[str, Any]]:

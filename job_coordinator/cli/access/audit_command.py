@@ -67,15 +67,23 @@ def changes_in(folder: Path) -> Iterator[Mapping[str, Any]]:
     """Those that the files of a history have, by time; whole lines alone.
 
     Raises:
-        ConfigError: there is no such folder.
+        ConfigError: there is no such folder, or it cannot be read.
     """
-    if not folder.is_dir():
-        raise ConfigError("--history", str(folder), "it is no folder", "give job.history.dir")
     found = list[dict[str, Any]]()
-    for path in folder.glob("*.jsonl"):
-        for text in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            if f'"{_EVENT}"' in text:
-                found += _changes_of(text)
+    try:
+        for path in folder.iterdir():
+            if path.suffix != ".jsonl":
+                continue
+            for text in path.read_text(encoding="utf-8", errors="replace").splitlines():
+                if f'"{_EVENT}"' in text:
+                    found += _changes_of(text)
+    except (FileNotFoundError, NotADirectoryError):
+        rule, remedy = "it is no folder", "give job.history.dir"
+        raise ConfigError("--history", str(folder), rule, remedy) from None
+    except OSError as error:
+        rule = f"{error.filename} cannot be read: {error.strerror}"
+        remedy = "run this as the job's user, or let a group read job.history.dir (mode 2750)"
+        raise ConfigError("--history", str(folder), rule, remedy) from None
     return iter(sorted(found, key=lambda change: change["at_ms"]))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from another_user import open_folder, unprivileged
 from check_history.judge import main
 
 BOOTED_MS = 1_700_000_000_000
@@ -470,3 +471,16 @@ def test_a_container_with_the_tasks_of_another_version_is_found(
     history.event(660, "driver", "permit-granted", ("0", 3), model_version=3, **fields)
     assert history.judge() == 1
     assert broken(capsys.readouterr().out) == [THEIR_TASKS]
+
+
+def test_what_another_user_has_is_not_judged_in_silence(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A job's folder is its user's alone: a reader without the right hears which was left out."""
+    with open_folder() as base:
+        (base / "job-1" / ".history").mkdir(parents=True)
+        (base / "job-1").chmod(0)
+        with unprivileged():
+            assert main([str(base)]) != 0
+        (base / "job-1").chmod(0o700)
+    assert f"not judged: {base / 'job-1'}: Permission denied" in capsys.readouterr().err

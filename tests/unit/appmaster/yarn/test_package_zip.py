@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import socket
 import stat
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -140,7 +142,7 @@ def test_a_folder_that_changes_meanwhile_is_refused(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     """An editor or a build that still writes: no zip is half of one state, half of another."""
-    copy = module.shutil.copyfileobj
+    copy = shutil.copyfileobj
     done: list[bool] = []
 
     def changed(source: io.BufferedReader, sink: io.BufferedWriter) -> None:
@@ -158,7 +160,7 @@ def test_a_folder_that_changes_meanwhile_is_refused(
             case _:
                 (folder / "job.py").chmod(0o700)
 
-    monkeypatch.setattr(module.shutil, "copyfileobj", changed)
+    monkeypatch.setattr(shutil, "copyfileobj", changed)
     line = _refusal(folder, tmp_path)
     assert "has changed while it was packed" in line
     assert f"{folder / ('new.py' if change == 'new' else 'job.py')}" in line
@@ -297,3 +299,21 @@ def test_folders_of_a_zip_may_come_twice(tmp_path: Path) -> None:
     path.write_bytes(zipped({"lib/": "", "lib/a.py": "1", "b.py": ""}))
     with prepared(path, lambda: pytest.fail("not needed")) as package:
         assert (package.import_path / "lib" / "a.py").read_text() == "1"
+
+
+def test_a_tarball_of_absurd_size_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before one of its files is unpacked; one with links out of it is, too."""
+    path = tmp_path / "job.tar.gz"
+    (tmp_path / "a.py").write_text("x" * 100)
+    (tmp_path / "b.py").symlink_to("/etc/hostname")
+    for name in ("a.py", "b.py"):
+        with tarfile.open(path, "w:gz") as archive:
+            archive.add(tmp_path / name, name)
+        monkeypatch.setattr(module, "MOST_BYTES", 99)
+        with (
+            pytest.raises(ConfigError, match="more than 50000 entries|it cannot be read"),
+            prepared(path, lambda: pytest.fail("not needed")),
+        ):
+            pytest.fail("it was taken")
