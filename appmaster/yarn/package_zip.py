@@ -86,8 +86,11 @@ def unpack_zip(archive: Path, folder: Path) -> Path:
         Exception: it cannot be unpacked; each way to compress has errors of its own.
     """
     with zipfile.ZipFile(archive) as opened:
-        _require_sound(archive, opened.infolist())
-        opened.extractall(folder)
+        entries = opened.infolist()
+        _require_sound(archive, entries)
+        folder.mkdir(parents=True)
+        for entry in entries:
+            opened.extract(entry, folder)
     return folder
 
 

@@ -31,7 +31,7 @@ class Rm(ResourceManagerRest):
         self.asked: list[str] = []
 
     def application(self, application_id: str) -> resource_manager_rest.Application | None:
-        """As it is asked over HTTP."""
+        """As HTTP would say."""
         if not self._answers:
             raise UnavailableError("it does not answer")
         self.asked.append(application_id)
@@ -79,7 +79,7 @@ def test_only_its_own_resource_manager_ends_a_token(
 
 
 def test_one_that_does_not_answer_ends_none(tmp_path: Path) -> None:
-    """Nor does it keep the command from its work; without tokens nothing is asked."""
+    """Nor does it keep the command from its work; without tokens it hears nothing."""
     forget_ended_tokens({"HOMEPORT_CACHE_DIR": str(tmp_path)}, Rm(answers=False))
     _keep(tmp_path, ENDED, *HERE)
     forget_ended_tokens({"HOMEPORT_CACHE_DIR": str(tmp_path)}, Rm(answers=False))

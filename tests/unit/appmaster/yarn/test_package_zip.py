@@ -313,7 +313,7 @@ def test_a_tarball_of_absurd_size_is_refused(
             archive.add(tmp_path / name, name)
         monkeypatch.setattr(module, "MOST_BYTES", 99)
         with (
-            pytest.raises(ConfigError, match="more than 50000 entries|it cannot be read"),
+            pytest.raises(ConfigError, match=r"more than 50000 entries|it cannot be read"),
             prepared(path, lambda: pytest.fail("not needed")),
         ):
             pytest.fail("it was taken")
