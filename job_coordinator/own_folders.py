@@ -46,7 +46,11 @@ def own_folder(path: Path, below: Path) -> Iterator[int]:
             with path, reason and remedy.
         OSError: the system refuses.
     """
-    below.mkdir(mode=0o755, parents=True, exist_ok=True)
+    try:
+        below.mkdir(mode=0o755, parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        remedy = "name a folder, or what can be made one"
+        raise NotOwnError(below, "it is no folder, or leads to none", remedy) from None
     descriptor = os.open(below, _FOLDER)
     try:
         _require_sticky(below, os.fstat(descriptor))
@@ -76,8 +80,8 @@ def close_to_others(path: Path, descriptor: int) -> None:
         raise NotOwnError(
             path,
             f"it belongs to user {found.st_uid}, and this is user {own}",
-            f"run this as user {found.st_uid}, or have it removed by that user: what another user "
-            "has made is not used",
+            f"run this as user {found.st_uid}, or have it removed: what another user has made is "
+            "not used until that user gives it away (chown)",
         )
     if mode & _OTHERS_WRITE:
         raise NotOwnError(

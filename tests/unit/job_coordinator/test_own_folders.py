@@ -95,6 +95,15 @@ def test_a_file_in_the_place_of_a_folder_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "job-1").read_text() == "somebody's"
 
 
+@pytest.mark.parametrize("name", ["file", "file/base", "nowhere"])
+def test_what_is_given_must_be_a_folder(tmp_path: Path, name: str) -> None:
+    """Or not there: a file, a path below one, and a link to nowhere are one line each."""
+    (tmp_path / "file").write_text("")
+    (tmp_path / "nowhere").symlink_to(tmp_path / "missing")
+    with pytest.raises(NotOwnError, match="it is no folder"):
+        make_own_folder(tmp_path / name / "job-1", tmp_path / name)
+
+
 def test_the_given_folder_may_be_a_link_and_another_users(tmp_path: Path) -> None:
     """It is the operator's choice."""
     with shared_base() as base:
