@@ -166,6 +166,24 @@ def test_a_folder_that_changes_meanwhile_is_refused(
     assert f"{folder / ('new.py' if change == 'new' else 'job.py')}" in line
 
 
+def test_a_file_that_is_exchanged_and_put_back_is_refused(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder looks the same before and after: what was read is what counts."""
+    copy, part, aside = shutil.copyfileobj, folder / "lib" / "part.py", tmp_path / "aside"
+
+    def exchanging(source: io.BufferedReader, sink: io.BufferedWriter) -> None:
+        copy(source, sink)
+        if aside.exists():
+            aside.replace(part)
+        else:
+            part.rename(aside)
+            part.write_text("A = 1\n")
+
+    monkeypatch.setattr(shutil, "copyfileobj", exchanging)
+    assert "lib/part.py" in _refusal(folder, tmp_path)
+
+
 def test_a_folder_of_absurd_size_is_refused(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
