@@ -91,18 +91,19 @@ class BadRecords:
         _LOG.warning("dropped %s: %s (%d so far)", place, reason, self.dropped)
         if self._dead_letter is None:
             return
-        self._collector.send(
-            self._dead_letter,
-            row["value"],
-            row["key"],
-            headers={
-                **dict(row["headers"] or ()),
-                REASON_HEADER: reason.encode(),
-                TOPIC_HEADER: row["stream"].encode(),
-                PARTITION_HEADER: str(row["partition"]).encode(),
-                OFFSET_HEADER: str(row["offset"]).encode(),
-            },
-        )
+        headers = {
+            **dict(row["headers"] or ()),
+            REASON_HEADER: reason.encode(),
+            TOPIC_HEADER: row["stream"].encode(),
+            PARTITION_HEADER: str(row["partition"]).encode(),
+            OFFSET_HEADER: str(row["offset"]).encode(),
+        }
+        try:
+            self._collector.send(self._dead_letter, row["value"], row["key"], headers=headers)
+        except ValueError as error:
+            raise UndecodableError(
+                f"input {place}: {reason}; its dead letter cannot be sent: {error}"
+            ) from None
 
 
 class MeetsBadRecords(Protocol):

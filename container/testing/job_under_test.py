@@ -40,7 +40,7 @@ class JobUnderTest:
 
     @staticmethod
     def of(
-        config: Mapping[str, str] | Path,
+        config: Mapping[str, str] | Path | str,
         task: TaskClass | None,
         partitions: int | Mapping[str, int],
         overrides: Mapping[str, str],
@@ -52,7 +52,8 @@ class JobUnderTest:
         Raises:
             ConfigError: the first fault, in the product's one line.
         """
-        given = {**(load(str(config)) if isinstance(config, Path) else config), **overrides}
+        is_file = isinstance(config, (Path, str))
+        given = {**(load(str(config)) if is_file else config), **overrides}
         if task is not None:
             given[keys.TASK_CLASS.name] = f"{task.__module__}:{task.__name__}"
         checked = _completed(given)
