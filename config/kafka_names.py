@@ -98,6 +98,54 @@ _RENAMED_FOR: dict[Role, dict[str, str]] = {
     Role.PRODUCER: {},
 }
 
+
+@dataclass(frozen=True)
+class Held:
+    """What holds in the place of a property; ``same``: the values that ask for just that.
+
+    In ``instead`` ``<system>`` stands for the system's name.
+    """
+
+    instead: str
+    same: frozenset[str] = frozenset()
+
+
+_NO_GROUP = "no consumer group is joined: the job model gives each task its partitions"
+_CHECKPOINTS = (
+    "positions are in the job's checkpoints: job.name and job.id name them, task.commit.ms says "
+    "how often stores are flushed"
+)
+_START = (
+    "a task begins at its checkpoint; without one, systems.<system>.samza.offset.default is oldest "
+    "or upcoming; where records are gone, systems.<system>.input.lost says what it does"
+)
+_IDS = "transactional ids are made of job.name, job.id, container and epoch, and fence each other"
+_ALL = "each record is in all replicas in sync, and once: min.insync.replicas of the topic counts"
+_FALSE = frozenset({"false"})
+_ALL_ACKS = frozenset({"all", "-1"})
+
+HELD: Mapping[Role, Mapping[str, Held]] = {
+    Role.CONSUMER: {
+        "auto.commit.enable": Held(_CHECKPOINTS, _FALSE),
+        "auto.commit.interval.ms": Held(_CHECKPOINTS),
+        "auto.offset.reset": Held(_START),
+        "enable.auto.commit": Held(_CHECKPOINTS, _FALSE),
+        "enable.auto.offset.store": Held(_CHECKPOINTS, _FALSE),
+        "enable.partition.eof": Held("each client is asked for it where it is needed"),
+        "group.id": Held(f"{_NO_GROUP}; {_CHECKPOINTS}"),
+        "group.instance.id": Held(_NO_GROUP),
+        "isolation.level": Held("committed records alone are read", frozenset({"read_committed"})),
+    },
+    Role.PRODUCER: {
+        "acks": Held(_ALL, _ALL_ACKS),
+        "delivery.report.only.error": Held("each client is asked for it where it is needed"),
+        "enable.idempotence": Held(_ALL, frozenset({"true"})),
+        "request.required.acks": Held(_ALL, _ALL_ACKS),
+        "transactional.id": Held(_IDS),
+    },
+}
+"""{librdkafka's name: what holds}, of those that a client of a job does not take from its user."""
+
 _PRODUCER_ONLY = frozenset({"buffer.memory", "max.request.size"})
 
 _CONNECTION = (
@@ -122,7 +170,7 @@ _JAAS_OPTION = re.compile(r"\b(username|password)\s*=\s*(\"(?:[^\"\\]|\\.)*\"|'[
 
 
 def map_client_properties(given: Mapping[str, str], role: Role) -> MappedProperties:
-    """``given`` in librdkafka's names.
+    """Return ``given`` in librdkafka's names, without those that Homeport holds itself.
 
     Where both forms of one property are given, librdkafka's own wins.
 
@@ -139,6 +187,8 @@ def map_client_properties(given: Mapping[str, str], role: Role) -> MappedPropert
         target = _target(name, role)
         if target is None:
             ignored.append(name)
+        elif target in HELD[role]:
+            continue
         elif target == name:
             own[name] = value
         else:

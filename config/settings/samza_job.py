@@ -19,6 +19,7 @@ from homeport.config.declarations.samza_keys import known_to_samza
 from homeport.config.declarations.unknown_keys import meant_by
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import is_user_class
+from homeport.config.settings.client_properties import without_effect
 from homeport.config.settings.sections import SystemConfig
 from homeport.config.settings.used_systems import used_systems
 from homeport.config.settings.validation import validate
@@ -81,12 +82,9 @@ def findings_of(config: Config) -> tuple[Finding, ...]:
         | {keys.TASK_CLASS.name: _task_class(config)}
     )
     found += _between(kept)
-    ignored = set(_ignored(kept))
+    ignored = dict(_ignored(kept))
     found = [
-        Finding(f.key, Verdict.NO_EFFECT, "librdkafka has nothing like it")
-        if f.key in ignored
-        else f
-        for f in found
+        Finding(f.key, Verdict.NO_EFFECT, ignored[f.key]) if f.key in ignored else f for f in found
     ]
     unset = [
         Finding(either[0].name, Verdict.CHANGED, about)
@@ -148,10 +146,10 @@ def _between(config: Config) -> Iterator[Finding]:
         yield Finding(error.key, Verdict.REFUSED, f"{error.rule}; {error.remedy}")
 
 
-def _ignored(config: Config) -> Iterator[str]:
-    """Keys of the Java client that librdkafka has nothing like."""
+def _ignored(config: Config) -> Iterator[tuple[str, str]]:
+    """Yield (key, why) of each property of a Kafka client that has no effect."""
     try:
         for system in used_systems(config):
-            yield from SystemConfig.of(config, system).ignored
+            yield from without_effect(config, SystemConfig.of(config, system))
     except ConfigError:
         return  # the rule is among the findings

@@ -16,6 +16,7 @@ from homeport.config.declarations.unknown_keys import warnings_about
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import is_user_class
 from homeport.config.settings.adjunct_section import AdjunctsConfig, adjunct_warnings
+from homeport.config.settings.client_properties import client_warnings
 from homeport.config.settings.memory_rule import (
     STANDBY_MB,
     WARM_SPARE_MB,
@@ -83,11 +84,7 @@ def validate(config: Config) -> tuple[str, ...]:
     _check_labels(YarnConfig.of(config))
     return (
         *unknown,
-        *(
-            f"{key} has no effect: librdkafka has nothing like it"
-            for s in systems
-            for key in s.ignored
-        ),
+        *(warning for system in systems for warning in client_warnings(config, system)),
         *store_warnings(config, storage),
         *adjunct_warnings(config, adjuncts),
         *_standby_warnings(config, adjuncts),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import NoReturn
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -16,7 +17,7 @@ from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.clients import TransactionError, plain_producer_properties
 from homeport.container.kafka.refused_records import refused_record
-from homeport.container.kafka.sending import SEND_S, absent, enqueue, has_topic, sent
+from homeport.container.kafka.sending import SEND_S, absent, enqueue, has_topic
 from homeport.container.kafka.transactional_producer import (
     REFUSALS,
     RecordRefusedError,
@@ -104,7 +105,8 @@ class _PlainProducer:
     def send(self, send: Send) -> None:
         self._require_topic(send.topic)
         try:
-            enqueue(self._producer, send, self._delivered)
+            # Of a record that was refused, the report has no timestamp.
+            enqueue(self._producer, send, partial(self._delivered, send))
         except KafkaException as error:
             self._refused = send, error_of(error)
             self._fail(error_of(error))
@@ -157,10 +159,9 @@ class _PlainProducer:
             self._fail(self._refused[1])
         return remaining
 
-    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+    def _delivered(self, send: Send, error: KafkaError | None, _message: Message) -> None:
         if error is None:
             return
-        send = sent(message)
         # All of a batch are refused for the one that is too large: the error names that one.
         if self._refused is None or _weight(send, error) > _weight(*self._refused):
             self._refused = send, error

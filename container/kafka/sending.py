@@ -66,14 +66,6 @@ def enqueue(
             return
 
 
-def sent(message: Message) -> Send:
-    """Return the record of a delivery report, as it was handed over."""
-    _, timestamp_ms = message.timestamp()
-    headers = {name: value for name, value in message.headers() or () if not isinstance(value, str)}
-    key, value = message.key(), message.value()
-    return Send(message.topic() or "", key, value, None, headers, None, timestamp_ms)
-
-
 def has_topic(client: Producer | AdminClient, name: str) -> bool | None:
     """Return whether Kafka has the topic; None where it does not answer.
 

@@ -84,8 +84,9 @@ def require_size(key: bytes | None, value: bytes | None, headers: Headers, limit
     if size + CLIENT_OVERHEAD_BYTES > limit:
         raise ValueError(
             f"it has {record_size(key, value, headers)} bytes, with what the client adds "
-            f"{size + CLIENT_OVERHEAD_BYTES}, and at most {limit} are sent; write smaller values, or "
-            "raise systems.<system>.producer.max.request.size and the topic's max.message.bytes"
+            f"{size + CLIENT_OVERHEAD_BYTES}, and at most {limit} are sent; write smaller "
+            "values, or raise systems.<system>.producer.max.request.size and the topic's "
+            "max.message.bytes"
         )
 
 

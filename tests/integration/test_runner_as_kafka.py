@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from stream_containers import Job, jobs
+from stream_containers import Job, jobs, until_led
 
 from homeport.config.errors import HomeportError
 from homeport.container.testing import TestRunner
@@ -34,6 +35,7 @@ from homeport.container.api import StreamTask
 class Counter(StreamTask):
     def process(self, message, collector, coordinator):
         stream, value, key, options = pickle.loads(message.value)
+        value = b"v" * len(value) if isinstance(value, range) else value
         if message.key is not None:
             if message.key == os.environ["FAILS"].encode():
                 collector.send(stream, value, key, **options)
@@ -69,7 +71,10 @@ def make(kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
 def create(servers: str, name: str, partitions: int, settings: Mapping[str, str]) -> None:
     """A topic is there, with those properties."""
     new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(settings))
-    AdminClient({"bootstrap.servers": servers}).create_topics([new])[name].result(30)
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([new])[name].result(30)
+    for partition in range(partitions):
+        until_led(admin, TopicPartition(name, partition))
 
 
 def generated(chosen: random.Random, stream: str) -> Send:
@@ -77,7 +82,7 @@ def generated(chosen: random.Random, stream: str) -> Send:
     now_ms = int(time.time() * 1000)
     edge = LIMIT - 36
     values: list[Any] = [b"", b"v", None, b"v" * 5000, "text", 5, bytearray(b"v")]
-    sizes: list[Any] = [b"v" * (edge - 1), b"v" * edge, b"v" * (edge + 1), b"v" * (edge - 3)]
+    sizes: list[Any] = [range(edge + more) for more in (-60, -3, -1, 0, 1)]
     keys: list[Any] = [None, b"", b"k", b"ann", b"\xff" * 50, "k", 7]
     partitions: list[Any] = [0, 1, 2, 3, -1, 2**31, True, 1.0, "0", lambda: None]
     times: list[Any] = [1, 5, now_ms, float(now_ms), True, 0, -1, 2**63, "5"]

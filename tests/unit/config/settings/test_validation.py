@@ -316,7 +316,10 @@ def test_a_key_without_effect_is_a_warning() -> None:
         "job.hotstandby.prewarm": "true",
     }
     assert validate(_GOOD.merged(more)) == (
-        "systems.kafka.consumer.key.deserializer has no effect: librdkafka has nothing like it",
+        (
+            "systems.kafka.consumer.key.deserializer = x.Y has no effect: librdkafka has nothing "
+            "like it; set systems.kafka.samza.key.serde"
+        ),
         "job.hotstandby.prewarm has no effect: hot standby is off",
     )
 

@@ -58,10 +58,6 @@ class _Message:
     def headers(self) -> None:
         """None."""
 
-    def timestamp(self) -> tuple[int, int]:
-        """Of its sending."""
-        return 1, 5
-
 
 class Library:
     """A producer of the library. ``reports``: {value: what its delivery report will say}."""
