@@ -24,10 +24,10 @@ class Role(Enum):
 
 @dataclass(frozen=True)
 class MappedProperties:
-    """librdkafka's properties, and the given names without a counterpart there, both sorted."""
+    """librdkafka's properties, and {given name: why it has no effect}, both sorted."""
 
     properties: dict[str, str]
-    ignored: tuple[str, ...]
+    ignored: dict[str, str]
 
 
 _RENAMED: dict[str, str | None] = {
@@ -146,6 +146,19 @@ HELD: Mapping[Role, Mapping[str, Held]] = {
 }
 """{librdkafka's name: what holds}, of those that a client of a job does not take from its user."""
 
+_KEYS = "set systems.<system>.samza.key.serde"
+_VALUES = "set systems.<system>.samza.msg.serde"
+_INSTEAD = {
+    "key.deserializer": _KEYS,
+    "key.serializer": _KEYS,
+    "value.deserializer": _VALUES,
+    "value.serializer": _VALUES,
+    "max.poll.records": "task.batch.max.bytes bounds a micro-batch",
+    "partitioner.class": "give collector.send a partition, or a function as its partition",
+    "ssl.truststore.location": "set ssl.ca.location beside it, to a file of PEM",
+}
+"""What does what was wanted of a property that librdkafka does not have."""
+
 _PRODUCER_ONLY = frozenset({"buffer.memory", "max.request.size"})
 
 _CONNECTION = (
@@ -179,21 +192,23 @@ def map_client_properties(given: Mapping[str, str], role: Role) -> MappedPropert
     """
     mapped: dict[str, str] = {}
     own: dict[str, str] = {}
-    ignored: list[str] = []
+    ignored: dict[str, str] = {}
     for name, value in sorted(given.items()):
         if name == "sasl.jaas.config":
             mapped.update(_credentials(value))
             continue
         target = _target(name, role)
         if target is None:
-            ignored.append(name)
-        elif target in HELD[role]:
-            continue
+            instead = _INSTEAD.get(name)
+            ignored[name] = "librdkafka has nothing like it" + (f"; {instead}" if instead else "")
+        elif (held := HELD[role].get(target)) is not None:
+            if value.strip().lower() not in held.same:
+                ignored[name] = held.instead
         elif target == name:
             own[name] = value
         else:
             mapped[target] = _converted(name, value)
-    return MappedProperties(dict(sorted((mapped | own).items())), tuple(ignored))
+    return MappedProperties(dict(sorted((mapped | own).items())), ignored)
 
 
 def _target(name: str, role: Role) -> str | None:

@@ -19,7 +19,6 @@ from homeport.config.declarations.samza_keys import known_to_samza
 from homeport.config.declarations.unknown_keys import meant_by
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import is_user_class
-from homeport.config.settings.client_properties import without_effect
 from homeport.config.settings.sections import SystemConfig
 from homeport.config.settings.used_systems import used_systems
 from homeport.config.settings.validation import validate
@@ -150,6 +149,6 @@ def _ignored(config: Config) -> Iterator[tuple[str, str]]:
     """Yield (key, why) of each property of a Kafka client that has no effect."""
     try:
         for system in used_systems(config):
-            yield from without_effect(config, SystemConfig.of(config, system))
+            yield from SystemConfig.of(config, system).ignored.items()
     except ConfigError:
         return  # the rule is among the findings

@@ -15,8 +15,8 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.unknown_keys import warnings_about
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import is_user_class
+from homeport.config.secret_names import shown_value
 from homeport.config.settings.adjunct_section import AdjunctsConfig, adjunct_warnings
-from homeport.config.settings.client_properties import client_warnings
 from homeport.config.settings.memory_rule import (
     STANDBY_MB,
     WARM_SPARE_MB,
@@ -84,7 +84,11 @@ def validate(config: Config) -> tuple[str, ...]:
     _check_labels(YarnConfig.of(config))
     return (
         *unknown,
-        *(warning for system in systems for warning in client_warnings(config, system)),
+        *(
+            f"{key} = {shown_value(key, config[key])} has no effect: {why}"
+            for system in systems
+            for key, why in system.ignored.items()
+        ),
         *store_warnings(config, storage),
         *adjunct_warnings(config, adjuncts),
         *_standby_warnings(config, adjuncts),

@@ -5,16 +5,20 @@ from __future__ import annotations
 import pytest
 
 from homeport.config.config import Config
-from homeport.config.settings.client_properties import client_warnings
-from homeport.config.settings.sections import SystemConfig
+from homeport.config.settings.validation import validate
 
-SYSTEM = {"systems.k.consumer.bootstrap.servers": "b:1"}
+JOB = {
+    "job.name": "j",
+    "job.default.system": "k",
+    "task.class": "m:T",
+    "task.inputs": "k.in",
+    "systems.k.consumer.bootstrap.servers": "b:1",
+}
 
 
 def warned(name: str, value: str) -> list[str]:
     """Return the warnings about one property of the system ``k``."""
-    config = Config({**SYSTEM, f"systems.k.{name}": value})
-    return list(client_warnings(config, SystemConfig.of(config, "k")))
+    return list(validate(Config({**JOB, f"systems.k.{name}": value})))
 
 
 @pytest.mark.parametrize(
