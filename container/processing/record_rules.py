@@ -103,6 +103,8 @@ def _name(name: object) -> str:
     if not isinstance(name, str):
         raise TypeError(f"the name {name!r} of a header is {_kind(name)}: give a str")
     _encoded(f"the name {name!r} of a header", name)
+    if "\0" in name:  # where the client would cut it off
+        raise ValueError(f"the name {name!r} of a header has a null character: give another")
     return name
 
 

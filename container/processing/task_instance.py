@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from homeport.config.errors import HomeportError, in_one_line
+from homeport.config.system_stream import is_topic_name
 from homeport.container.api import BatchTask, KeyValueStore, Partitioner, Scheduler, Timer
 from homeport.container.processing.placement import Counts, placed
 from homeport.container.processing.record_rules import (
@@ -159,6 +160,11 @@ class Outputs:
             if self._default is None:
                 raise ValueError(f"{stream!r} names no system, and job.default.system is not set")
             system, topic = self._default, stream
+        if not is_topic_name(topic):
+            raise ValueError(
+                f"{stream!r}: {topic!r} cannot be the name of a Kafka topic: use letters, digits, "
+                "'.', '_' and '-', at most 249 of them"
+            )
         if system not in self._usable:
             raise ValueError(
                 f"{stream!r}: system {system} has other brokers than the job's checkpoints, "

@@ -103,6 +103,15 @@ class Stores:
         return caught.value
 
 
+def test_a_topic_that_is_named_twice_is_looked_at_once(kafka: str) -> None:
+    """Kafka refuses such a request, which would pass for a broker that is away."""
+    stores = Stores(kafka)
+    stores.begin()
+    names = [stores.topic, stores.topic]
+    assert list(stores.admin.topic_ids(names)) == [stores.topic]
+    assert list(stores.admin.described(names)) == [stores.topic]
+
+
 def test_a_changelog_is_made_once_and_the_stream_knows_it(kafka: str) -> None:
     """It has the configured properties; the next attempt accepts it without a message."""
     stores = Stores(kafka, stores_counts_changelog_delete_retention_ms="3600000")

@@ -117,7 +117,8 @@ def test_each_send_has_the_same_outcome(kafka: str, make: Make) -> None:
     for name, settings in topics.items():
         create(kafka, job.topic(name), 3, settings)
     sends = [generated(chosen, chosen.choice([*streams.values()])) for _ in range(SENDS)]
-    sends += [(f"kafka.{job.topic('absent')}", b"v", None, {"partition": 0})]
+    names = [job.topic("absent"), "a b", ".", "\0", "x" * 250, "\ud800"]
+    sends += [(f"kafka.{name}", b"v", None, {"partition": 0}) for name in names]
     data = [pickle.dumps(send) for send in sends]
     container = job.start(1)
     job.produce([(0, None, one) for one in data])

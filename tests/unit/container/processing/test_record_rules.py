@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,6 +48,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"headers": {5: b"x"}}, "the name 5 of a header is an int: give a str"),
     ({"headers": {b"a": b"x"}}, "the name b'a' of a header is a bytes: give a str"),
     ({"headers": {"a\ud800": b"x"}}, "the name 'a\\ud800' of a header is no text of UTF-8"),
+    (
+        {"headers": {"n\0": b"x"}},
+        "the name 'n\\x00' of a header has a null character: give another",
+    ),
     ({"headers": {"a": "\ud800"}}, "its header 'a' is no text of UTF-8"),
     ({"headers": 5}, "its headers are an int"),
     ({"headers": "ab"}, "its headers are a str"),
@@ -77,15 +82,24 @@ def test_what_the_client_takes_is_kept_as_it_goes() -> None:
     """Integers of other types become int, texts of headers bytes, a header may be null."""
     outputs = _outputs()
     outputs.send("out", None, partition=np.int64(2), timestamp=np.int64(7), headers={})
-    outputs.send("out", b"v", headers={"": None, "é": "ä", "n\0": b""})  # type: ignore[dict-item]  # that is the case
+    outputs.send("out", b"v", headers={"": None, "é": "ä", "n": b"\0"})  # type: ignore[dict-item]  # that is the case
     assert outputs.sends == [
         Send("out", None, None, 2, {}, "kafka", 7),
-        Send("out", None, b"v", None, {"": None, "é": "ä".encode(), "n\0": b""}, "kafka", None),
+        Send("out", None, b"v", None, {"": None, "é": "ä".encode(), "n": b"\0"}, "kafka", None),
     ]
     assert [type(part) for part in (outputs.sends[0].partition, outputs.sends[0].timestamp_ms)] == [
         int,
         int,
     ]
+
+
+@pytest.mark.parametrize("topic", ["a b", "", ".", "..", "é", "a\0", "\ud800", "x" * 250])
+@pytest.mark.parametrize("system", ["", "kafka."])
+def test_a_name_that_no_topic_can_have_is_refused(topic: str, system: str) -> None:
+    """The client takes it, and says at the end of the transaction that it is unknown."""
+    said = re.escape(f"{system + topic!r}: {topic!r} cannot be the name of a Kafka topic")
+    with pytest.raises(ValueError, match=said):
+        _outputs().send(system + topic, b"v")
 
 
 def test_a_topic_that_has_grown_is_looked_at_again() -> None:
