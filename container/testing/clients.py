@@ -139,10 +139,13 @@ class MemoryConsumer:
                 found.append((topic, number))
         return found
 
-    def get_watermark_offsets(self, place: TopicPartition, *, cached: bool) -> tuple[int, int]:
-        """Its oldest offset and its head."""
-        del cached
-        return 0, self._broker.partitions(place.topic)[place.partition].head
+    def get_watermark_offsets(
+        self, place: TopicPartition, timeout: float = 0, *, cached: bool = False
+    ) -> tuple[int, int]:
+        """Return its oldest offset and its head; where that is asked for, its last stable one."""
+        del timeout
+        partition = self._broker.partitions(place.topic)[place.partition]
+        return 0, partition.head if cached else partition.stable_end
 
     def close(self) -> None:
         """Nothing is read any more."""
