@@ -176,6 +176,25 @@ def test_a_recreated_changelog_is_accepted_only_with_its_records_and_at_a_submis
     assert stores.begin() == []
 
 
+def test_state_that_a_renamed_store_leaves_behind_is_named(kafka: str) -> None:
+    """With the key that keeps it; a store that takes its changelog along leaves nothing."""
+    before = Stores(kafka)
+    before.begin()
+    renamed = {
+        key.replace(".counts.", ".sums."): value
+        for key, value in before.config.items()
+        if key != "stores.counts.changelog"
+    }
+    for changelog, is_left in ((f"{before.topic}-2", True), (before.topic, False)):
+        config = Config({**renamed, "stores.sums.changelog": changelog})
+        said = ChangelogTopics(config, before.stream).check(2, may_be_replaced=False)
+        assert [line for line in said if "stays behind" in line] == [
+            f"changelog kafka.{before.topic} holds the state of store counts, and no store has it "
+            "any more: that state stays behind; where the store has another name now, name this "
+            "topic in stores.<its name now>.changelog"
+        ][: int(is_left)]
+
+
 def test_a_changelog_with_fewer_partitions_is_refused(kafka: str) -> None:
     """One line; tasks beyond them would have no place for their state."""
     stores = Stores(kafka)
