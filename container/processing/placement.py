@@ -30,7 +30,7 @@ class Counts:
     def require(self, system: str, topic: str, partition: int) -> None:
         """Raise ValueError where the topic has no such partition.
 
-        One beyond the known number may have come since: the number is asked for once more.
+        One beyond the known number may have come since: it requests the number once more.
         """
         count = self.of(system, topic)
         if partition >= count:

@@ -142,7 +142,7 @@ class MemoryConsumer:
     def get_watermark_offsets(
         self, place: TopicPartition, timeout: float = 0, *, cached: bool = False
     ) -> tuple[int, int]:
-        """Return its oldest offset and its head; where that is asked for, its last stable one."""
+        """Return its oldest offset and its head; its last stable one where it is not cached."""
         del timeout
         partition = self._broker.partitions(place.topic)[place.partition]
         return 0, partition.head if cached else partition.stable_end

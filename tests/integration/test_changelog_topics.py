@@ -188,11 +188,12 @@ def test_state_that_a_renamed_store_leaves_behind_is_named(kafka: str) -> None:
     for changelog, is_left in ((f"{before.topic}-2", True), (before.topic, False)):
         config = Config({**renamed, "stores.sums.changelog": changelog})
         said = ChangelogTopics(config, before.stream).check(2, may_be_replaced=False)
-        assert [line for line in said if "stays behind" in line] == [
-            f"changelog kafka.{before.topic} holds the state of store counts, and no store has it "
-            "any more: that state stays behind; where the store has another name now, name this "
-            "topic in stores.<its name now>.changelog"
-        ][: int(is_left)]
+        found = [line for line in said if "stays behind" in line]
+        assert len(found) == int(is_left)
+        assert all(
+            line.startswith(f"changelog kafka.{before.topic} holds the state of store counts, and ")
+            for line in found
+        )
 
 
 def test_a_changelog_with_fewer_partitions_is_refused(kafka: str) -> None:

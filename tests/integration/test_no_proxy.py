@@ -17,7 +17,7 @@ from homeport.appmaster.yarn.skein_driver import import_skein
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
-    """What the proxy that the environment names is asked for."""
+    """What the proxy that the environment names gets."""
     found: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as proxy:
         for name in ("http_proxy", "https_proxy", "grpc_proxy"):

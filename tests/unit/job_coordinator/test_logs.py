@@ -57,11 +57,11 @@ def test_half_a_surrogate_pair_is_written_as_an_escape(monkeypatch: pytest.Monke
     logs.begin(written["stdout"], {})
     logging.getLogger("driver").info("got %s", "\ud83d")
     for stream in written.values():
-        stream.write("told \ud83d\n")
+        stream.write("said \ud83d\n")
         stream.flush()
     found = {name: stream.buffer.getvalue().decode() for name, stream in written.items()}  # type: ignore[attr-defined]  # it is a BytesIO
-    assert found["stdout"].endswith(" INFO driver: got \\ud83d\ntold \\ud83d\n")
-    assert found["stderr"] == "told \\ud83d\n"
+    assert found["stdout"].endswith(" INFO driver: got \\ud83d\nsaid \\ud83d\n")
+    assert found["stderr"] == "said \\ud83d\n"
 
 
 def test_a_message_is_one_object_with_what_is_known_of_it() -> None:
