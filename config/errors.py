@@ -82,6 +82,13 @@ class InvariantViolation(HomeportError):  # noqa: N818 - the field's word for it
 
 
 def in_one_line(error: BaseException) -> str:
-    """``Type: message`` of what was raised; the type alone where there is no message."""
-    text = " ".join(str(error).split())
+    """Return ``Type: message`` of what was raised; the type alone where there is no message.
+
+    The text can be written as UTF-8: half a surrogate pair in it is an escape.
+    """
+    try:
+        text = " ".join(str(error).split())
+    except Exception as another:  # noqa: BLE001 - user code may raise anything
+        text = f"its text cannot be had ({type(another).__name__})"
+    text = text.encode(errors="backslashreplace").decode()
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -33,10 +33,12 @@ class Kind(Enum):
 
 ALL_SSP_TO_SINGLE_TASK = "all-ssp-to-single-task"
 """The grouper of partitions with which every task reads everything."""
+GROUP_BY_PARTITION = "group-by-partition"
+"""The one with which a task reads the same partition of each input."""
 
 _TABLE: dict[Kind, dict[str, str]] = {
     Kind.SSP_GROUPER: {
-        "group-by-partition": "org.apache.samza.container.grouper.stream.GroupByPartitionFactory",
+        GROUP_BY_PARTITION: "org.apache.samza.container.grouper.stream.GroupByPartitionFactory",
         "group-by-system-stream-partition": (
             "org.apache.samza.container.grouper.stream.GroupBySystemStreamPartitionFactory"
         ),

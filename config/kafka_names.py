@@ -24,10 +24,10 @@ class Role(Enum):
 
 @dataclass(frozen=True)
 class MappedProperties:
-    """librdkafka's properties, and the given names without a counterpart there, both sorted."""
+    """librdkafka's properties, and {given name: why it has no effect}, both sorted."""
 
     properties: dict[str, str]
-    ignored: tuple[str, ...]
+    ignored: dict[str, str]
 
 
 _RENAMED: dict[str, str | None] = {
@@ -98,6 +98,67 @@ _RENAMED_FOR: dict[Role, dict[str, str]] = {
     Role.PRODUCER: {},
 }
 
+
+@dataclass(frozen=True)
+class Held:
+    """What holds in the place of a property; ``same``: the values that ask for just that.
+
+    In ``instead`` ``<system>`` stands for the system's name.
+    """
+
+    instead: str
+    same: frozenset[str] = frozenset()
+
+
+_NO_GROUP = "no consumer group is joined: the job model gives each task its partitions"
+_CHECKPOINTS = (
+    "positions are in the job's checkpoints: job.name and job.id name them, task.commit.ms says "
+    "how often stores are flushed"
+)
+_START = (
+    "a task begins at its checkpoint; without one, systems.<system>.samza.offset.default is oldest "
+    "or upcoming; where records are gone, systems.<system>.input.lost says what it does"
+)
+_IDS = "transactional ids are made of job.name, job.id, container and epoch, and fence each other"
+_ALL = "each record is in all replicas in sync, and once: min.insync.replicas of the topic counts"
+_FALSE = frozenset({"false"})
+_ALL_ACKS = frozenset({"all", "-1"})
+
+HELD: Mapping[Role, Mapping[str, Held]] = {
+    Role.CONSUMER: {
+        "auto.commit.enable": Held(_CHECKPOINTS, _FALSE),
+        "auto.commit.interval.ms": Held(_CHECKPOINTS),
+        "auto.offset.reset": Held(_START),
+        "enable.auto.commit": Held(_CHECKPOINTS, _FALSE),
+        "enable.auto.offset.store": Held(_CHECKPOINTS, _FALSE),
+        "enable.partition.eof": Held("each client has it where it needs it"),
+        "group.id": Held(f"{_NO_GROUP}; {_CHECKPOINTS}"),
+        "group.instance.id": Held(_NO_GROUP),
+        "isolation.level": Held("committed records alone are read", frozenset({"read_committed"})),
+    },
+    Role.PRODUCER: {
+        "acks": Held(_ALL, _ALL_ACKS),
+        "delivery.report.only.error": Held("each client has it where it needs it"),
+        "enable.idempotence": Held(_ALL, frozenset({"true"})),
+        "request.required.acks": Held(_ALL, _ALL_ACKS),
+        "transactional.id": Held(_IDS),
+    },
+}
+"""{librdkafka's name: what holds}, of those that a client of a job does not take from its user."""
+
+_KEYS = "set systems.<system>.samza.key.serde"
+_VALUES = "set systems.<system>.samza.msg.serde"
+_INSTEAD = {
+    "key.deserializer": _KEYS,
+    "key.serializer": _KEYS,
+    "value.deserializer": _VALUES,
+    "value.serializer": _VALUES,
+    "max.poll.records": "task.batch.max.bytes bounds a micro-batch",
+    "partitioner.class": "give collector.send a partition, or a function as its partition",
+    "ssl.truststore.location": "set ssl.ca.location beside it, to a file of PEM",
+}
+"""What does what was wanted of a property that librdkafka does not have."""
+
 _PRODUCER_ONLY = frozenset({"buffer.memory", "max.request.size"})
 
 _CONNECTION = (
@@ -122,7 +183,7 @@ _JAAS_OPTION = re.compile(r"\b(username|password)\s*=\s*(\"(?:[^\"\\]|\\.)*\"|'[
 
 
 def map_client_properties(given: Mapping[str, str], role: Role) -> MappedProperties:
-    """``given`` in librdkafka's names.
+    """Return ``given`` in librdkafka's names, without those that Homeport holds itself.
 
     Where both forms of one property are given, librdkafka's own wins.
 
@@ -131,19 +192,23 @@ def map_client_properties(given: Mapping[str, str], role: Role) -> MappedPropert
     """
     mapped: dict[str, str] = {}
     own: dict[str, str] = {}
-    ignored: list[str] = []
+    ignored: dict[str, str] = {}
     for name, value in sorted(given.items()):
         if name == "sasl.jaas.config":
             mapped.update(_credentials(value))
             continue
         target = _target(name, role)
         if target is None:
-            ignored.append(name)
+            instead = _INSTEAD.get(name)
+            ignored[name] = "librdkafka has nothing like it" + (f"; {instead}" if instead else "")
+        elif (held := HELD[role].get(target)) is not None:
+            if value.strip().lower() not in held.same:
+                ignored[name] = held.instead
         elif target == name:
             own[name] = value
         else:
             mapped[target] = _converted(name, value)
-    return MappedProperties(dict(sorted((mapped | own).items())), tuple(ignored))
+    return MappedProperties(dict(sorted((mapped | own).items())), ignored)
 
 
 def _target(name: str, role: Role) -> str | None:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+_TOPIC = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
+
+
+def is_topic_name(text: str) -> bool:
+    """Return whether Kafka takes ``text`` as the name of a topic."""
+    return _TOPIC.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, order=True, slots=True)

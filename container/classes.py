@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import struct
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -192,6 +194,10 @@ def load_columns(of: InputSerde) -> Columns:
         ) from None
 
 
+_UNREADABLE = (WireError, ValueError, EOFError, RecursionError, struct.error, zlib.error)
+"""What an own serde raises of bytes that it cannot read; anything else is a fault of its own."""
+
+
 def _own_serde(key: str, name: str) -> Serde:
     found = _load(key, name)
     rule = "it must name a class with the methods to_bytes and from_bytes"
@@ -232,9 +238,14 @@ def _own_from_bytes(name: str, own: Any) -> Callable[[bytes], Any]:  # noqa: ANN
                 return own.from_bytes(data)
         except SerdeFailedError:
             raise
-        except Exception as error:  # user code may raise anything
+        except _UNREADABLE as error:
             said = in_one_line(error)
             raise WireError(f"not of the serde {name!r}: {data[:80]!r} ({said})") from error
+        except Exception as error:  # user code may raise anything
+            raise SerdeFailedError(
+                f"the serde {name!r} failed on {data[:80]!r}: {in_one_line(error)}; correct it, or "
+                "let it raise ValueError where the bytes are not of it"
+            ) from error
 
     return from_bytes
 

@@ -6,9 +6,11 @@ the configuration later (``set_level``).
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import socket
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final, TextIO
@@ -51,7 +53,13 @@ class JsonFormatter(logging.Formatter):
 
 
 def begin(stream: TextIO, environment: Mapping[str, str]) -> None:
-    """The process logs to ``stream``, as its environment says; INFO and text by default."""
+    """The process logs to ``stream``, as its environment says; INFO and text by default.
+
+    What its streams cannot encode, such as half a surrogate pair, they write as an escape.
+    """
+    for written in {stream, sys.stdout, sys.stderr}:
+        if isinstance(written, io.TextIOWrapper):
+            written.reconfigure(errors="backslashreplace")
     handler = logging.StreamHandler(stream)
     is_json = environment.get(FORMAT_VARIABLE) == "json"
     handler.setFormatter(JsonFormatter() if is_json else logging.Formatter(TEXT))

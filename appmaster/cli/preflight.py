@@ -50,6 +50,7 @@ from homeport.job_coordinator.grouper.job_model_calculator import (
     input_streams,
 )
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.grouper.validation import uneven_inputs
 from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
 from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
@@ -140,10 +141,11 @@ def check_inputs(config: Config, stream: CoordinatorStream, say: Callable[[str],
         say(f"warning: {line}")
 
 
-def check_job_model(config: Config) -> JobModel | None:
-    """The configuration fits the inputs as they are: the JobModel that it gives a new job.
+def check_job_model(config: Config, say: Callable[[str], None]) -> JobModel | None:
+    """Return the JobModel that a new job gets: the configuration fits the inputs as they are.
 
-    With a grouper of the job's own, which is in its package, ``check_own_groupers`` looks; None.
+    Inputs that tasks cannot join are warned of. With a grouper of the job's own, which is in its
+    package, ``check_own_groupers`` looks; None.
 
     Raises:
         ConfigError: it cannot, for instance with more containers than tasks.
@@ -151,6 +153,9 @@ def check_job_model(config: Config) -> JobModel | None:
     if has_own_grouper(config):
         return None
     counts = StreamMetadataCache(config).partition_counts(input_streams(config))
+    uneven = uneven_inputs(config, counts)
+    if uneven is not None:
+        say(f"warning: {uneven}")
     # The earlier assignment decides the owner of each task, not whether a model is possible.
     return calculate_job_model(config, counts, NOTHING)
 

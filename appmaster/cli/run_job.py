@@ -158,7 +158,7 @@ def check_job(job: Job, *, reset_state: bool) -> tuple[JobModel | None, Mapping[
     """
     preflight.check_kafka(job.config)
     preflight.warn_of_reporters(job.config, say)
-    model = preflight.check_job_model(job.config)
+    model = preflight.check_job_model(job.config, say)
     check_record_sizes(job.config, model, job.record_limit())
     forms = state_check.check_state(job, reset_state=reset_state)
     preflight.check_token_folder(os.environ)

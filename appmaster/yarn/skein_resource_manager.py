@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
 import re
 import threading
 from collections.abc import Callable, Mapping
@@ -20,6 +21,7 @@ from homeport.appmaster.cluster_resource_manager import ResourceReport
 from homeport.appmaster.yarn.application_tags import PAGE
 from homeport.appmaster.yarn.request_ledger import RequestLedger
 from homeport.appmaster.yarn.resource_manager_rest import ApplicationHosts, ResourceManagerRest
+from homeport.appmaster.yarn.skein_driver import import_skein
 from homeport.appmaster.yarn.submission import ANY_SERVICE
 from homeport.config.declarations.cluster_keys import CONTAINER_MEMORY_MB
 from homeport.config.errors import UnavailableError
@@ -50,7 +52,7 @@ def connect(application_id: str, address: str) -> Any:  # noqa: ANN401 - skein h
 
     Must be called in a container, whose working directory has the application's certificate.
     """
-    import skein  # noqa: PLC0415 - it reads the environment when it is imported
+    skein = import_skein(os.environ)
 
     class LimitedClient(skein.ApplicationClient):  # type: ignore[misc]  # skein has no types
         """Skein sets no deadline: a hung AM would hang the driver."""

@@ -81,12 +81,9 @@ def findings_of(config: Config) -> tuple[Finding, ...]:
         | {keys.TASK_CLASS.name: _task_class(config)}
     )
     found += _between(kept)
-    ignored = set(_ignored(kept))
+    ignored = dict(_ignored(kept))
     found = [
-        Finding(f.key, Verdict.NO_EFFECT, "librdkafka has nothing like it")
-        if f.key in ignored
-        else f
-        for f in found
+        Finding(f.key, Verdict.NO_EFFECT, ignored[f.key]) if f.key in ignored else f for f in found
     ]
     unset = [
         Finding(either[0].name, Verdict.CHANGED, about)
@@ -148,10 +145,10 @@ def _between(config: Config) -> Iterator[Finding]:
         yield Finding(error.key, Verdict.REFUSED, f"{error.rule}; {error.remedy}")
 
 
-def _ignored(config: Config) -> Iterator[str]:
-    """Keys of the Java client that librdkafka has nothing like."""
+def _ignored(config: Config) -> Iterator[tuple[str, str]]:
+    """Yield (key, why) of each property of a Kafka client that has no effect."""
     try:
         for system in used_systems(config):
-            yield from SystemConfig.of(config, system).ignored
+            yield from SystemConfig.of(config, system).ignored.items()
     except ConfigError:
         return  # the rule is among the findings

@@ -283,9 +283,9 @@ class SystemConfig:
     """One system, which is a Kafka cluster.
 
     ``consumer``, ``producer`` and ``admin`` hold librdkafka's properties, bootstrap servers
-    included; ``ignored`` the given properties that only the Java client knows, with their full
-    keys. Consumer or producer without bootstrap servers, or without any property of TLS and SASL,
-    has those of the other.
+    included. ``ignored``: {full key of a given property: why it has no effect}. Consumer or
+    producer without bootstrap servers, or without any property of TLS and SASL, has those of the
+    other.
     """
 
     name: str
@@ -295,7 +295,7 @@ class SystemConfig:
     admin: Mapping[str, str] = field(repr=False)
     default_replication_factor: int | None
     default_max_message_bytes: int | None
-    ignored: tuple[str, ...]
+    ignored: Mapping[str, str] = field(repr=False)
     _config: Config = field(repr=False)
 
     @staticmethod
@@ -329,8 +329,11 @@ class SystemConfig:
             admin=connect,
             default_replication_factor=keys.SYSTEM_REPLICATION_FACTOR.find(config, system),
             default_max_message_bytes=keys.SYSTEM_MAX_MESSAGE_BYTES.find(config, system),
-            ignored=tuple(consumer_prefix + name for name in consumer.ignored)
-            + tuple(producer_prefix + name for name in producer.ignored),
+            ignored={
+                prefix + name: why.replace("<system>", system)
+                for prefix, found in ((consumer_prefix, consumer), (producer_prefix, producer))
+                for name, why in found.ignored.items()
+            },
             _config=config,
         )
 

@@ -5,12 +5,16 @@ PURE. Another one that is declared may get outputs, or none: the first send to i
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.settings.pipeline_section import PipelineConfig
 from homeport.config.settings.records_section import RecordsConfig
-from homeport.config.settings.sections import JobConfig, TaskConfig
+from homeport.config.settings.reporters_section import snapshot_reporters
+from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.system_stream import SystemStream
 
@@ -68,6 +72,77 @@ def _outputs(config: Config) -> tuple[SystemStream, ...]:
             )
         found.append(stream)
     return tuple(found)
+
+
+_INPUT, _OUTPUT = "an input of the job", "an output of the job"
+_APART = frozenset({_INPUT, _OUTPUT})
+"""Uses that exclude each other: what is sent would be read again, for ever."""
+
+
+def require_own_topics(config: Config, filling: Mapping[str, SystemStream]) -> None:
+    """Raise ConfigError where a topic that only the job may write has another use too.
+
+    Of a changelog that is an input, each change is read as input, for ever; two stores in one
+    changelog mix their keys; and whatever else lies in a changelog, a checkpoint topic or a
+    coordinator stream is read as what it is not. Systems on the same brokers have the same topics.
+
+    Shapes: ``filling`` {key: a stream that fills an adjunct store}.
+    """
+    found: dict[tuple[str, str], list[_Use]] = {}
+    for use in _uses(config, filling):
+        topic = _brokers(config, use.stream.system), use.stream.stream
+        before = found.setdefault(topic, [])
+        for other in before:
+            if use.what != other.what and (
+                use.is_own or other.is_own or {use.what, other.what} == _APART
+            ):
+                raise ConfigError(
+                    use.key,
+                    str(use.stream),
+                    f"{use.what} would be the topic that is {other.what} too ({other.key})",
+                    "name another topic, which nothing else uses",
+                )
+        before.append(use)
+
+
+@dataclass(frozen=True)
+class _Use:
+    """What a topic is for, by which key. ``is_own``: only the job may write it, for this alone."""
+
+    key: str
+    stream: SystemStream
+    what: str
+    is_own: bool = False
+
+
+def _uses(config: Config, filling: Mapping[str, SystemStream]) -> Iterator[_Use]:
+    job, task, name = JobConfig.of(config), TaskConfig.of(config), keys.JOB_NAME.name
+    coordinator = SystemStream(job.coordinator_system, job.coordinator_topic)
+    yield _Use(name, coordinator, "the job's coordinator stream", is_own=True)
+    checkpoints = SystemStream(task.checkpoint_system, task.checkpoint_topic)
+    yield _Use(name, checkpoints, "the job's checkpoint topic", is_own=True)
+    for stream in task.inputs:
+        yield _Use(keys.TASK_INPUTS.name, stream, _INPUT)
+    for stream in broadcast_streams(config):
+        yield _Use(keys.TASK_BROADCAST_INPUTS.name, stream, _INPUT)
+    for key, stream in filling.items():
+        yield _Use(key, stream, "the stream of an adjunct store")
+    for store in StorageConfig.of(config).stores.values():
+        if store.changelog is not None:
+            key = keys.STORE_CHANGELOG.named(store.name)
+            what = f"the changelog of store {store.name!r}"
+            yield _Use(key, store.changelog, what, is_own=True)
+    for key, stream in declared_outputs(config):
+        yield _Use(key, stream, _OUTPUT)
+    for reporter in snapshot_reporters(config):
+        key = keys.METRICS_REPORTER_STREAM.named(reporter.name)
+        yield _Use(key, reporter.stream, "the stream of a metrics reporter")
+
+
+def _brokers(config: Config, system: str) -> str:
+    """Return the addresses of a system in one order: what makes two systems one cluster."""
+    servers = SystemConfig.of(config, system).bootstrap_servers
+    return ",".join(sorted(address.strip() for address in servers.split(",")))
 
 
 def broadcast_streams(config: Config) -> tuple[SystemStream, ...]:

@@ -15,6 +15,7 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.unknown_keys import warnings_about
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import is_user_class
+from homeport.config.secret_names import shown_value
 from homeport.config.settings.adjunct_section import AdjunctsConfig, adjunct_warnings
 from homeport.config.settings.memory_rule import (
     STANDBY_MB,
@@ -39,12 +40,12 @@ from homeport.config.settings.timers_section import TimersConfig
 from homeport.config.settings.used_systems import (
     broadcast_streams,
     declared_outputs,
+    require_own_topics,
     used_systems,
 )
 from homeport.config.storage_engines import ROCKSDB
-from homeport.config.system_stream import SystemStream
+from homeport.config.system_stream import SystemStream, is_topic_name
 
-_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _LABEL = re.compile(r"[0-9a-zA-Z][0-9a-zA-Z_-]{0,254}")
 _STORE_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
@@ -76,6 +77,7 @@ def validate(config: Config) -> tuple[str, ...]:
     for reporter in snapshot_reporters(config):
         SystemConfig.of(config, reporter.stream.system)
     _check_pipeline_output(config)
+    require_own_topics(config, {s.input_key: s.stream for s in adjuncts.stores.values()})
     _check_standby(config, job, storage, adjuncts)
     _check_prewarmed_standbys(config, task)
     _check_prewarmed_containers(config, task)
@@ -84,9 +86,9 @@ def validate(config: Config) -> tuple[str, ...]:
     return (
         *unknown,
         *(
-            f"{key} has no effect: librdkafka has nothing like it"
-            for s in systems
-            for key in s.ignored
+            f"{key} = {shown_value(key, config[key])} has no effect: {why}"
+            for system in systems
+            for key, why in system.ignored.items()
         ),
         *store_warnings(config, storage),
         *adjunct_warnings(config, adjuncts),
@@ -144,7 +146,7 @@ def _check_topic_names(config: Config, job_name: str) -> None:
                 "use only these",
             )
     for name in (coordinator_topic(job_name, job_id), checkpoint_topic(job_name, job_id)):
-        if not _TOPIC.fullmatch(name):
+        if not is_topic_name(name):
             raise ConfigError(
                 keys.JOB_NAME.name,
                 job_name,
@@ -196,7 +198,7 @@ def _check_inputs(task: TaskConfig, broadcast: tuple[SystemStream, ...]) -> None
 
 
 def _check_stream(key: str, stream: SystemStream) -> None:
-    if not _TOPIC.fullmatch(stream.stream):
+    if not is_topic_name(stream.stream):
         raise ConfigError(
             key,
             str(stream),
@@ -206,7 +208,6 @@ def _check_stream(key: str, stream: SystemStream) -> None:
 
 
 def _check_stores(storage: StorageConfig) -> None:
-    owners: dict[SystemStream, str] = {}
     for store in storage.stores.values():
         if not _STORE_NAME.fullmatch(store.name) or store.name in {".", ".."}:
             raise ConfigError(
@@ -215,18 +216,8 @@ def _check_stores(storage: StorageConfig) -> None:
                 "the store's name becomes the name of a folder",
                 "use only letters, digits, '.', '_' and '-' in it",
             )
-        if store.changelog is None:
-            continue
-        key = keys.STORE_CHANGELOG.named(store.name)
-        _check_stream(key, store.changelog)
-        other = owners.setdefault(store.changelog, store.name)
-        if other != store.name:
-            raise ConfigError(
-                key,
-                str(store.changelog),
-                f"store {other!r} has the same changelog",
-                "give each store a changelog of its own",
-            )
+        if store.changelog is not None:
+            _check_stream(keys.STORE_CHANGELOG.named(store.name), store.changelog)
 
 
 def _check_systems(

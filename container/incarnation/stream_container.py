@@ -38,6 +38,7 @@ from homeport.container.kafka.input_ends import InputEnds
 from homeport.container.kafka.log_reader import KafkaChangelogReader, log_readers
 from homeport.container.kafka.partition_counts import partition_count
 from homeport.container.kafka.plain_producer import PlainOutputs
+from homeport.container.kafka.refused_records import refused_record
 from homeport.container.kafka.topic_watch import TopicWatch
 from homeport.container.kafka.transactional_producer import TransactionalProducer
 from homeport.container.processing.adjunct_feed import AdjunctFeed
@@ -84,7 +85,6 @@ from homeport.container.spark.table_order import use_arrow_once
 from homeport.container.storage.task_store import Reached, passed
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.kafka.record_limit import record_limit
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 from homeport.job_coordinator.model.outcomes import Restored
@@ -197,7 +197,7 @@ class StreamContainer:
             producer,
             processed,
             self._history,
-            functools.partial(record_limit, self._job.transaction_system),
+            functools.partial(refused_record, self._job.transaction_system),
             topics,
             self._tuning.latest,
             self._plain(),

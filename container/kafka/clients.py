@@ -120,7 +120,7 @@ def plain_producer_properties(system: SystemConfig) -> dict[str, Any]:
         **_PRODUCER,
         # However long Kafka is away: it is waited for, and what was sent before goes on then.
         "message.timeout.ms": 0,
-        **{k: v for k, v in system.producer.items() if k != "transactional.id"},
+        **system.producer,
         "enable.idempotence": True,
         "acks": "all",
         # A report costs more than the send itself; how many are still out, ``flush`` says.

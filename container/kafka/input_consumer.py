@@ -18,6 +18,7 @@ from homeport.config.settings.input_section import LostInput
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.api import BATCH_SCHEMA
 from homeport.container.kafka.clients import input_properties, know_topics, unread
+from homeport.container.kafka.open_ends import OpenEnds
 from homeport.container.progress.input_position import InputPosition, InputRange, next_position
 from homeport.container.progress.input_schedule import (
     BOOTSTRAP_TIER,
@@ -37,6 +38,7 @@ _LOG = logging.getLogger(__name__)
 _HEADERS = BATCH_SCHEMA.field("headers").type
 
 MAX_BYTES = 64 * 1024 * 1024
+_STABLE_S = 2.0
 _SAY_S = 5.0
 RANGE_S = 10.0
 """Time for the answer to where a partition begins and ends."""
@@ -99,6 +101,7 @@ class InputConsumer:
         tiers = {ssp: tier_of(policy) for ssp, policy in self._policies.items()}
         self._schedule = InputSchedule.of(tiers, self._next, ends or {})
         self._said_s = -math.inf
+        self._open_ends = OpenEnds(time.monotonic, self._stable_end)
         self._began_s, self._began_left = time.monotonic(), self._schedule.left(self._next)
         places = sorted({(tier, ssp.system) for ssp, tier in tiers.items()})
         self._clients: dict[tuple[int, str], Consumer] = {}
@@ -140,6 +143,9 @@ class InputConsumer:
             self._take(served, max_rows, timeout_s / max(1, len(served)), grouped)
         if self._schedule.is_bootstrapping:
             self._pass_bootstrap(grouped)
+        if not grouped:
+            for line in self._open_ends.look(lambda: self._stands(tiers)):
+                _LOG.warning("%s", line)
         return self._batch(grouped) if grouped else None
 
     def _take(
@@ -247,6 +253,22 @@ class InputConsumer:
         place = TopicPartition(ssp.stream, ssp.partition)
         client = self._clients[self._schedule.tiers[ssp], ssp.system]
         end: int = client.get_watermark_offsets(place, cached=True)[1]
+        return end
+
+    def _stands(self, tiers: Sequence[int]) -> dict[SystemStreamPartition, tuple[int, int]]:
+        """{partition of these tiers: (its next offset, where it ended at its last answer)}."""
+        of_tier = self._schedule.tiers
+        own = {ssp: n for ssp, n in self._next.items() if of_tier[ssp] in tiers}
+        return {ssp: (following, self._known_end(ssp)) for ssp, following in own.items()}
+
+    def _stable_end(self, ssp: SystemStreamPartition) -> int | None:
+        """Ask for the end as a reader of committed records sees it; None without an answer."""
+        client = self._clients[self._schedule.tiers[ssp], ssp.system]
+        place = TopicPartition(ssp.stream, ssp.partition)
+        try:
+            end: int = client.get_watermark_offsets(place, timeout=_STABLE_S)[1]
+        except KafkaException:
+            return None
         return end
 
     def close(self) -> None:

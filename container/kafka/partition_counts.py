@@ -1,4 +1,4 @@
-"""How many partitions an output topic has, for a task's own partitioner."""
+"""How many partitions an output topic has, for a task that places its records itself."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ from collections.abc import Mapping
 
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.clients import TransactionError
-from homeport.container.kafka.sending import absent
-from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.container.kafka.sending import absent, topic_partitions
+from homeport.job_coordinator.kafka import clients
 
 
 def partition_count(systems: Mapping[str, SystemConfig], system: str, topic: str) -> int:
-    """The number of partitions of ``topic``.
+    """Return the number of partitions of ``topic``, which a broker may make by itself.
 
     Raises:
         TransactionError: there is no such topic.
         UnavailableError: Kafka does not answer.
     """
-    count = TopicAdmin(systems[system]).partition_counts([topic]).get(topic)
+    view = systems[system]
+    count = topic_partitions(clients.admin(view), topic)
     if count is None:
+        raise clients.unavailable(view, f"asking for topic {topic!r}", "no answer")
+    if count == 0:
         raise TransactionError(absent(topic))
     return count

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import NoReturn
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -15,21 +16,25 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.clients import TransactionError, plain_producer_properties
+from homeport.container.kafka.refused_records import refused_record
 from homeport.container.kafka.sending import SEND_S, absent, enqueue, has_topic
-from homeport.container.kafka.transactional_producer import RecordRefusedError, UndeliveredError
-from homeport.container.progress import oversized
+from homeport.container.kafka.transactional_producer import (
+    REFUSALS,
+    RecordRefusedError,
+    UndeliveredError,
+)
+from homeport.container.progress.topic_rules import size_of
 from homeport.container.progress.transaction_plan import Send, TransactionContent
 from homeport.job_coordinator.kafka.clients import error_of, producer, unavailable
 from homeport.job_coordinator.kafka.connection import Connection
 from homeport.job_coordinator.kafka.in_sync import shortage
-from homeport.job_coordinator.kafka.record_limit import record_limit
 from homeport.job_coordinator.kafka.transient_errors import is_transient
 
 _LOG = logging.getLogger(__name__)
 
 _FLUSH_S = 0.5
 """Kafka may go away while its reports are waited for: so often it is looked."""
-_UNDONE = "the transaction of its input is not committed"
+UNDONE = "the transaction of its input is not committed"
 
 
 class PlainOutputs:
@@ -100,7 +105,8 @@ class _PlainProducer:
     def send(self, send: Send) -> None:
         self._require_topic(send.topic)
         try:
-            enqueue(self._producer, send, self._delivered)
+            # Of a record that was refused, the report has no timestamp.
+            enqueue(self._producer, send, partial(self._delivered, send))
         except KafkaException as error:
             self._refused = send, error_of(error)
             self._fail(error_of(error))
@@ -139,7 +145,7 @@ class _PlainProducer:
         _LOG.warning("writing outputs waits for Kafka: %s", lacks)
 
     def _undelivered(self, where: str, why: str) -> UndeliveredError:
-        return UndeliveredError(str(unavailable(self._system, where, f"{why}; {_UNDONE}")))
+        return UndeliveredError(str(unavailable(self._system, where, f"{why}; {UNDONE}")))
 
     def _serve(self, serve: Callable[[], int]) -> int:
         try:
@@ -153,51 +159,42 @@ class _PlainProducer:
             self._fail(self._refused[1])
         return remaining
 
-    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+    def _delivered(self, send: Send, error: KafkaError | None, _message: Message) -> None:
         if error is None:
             return
-        given = dict(message.headers() or [])
-        headers = {name: value for name, value in given.items() if isinstance(value, bytes)}
-        send = Send(message.topic() or "", message.key(), message.value(), None, headers)
         # All of a batch are refused for the one that is too large: the error names that one.
         if self._refused is None or _weight(send, error) > _weight(*self._refused):
             self._refused = send, error
 
     def _fail(self, cause: KafkaError | None) -> NoReturn:
-        if self._refused is not None and _is_too_large(self._refused[1]):
-            raise RecordRefusedError(f"{self._story(*self._refused)}; {_UNDONE}")
+        if self._refused is not None and self._refused[1].code() in REFUSALS:
+            raise RecordRefusedError(f"{self._story(*self._refused)}; {UNDONE}")
         lost = self._connection.lost(self._producer)
         if lost is not None:
             raise unavailable(
-                self._system, "writing outputs", f"the connection was lost ({lost}); {_UNDONE}"
+                self._system, "writing outputs", f"the connection was lost ({lost}); {UNDONE}"
             )
         where = "outputs" if self._refused is None else f"output stream {self._refused[0].topic}"
         if cause is not None and is_transient(cause):
             raise self._undelivered(where, cause.str())
         reason = cause.str() if cause is not None else "a fatal error"
         kind = TransactionError if self._refused is None else RecordRefusedError
-        raise kind(f"{where}: {reason}; {_UNDONE}")
+        raise kind(f"{where}: {reason}; {UNDONE}")
 
     def _story(self, send: Send, cause: KafkaError) -> str:
         plain = f"output stream {send.topic}: {cause.str()}"
         try:
-            limit = record_limit(self._system, send.topic)
+            return refused_record(self._system, TransactionContent([send], (), {})) or plain
         except UnavailableError:
             return plain
-        content = TransactionContent([send], (), {})
-        return oversized.story(content, {send.topic: limit}) or plain
 
     def _require_topic(self, name: str) -> None:
         if name in self._known_topics:
             return
         if has_topic(self._producer, name) is False:
-            raise TransactionError(f"{absent(name)}; {_UNDONE}")
+            raise TransactionError(f"{absent(name)}; {UNDONE}")
         self._known_topics.add(name)
 
 
-def _is_too_large(error: KafkaError) -> bool:
-    return error.code() == KafkaError.MSG_SIZE_TOO_LARGE
-
-
 def _weight(send: Send, error: KafkaError) -> tuple[bool, int]:
-    return _is_too_large(error), oversized.size_of(send)
+    return error.code() in REFUSALS, size_of(send)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka.admin import AdminClient, TopicMetadata
 
 from homeport.container.progress.transaction_plan import Send
 
@@ -19,6 +20,8 @@ _BY_KEY = -1
 _LOOK_S = 5.0
 _LOOKS = 3
 _LOOK_PAUSE_S = 0.5
+_UNKNOWN = KafkaError.UNKNOWN_TOPIC_OR_PART
+_BEING_MADE = frozenset({_UNKNOWN, KafkaError.LEADER_NOT_AVAILABLE})
 
 Delivered = Callable[[KafkaError | None, Message], None]
 
@@ -63,22 +66,38 @@ def enqueue(
             return
 
 
-def has_topic(producer: Producer, name: str) -> bool | None:
-    """Whether Kafka has the topic; None where it does not answer.
+def has_topic(client: Producer | AdminClient, name: str) -> bool | None:
+    """Return whether Kafka has the topic; None where it does not answer.
 
     The library says no more of a topic that is absent than that its records were not delivered in
-    time. Asked more than once, as a broker that makes topics by itself first says no.
+    time.
     """
+    found = _looked_up(client, name)
+    if found is None:
+        return None
+    return found.error is None or found.error.code() != _UNKNOWN
+
+
+def topic_partitions(client: Producer | AdminClient, name: str) -> int | None:
+    """Return how many partitions the topic has, 0 where there is none, None without an answer."""
+    found = _looked_up(client, name)
+    if found is None or (found.error is not None and found.error.code() != _UNKNOWN):
+        return None
+    return len(found.partitions) if found.error is None else 0
+
+
+def _looked_up(client: Producer | AdminClient, name: str) -> TopicMetadata | None:
+    """Look more than once, as a broker that makes topics by itself first says no."""
     for look in range(_LOOKS):
         if look:
             time.sleep(_LOOK_PAUSE_S)
         try:
-            found = producer.list_topics(name, _LOOK_S).topics[name].error
+            found: TopicMetadata = client.list_topics(name, timeout=_LOOK_S).topics[name]
         except KafkaException:
             return None
-        if found is None or found.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-            return True
-    return False
+        if found.error is None or found.error.code() not in _BEING_MADE:
+            break
+    return found
 
 
 def absent(name: str) -> str:

@@ -38,16 +38,19 @@ _LOG = logging.getLogger(__name__)
 _INIT_S = 60.0
 _COMMIT_S = 30.0
 _LOOK_S = 0.1  # how often a delivery that takes its time is looked at
-_REFUSED = frozenset(
+REFUSALS = frozenset(
     {
         KafkaError.MSG_SIZE_TOO_LARGE,
-        KafkaError._PURGE_QUEUE,  # noqa: SLF001 - the client's public constant
+        KafkaError.INVALID_RECORD,
+        KafkaError.INVALID_TIMESTAMP,
     }
 )
+"""What a broker says of a record that its topic does not take; it names neither."""
+_REFUSED = REFUSALS | {KafkaError._PURGE_QUEUE}  # noqa: SLF001 - the client's public constant
 
 
 class RecordRefusedError(TransactionError):
-    """Nothing was committed: a record was not taken, maybe because it is too large.
+    """Nothing was committed: a record was not taken, for its size, its time or its lack of a key.
 
     The producer says so of what exceeds its own limit; of what exceeds only the topic's, the first
     that is heard is often that others, waiting behind it, have timed out or were purged (measured):

@@ -22,6 +22,7 @@ from homeport.container.processing.stream_task_instance import Requests
 from homeport.container.processing.task_instance import Outputs
 from homeport.container.processing.timers import Timers
 from homeport.container.processing.typed_input import TypedInput
+from homeport.container.progress.transaction_plan import TransactionContent
 from homeport.container.reporting.traces import NO_TRACES, Traces
 from homeport.container.reporting.work_report import WorkReport
 from homeport.container.spark.faults import Named
@@ -79,7 +80,8 @@ class LoopParts:
     """What the loop works with.
 
     ``processed``: per task, what its checkpoint says, and what was skipped by where it started.
-    ``requests``: what the tasks ask for. ``record_limit``: the largest record of a topic, in bytes.
+    ``requests``: what the tasks ask for. ``refused``: names the record
+    that its topic refuses, None where there is none; UnavailableError where Kafka does not answer.
     ``tuning``: the tuning in force, asked for once per turn of the loop.
     ``topics``: knows whether changelogs and checkpoint topic are still those it began with.
     ``plain``: sends the outputs at once; None where they are part of the transaction.
@@ -103,7 +105,7 @@ class LoopParts:
     producer: TransactionalProducer
     processed: Offsets
     history: Callable[..., None]
-    record_limit: Callable[[str], int]
+    refused: Callable[[TransactionContent], str | None]
     topics: TopicWatch
     tuning: Callable[[], Tuning]
     plain: PlainOutputs | None = None

@@ -22,7 +22,6 @@ from homeport.container.kafka.clients import TransactionError
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.kafka.transactional_producer import RecordRefusedError, UndeliveredError
 from homeport.container.processing.loop_parts import LoopParts, LoopSettings, Offsets, spans
-from homeport.container.progress import oversized
 from homeport.container.progress.pace import Pace
 from homeport.container.progress.transaction_plan import (
     Action,
@@ -306,13 +305,11 @@ class OpenTransaction:
             self._parts.reached(step)
 
     def _explained(self, error: HomeportError, content: TransactionContent) -> HomeportError:
-        """An error that names the record that is too large, where it is known which one it is."""
+        """An error that names the record that its topic refuses, where one is known."""
         try:
-            topics = oversized.topics(content)
-            limits = {name: self._parts.record_limit(name) for name in topics}
+            story = self._parts.refused(content)
         except UnavailableError:
             return error
-        story = oversized.story(content, limits)
         if story is None:
             return error
         return TransactionError(f"{story}; nothing of the transaction was committed")

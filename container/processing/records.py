@@ -58,6 +58,11 @@ class Messages(Protocol):
         """The messages of ``rows``, in their order."""
 
 
+def place_of(row: Row) -> str:
+    """Return where an input record is, in messages."""
+    return f"{row['system']}.{row['stream']} partition {row['partition']} offset {row['offset']}"
+
+
 class BadRecords:
     """What becomes of records that their serdes cannot read. One per container.
 
@@ -79,9 +84,7 @@ class BadRecords:
         Raises:
             UndecodableError: nothing may be dropped.
         """
-        place = (
-            f"{row['system']}.{row['stream']} partition {row['partition']} offset {row['offset']}"
-        )
+        place = place_of(row)
         if not self._drop:
             raise UndecodableError(
                 f"input {place}: {reason}; correct its writer, or set {_DROP_KEY}=true to skip "
@@ -91,18 +94,19 @@ class BadRecords:
         _LOG.warning("dropped %s: %s (%d so far)", place, reason, self.dropped)
         if self._dead_letter is None:
             return
-        self._collector.send(
-            self._dead_letter,
-            row["value"],
-            row["key"],
-            headers={
-                **dict(row["headers"] or ()),
-                REASON_HEADER: reason.encode(),
-                TOPIC_HEADER: row["stream"].encode(),
-                PARTITION_HEADER: str(row["partition"]).encode(),
-                OFFSET_HEADER: str(row["offset"]).encode(),
-            },
-        )
+        headers = {
+            **dict(row["headers"] or ()),
+            REASON_HEADER: reason.encode(),
+            TOPIC_HEADER: row["stream"].encode(),
+            PARTITION_HEADER: str(row["partition"]).encode(),
+            OFFSET_HEADER: str(row["offset"]).encode(),
+        }
+        try:
+            self._collector.send(self._dead_letter, row["value"], row["key"], headers=headers)
+        except ValueError as error:
+            raise UndecodableError(
+                f"input {place}: {reason}; its dead letter cannot be sent: {error}"
+            ) from None
 
 
 class MeetsBadRecords(Protocol):
@@ -165,8 +169,8 @@ class InputMessages:
             if data is not None and serde is not None:
                 try:
                     data = serde.from_bytes(data)
-                except SerdeFailedError:
-                    raise
+                except SerdeFailedError as error:
+                    raise SerdeFailedError(f"input {place_of(row)}: its {part}: {error}") from error
                 except (HomeportError, ValueError, RecursionError) as error:
                     said = f"its {part} cannot be read by the serde {serde.name!r}"
                     self._bad.met(row, f"{said}: {reason_of(error)}")

@@ -42,6 +42,7 @@ from homeport.container.serde.serdes import Serde
 from homeport.container.spark.inputs import Takes, Wanted
 from homeport.container.spark.output_rows import Leaving
 from homeport.container.spark.value_columns import serdes_of_frames
+from homeport.job_coordinator.kafka.record_limit import producer_limit
 from homeport.job_coordinator.model.ids import TaskName
 
 
@@ -107,12 +108,14 @@ def _parts(
 
 
 def outputs_of(job: ContainerJob, count_of: Callable[[str, str], int]) -> Outputs:
-    """What the tasks of the container send, encoded by the serdes of its streams.
+    """Return what the tasks of the container send, encoded by the serdes of its streams.
 
     ``count_of``: (system, topic) to how many partitions it has.
     """
     serdes = functools.partial(stream_serdes, job)
-    return Outputs(job.systems, job.output_systems, job.job.default_system, serdes, count_of)
+    limits = {name: producer_limit(system) for name, system in job.systems.items()}
+    default = job.job.default_system
+    return Outputs(job.systems, job.output_systems, default, serdes, count_of, limits)
 
 
 class TakesFrames(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
@@ -9,9 +10,18 @@ from typing import Any
 import pyarrow as pa
 
 from homeport.config.errors import HomeportError, in_one_line
+from homeport.config.system_stream import is_topic_name
 from homeport.container.api import BatchTask, KeyValueStore, Partitioner, Scheduler, Timer
 from homeport.container.processing.placement import Counts, placed
+from homeport.container.processing.record_rules import (
+    checked_headers,
+    named,
+    partition_number,
+    require_size,
+    time_ms,
+)
 from homeport.container.processing.timers import Partitions, Timers
+from homeport.container.progress.topic_rules import CLIENT_OVERHEAD_BYTES
 from homeport.container.progress.transaction_plan import Send
 from homeport.container.serde.serdes import Serde
 from homeport.job_coordinator.model.ids import TaskName
@@ -37,7 +47,8 @@ class Outputs:
             same brokers.
         default_system: the system of a stream named without one.
         serdes_of: (system, stream) to the serdes of its keys and values; None: all are bytes.
-        count_of: (system, topic) to how many partitions it has; for a task's own partitioner.
+        count_of: (system, topic) to how many partitions it has.
+        limits: {system: bytes of the largest record that its client sends}.
     """
 
     def __init__(
@@ -47,7 +58,10 @@ class Outputs:
         default_system: str | None,
         serdes_of: SerdesOf | None = None,
         count_of: Callable[[str, str], int] | None = None,
+        limits: Mapping[str, int] | None = None,
     ) -> None:
+        self._limits = limits or {}
+        self._small = min(self._limits.values(), default=math.inf) - CLIENT_OVERHEAD_BYTES
         self._counts = None if count_of is None else Counts(count_of)
         self._systems = frozenset(systems)
         self._usable = frozenset(usable)
@@ -65,15 +79,16 @@ class Outputs:
         key: Any = None,  # noqa: ANN401 - as above
         *,
         partition: int | Partitioner | None = None,
-        headers: Mapping[str, bytes] | None = None,
+        headers: Mapping[str, bytes | None] | None = None,
         timestamp: int | None = None,
     ) -> None:
         """One record is to leave: with the transaction, or at once if it is no part of it.
 
         Raises:
             ValueError: the stream is on other brokers than the transaction, or no system is known;
-                the timestamp is below 1, or a partitioner names a partition that is not there.
-            TypeError: key or value are no bytes, and their serde cannot carry them.
+                the record is too large, its time or its partition is not there.
+            TypeError: key or value are no bytes, and their serde cannot carry them; a partition, a
+                timestamp or a header is of another kind than Kafka's.
         """
         place = self._places.get(stream)
         if place is None:
@@ -82,13 +97,42 @@ class Outputs:
             key = self._encoded(stream, place, 0, key)
         if value is not None and not isinstance(value, bytes):
             value = self._encoded(stream, place, 1, value)
-        self.size_bytes += len(key or b"") + len(value or b"")
+        size = len(key or b"") + len(value or b"")
         system, topic = place
-        if partition is not None and callable(partition):
+        if callable(partition):
             partition = placed(partition, key, system, topic, self._counts)
-        if timestamp is not None and timestamp < 1:
-            raise ValueError(f"a record for {stream} has timestamp {timestamp}: give ms since 1970")
-        self.sends.append(_SEND((topic, key, value, partition, headers, system, timestamp)))
+        if headers is None and partition is None and timestamp is None and size <= self._small:
+            send = _SEND((topic, key, value, None, None, system, None))
+        else:
+            try:
+                send = self._checked(place, key, value, partition, headers, timestamp)
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"{named(stream, key)}: {error}") from None
+        self.size_bytes += size
+        self.sends.append(send)
+
+    def _checked(
+        self,
+        place: tuple[str, str],
+        key: bytes | None,
+        value: bytes | None,
+        partition: object,
+        headers: object,
+        timestamp: object,
+    ) -> Send:
+        """Return the record; TypeError or ValueError, without its name, where Kafka refuses it."""
+        system, topic = place
+        number = None if partition is None else partition_number(partition)
+        if number is not None and self._counts is not None:
+            self._counts.require(system, topic, number)
+        elif number is not None and number < 0:
+            raise ValueError(f"it has no partition {number}: partitions begin at 0")
+        time = None if timestamp is None else time_ms(timestamp)
+        pairs = None if headers is None else checked_headers(headers)
+        limit = self._limits.get(system)
+        if limit is not None:
+            require_size(key, value, pairs or {}, limit)
+        return Send(topic, key, value, number, pairs, system, time)
 
     def take(self) -> list[Send]:
         """What has not left yet, which is now the caller's to send."""
@@ -116,6 +160,11 @@ class Outputs:
             if self._default is None:
                 raise ValueError(f"{stream!r} names no system, and job.default.system is not set")
             system, topic = self._default, stream
+        if not is_topic_name(topic):
+            raise ValueError(
+                f"{stream!r}: {topic!r} cannot be the name of a Kafka topic: use letters, digits, "
+                "'.', '_' and '-', at most 249 of them"
+            )
         if system not in self._usable:
             raise ValueError(
                 f"{stream!r}: system {system} has other brokers than the job's checkpoints, "

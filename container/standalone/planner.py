@@ -40,6 +40,7 @@ from homeport.job_coordinator.grouper.one_time_configuration import (
     refusal,
 )
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
+from homeport.job_coordinator.grouper.validation import uneven_inputs
 from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
 from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
@@ -224,6 +225,9 @@ class JobPlanner:
         counts = StreamMetadataCache(config).partition_counts(input_streams(config))
         ids = [r.processor_id for r in processors]
         model = calculate_job_model(config, counts, before, ids)
+        uneven = uneven_inputs(config, counts)
+        if uneven is not None:
+            _LOG.warning("%s", uneven)
         if has_state(config, before):
             change = changed_tasks(before, model)
             if change is not None:

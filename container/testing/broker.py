@@ -8,13 +8,40 @@ holder before. Nothing is compacted, and nothing gets too old.
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from homeport.config.errors import FencedError
+from homeport.config.errors import FencedError, HomeportError
+from homeport.container.kafka.clients import TransactionError
+from homeport.container.kafka.sending import absent
 from homeport.container.testing.partitioner import partition_of
+
+_DEFAULTS = {
+    "max.message.bytes": "1048588",
+    "message.timestamp.type": "CreateTime",
+    "message.timestamp.before.max.ms": str(2**63 - 1),
+    "message.timestamp.after.max.ms": "3600000",
+    "cleanup.policy": "delete",
+}
+"""Kafka's, of those properties of a topic that decide what it takes."""
+_MS_PER_S = 1000
+_LOG_APPEND_TIME = "LogAppendTime"
+
+
+def settings_of(stream: str, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of a topic, Kafka's defaults included.
+
+    Raises:
+        HomeportError: one of them does not decide what a topic takes.
+    """
+    for name in given:
+        if name not in _DEFAULTS:
+            known = ", ".join(_DEFAULTS)
+            raise HomeportError(f"topics: {stream} has {name!r}, which has no effect here: {known}")
+    return {**_DEFAULTS, **given}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +56,7 @@ class Record:
     partition: int = field(default=0, compare=False)
     offset: int = field(default=-1, compare=False)
     timestamp: int = field(default=-1, compare=False)
-    headers: Mapping[str, bytes] = field(default_factory=dict, compare=False)
+    headers: Mapping[str, bytes | None] = field(default_factory=dict, compare=False)
 
 
 class Outcome(Enum):
@@ -58,7 +85,7 @@ class Stored:
     key: bytes | None
     value: bytes | None
     timestamp_ms: int
-    headers: Mapping[str, bytes] | None
+    headers: Mapping[str, bytes | None] | None
     number: int
     transaction: Transaction | None
 
@@ -129,7 +156,9 @@ class Broker:
     def __init__(self, count_of: Callable[[str], int], now_ms: Callable[[], int]) -> None:
         self._count_of = count_of
         self._now_ms = now_ms
+        self.makes_topics = True
         self._topics: dict[str, list[Partition]] = {}
+        self._settings: dict[str, Mapping[str, str]] = {}
         self._writers: dict[str, _Writer] = {}
         self._numbers = itertools.count()
 
@@ -143,14 +172,35 @@ class Broker:
         """The topic exists; one that did keeps its partitions."""
         self._topics.setdefault(topic, [Partition() for _ in range(count)])
 
+    def set(self, topic: str, settings: Mapping[str, str]) -> None:
+        """The topic has these properties."""
+        self._settings[topic] = settings
+
+    def settings(self, topic: str) -> Mapping[str, str]:
+        """Return the properties of a topic that decide what it takes."""
+        return self._settings.get(topic, _DEFAULTS)
+
+    def has(self, topic: str) -> bool:
+        """Return whether the topic is there, or is made when it is used."""
+        return self.makes_topics or topic in self._topics
+
+    def partition_count(self, topic: str) -> int:
+        """Return how many partitions the topic has; TransactionError, as Kafka's, without it."""
+        if not self.has(topic):
+            raise TransactionError(absent(topic))
+        return len(self.partitions(topic))
+
+    def latest_ms(self) -> int:
+        """Return the time after which is the future: the test's, or the machine's if later."""
+        return max(self._now_ms(), int(time.time() * _MS_PER_S))
+
     def append(
         self,
         topic: str,
         key: bytes | None,
         value: bytes | None,
-        *,
         partition: int | None = None,
-        headers: Mapping[str, bytes] | None = None,
+        headers: Mapping[str, bytes | None] | None = None,
         timestamp_ms: int | None = None,
         transaction: Transaction | None = None,
     ) -> tuple[int, int]:
@@ -161,7 +211,8 @@ class Broker:
         """
         found = self.partitions(topic)
         number = partition_of(key, len(found)) if partition is None else partition
-        time_ms = self._now_ms() if timestamp_ms is None else timestamp_ms
+        is_stamped = self.settings(topic)["message.timestamp.type"] == _LOG_APPEND_TIME
+        time_ms = self._now_ms() if timestamp_ms is None or is_stamped else timestamp_ms
         stored = Stored(key, value, time_ms, headers, next(self._numbers), transaction)
         return number, found[number].append(stored)
 

@@ -9,21 +9,23 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from confluent_kafka import KafkaError, Message, TopicPartition
 
+from homeport.config.settings.sections import SystemConfig
+from homeport.container.kafka.clients import TransactionError
 from homeport.container.kafka.log_reader import LogReader
-from homeport.container.kafka.plain_producer import PlainOutputs
+from homeport.container.kafka.plain_producer import UNDONE, PlainOutputs
+from homeport.container.kafka.sending import absent
 from homeport.container.kafka.topic_watch import TopicWatch
 from homeport.container.kafka.transactional_producer import (
     RecordRefusedError,
     TransactionalProducer,
 )
-from homeport.container.progress.oversized import OVERHEAD_BYTES, size_of
 from homeport.container.progress.restore import ChangelogRange, ChangelogTopic
-from homeport.container.progress.transaction_plan import Changes, Send
+from homeport.container.progress.topic_rules import TopicRules, story, topics
+from homeport.container.progress.transaction_plan import Changes, Send, TransactionContent
 from homeport.container.testing.broker import Broker, Stored, Transaction
 from homeport.job_coordinator.kafka.in_sync import Place
+from homeport.job_coordinator.kafka.record_limit import producer_limit
 
-RECORD_LIMIT = 1_048_588
-"""The largest record of a topic, in bytes: Kafka's default of max.message.bytes."""
 _DELETE_RETENTION_MS = 86_400_000
 _NOTHING = Stored(None, None, -1, None, -1, None)
 
@@ -62,7 +64,7 @@ class MemoryMessage:
         """(1, ms since 1970)."""
         return 1, self._stored.timestamp_ms
 
-    def headers(self) -> list[tuple[str, bytes]] | None:
+    def headers(self) -> list[tuple[str, bytes | None]] | None:
         """Its headers; None where there are none."""
         return list(self._stored.headers.items()) if self._stored.headers else None
 
@@ -137,10 +139,13 @@ class MemoryConsumer:
                 found.append((topic, number))
         return found
 
-    def get_watermark_offsets(self, place: TopicPartition, *, cached: bool) -> tuple[int, int]:
-        """Its oldest offset and its head."""
-        del cached
-        return 0, self._broker.partitions(place.topic)[place.partition].head
+    def get_watermark_offsets(
+        self, place: TopicPartition, timeout: float = 0, *, cached: bool = False
+    ) -> tuple[int, int]:
+        """Return its oldest offset and its head; its last stable one where it is not cached."""
+        del timeout
+        partition = self._broker.partitions(place.topic)[place.partition]
+        return 0, partition.head if cached else partition.stable_end
 
     def close(self) -> None:
         """Nothing is read any more."""
@@ -191,18 +196,40 @@ class MemoryLog(LogReader):
         """Nothing is read any more."""
 
 
+class Refusals:
+    """What the topics of a broker in memory take of the client of one system, as Kafka's do."""
+
+    def __init__(self, broker: Broker, system: SystemConfig) -> None:
+        self._broker = broker
+        self._system = system
+
+    def story(self, content: TransactionContent) -> str | None:
+        """Name the record that its topic refuses, and why; None where it takes all."""
+        rules = {name: self._rules(name) for name in topics(content)}
+        return story(content, rules, self._broker.latest_ms())
+
+    def of(self, send: Send) -> str | None:
+        """Say why the topic of one record refuses it; None where it takes it."""
+        return self._rules(send.topic).refusal(send, self._broker.latest_ms())
+
+    def _rules(self, topic: str) -> TopicRules:
+        # A record is a batch of its own here.
+        return TopicRules.of(self._broker.settings(topic), producer_limit(self._system), 0)
+
+
 class MemoryProducer(TransactionalProducer):
     """The one writer of an incarnation; it fences whatever holds its id, and refuses as Kafka does.
 
-    A record above ``RECORD_LIMIT`` fails its transaction.
+    A record that its topic does not take fails its transaction.
     """
 
-    def __init__(self, broker: Broker, transactional_id: str) -> None:
+    def __init__(self, broker: Broker, system: SystemConfig, transactional_id: str) -> None:
         self._broker = broker
         self._id = transactional_id
         self._epoch = broker.take_over(transactional_id)
         self._transaction: Transaction | None = None
         self._sent: dict[tuple[str, int], int] = {}
+        self._refusals = Refusals(broker, system)
         self._is_refused = False
 
     def await_brokers(
@@ -237,11 +264,11 @@ class MemoryProducer(TransactionalProducer):
         """Nothing was refused.
 
         Raises:
-            RecordRefusedError: a record was too large.
+            RecordRefusedError: a topic does not take its record.
         """
         if self._is_refused:
             self._broker.abort(self._id, self._epoch)
-            raise RecordRefusedError("sending: a record is too large; nothing was committed")
+            raise RecordRefusedError("sending: a record was refused; nothing was committed")
 
     def commit(self) -> dict[tuple[str, int], int]:
         """All that was sent is committed; the last offsets where sends name a partition."""
@@ -252,7 +279,10 @@ class MemoryProducer(TransactionalProducer):
         """It sends nothing more."""
 
     def _append(self, send: Send) -> None:
-        if size_of(send) + OVERHEAD_BYTES > RECORD_LIMIT:
+        if not self._broker.has(send.topic):
+            self._broker.abort(self._id, self._epoch)
+            raise TransactionError(f"{absent(send.topic)}; the transaction was aborted")
+        if self._refusals.of(send) is not None:
             self._is_refused = True
             return
         partition, offset = self._broker.append(
@@ -269,16 +299,34 @@ class MemoryProducer(TransactionalProducer):
 
 
 class MemoryOutputs(PlainOutputs):
-    """Outputs that are no part of the transaction. ``brokers``: {system: its broker}."""
+    """Outputs that are no part of the transaction.
 
-    def __init__(self, brokers: Mapping[str, Broker], own: str) -> None:
+    ``brokers``: {system: its broker}, ``systems``: {system: how its client is configured}.
+    """
+
+    def __init__(
+        self, brokers: Mapping[str, Broker], systems: Mapping[str, SystemConfig], own: str
+    ) -> None:
         self._brokers = brokers
+        self._systems = systems
         self._own = own
 
     def send(self, sends: Iterable[Send]) -> None:
-        """All of ``sends`` are there for all to read."""
+        """All of ``sends`` are there for all to read.
+
+        Raises:
+            TransactionError: there is no such topic.
+            RecordRefusedError: a topic does not take its record.
+        """
         for send in sends:
-            broker = self._brokers[send.system or self._own]
+            name = send.system or self._own
+            broker = self._brokers[name]
+            if not broker.has(send.topic):
+                raise TransactionError(f"{absent(send.topic)}; {UNDONE}")
+            content = TransactionContent([send], (), {})
+            refused = Refusals(broker, self._systems[name]).story(content)
+            if refused is not None:
+                raise RecordRefusedError(f"{refused}; {UNDONE}")
             broker.append(
                 send.topic,
                 send.key,

@@ -22,6 +22,7 @@ from homeport.job_coordinator.grouper.job_model_calculator import (
     input_streams,
 )
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.grouper.validation import uneven_inputs
 
 _NO_BROKER = "none:9092"
 """The address of brokers that no client connects to."""
@@ -40,7 +41,7 @@ class JobUnderTest:
 
     @staticmethod
     def of(
-        config: Mapping[str, str] | Path,
+        config: Mapping[str, str] | Path | str,
         task: TaskClass | None,
         partitions: int | Mapping[str, int],
         overrides: Mapping[str, str],
@@ -52,7 +53,8 @@ class JobUnderTest:
         Raises:
             ConfigError: the first fault, in the product's one line.
         """
-        given = {**(load(str(config)) if isinstance(config, Path) else config), **overrides}
+        is_file = isinstance(config, (Path, str))
+        given = {**(load(str(config)) if is_file else config), **overrides}
         if task is not None:
             given[keys.TASK_CLASS.name] = f"{task.__module__}:{task.__name__}"
         checked = _completed(given)
@@ -61,6 +63,9 @@ class JobUnderTest:
             {keys.JOB_CONTAINER_COUNT.name: "1", keys.JOB_HOT_STANDBY_ENABLED.name: "false"}
         )
         counts = {s: _count(partitions, str(s)) for s in input_streams(checked)}
+        uneven = uneven_inputs(checked, counts)
+        if uneven is not None:
+            warnings = *warnings, uneven
         job = ContainerJob.of(calculate_job_model(checked, counts, NOTHING), ONLY)
         name = job.task.task_class or ""
         found = task_class_of(checked) if task is None else checked_task_class(name, task)

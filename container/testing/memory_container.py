@@ -55,12 +55,12 @@ from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.store_restore import StoreRestore
 from homeport.container.testing.broker import Broker
 from homeport.container.testing.clients import (
-    RECORD_LIMIT,
     MemoryConsumer,
     MemoryLog,
     MemoryOutputs,
     MemoryProducer,
     MemoryTopics,
+    Refusals,
 )
 from homeport.container.testing.clock import ManualClock
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
@@ -177,10 +177,11 @@ class MemoryContainer:
         system = job.task.checkpoint_system
         before = replace(self._incarnation, epoch=self._incarnation.epoch - 1)
         brokers[system].take_over(job.transactional_id(before))
-        producer = MemoryProducer(brokers[system], job.transactional_id(self._incarnation))
+        own = job.transaction_system
+        producer = MemoryProducer(brokers[system], own, job.transactional_id(self._incarnation))
         storage.open()
         positions = self._restored(producer)
-        outputs = outputs_of(job, lambda system, topic: len(brokers[system].partitions(topic)))
+        outputs = outputs_of(job, lambda name, topic: brokers[name].partition_count(topic))
         self.contexts = contexts_of(job, storage, self._report, lambda: self._around.clock.now_ms)
         go_on = never_stopped().check
         calls = self._calls = calls_for(task_class, job.records.max_concurrency, go_on)
@@ -207,10 +208,10 @@ class MemoryContainer:
             producer,
             positions.processed(),
             _no_history,
-            lambda _topic: RECORD_LIMIT,
+            Refusals(brokers[system], own).story,
             MemoryTopics(),
             lambda: self._tuning,
-            None if job.task.exactly_once else MemoryOutputs(brokers, system),
+            None if job.task.exactly_once else MemoryOutputs(brokers, job.systems, system),
             report=self._report,
             begins=self.crash.begins,
             clock=self._around.clock.seconds,

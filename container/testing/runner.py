@@ -14,7 +14,8 @@ from homeport.container.api import KeyValueStore
 from homeport.container.kafka.checkpoints import read_checkpoints
 from homeport.container.processing.task_factory import stream_serdes
 from homeport.container.serde.serdes import Serde
-from homeport.container.testing.broker import Broker, Record
+from homeport.container.testing.broker import Record
+from homeport.container.testing.brokers import Topics, as_sent, brokers_of
 from homeport.container.testing.clients import MemoryLog
 from homeport.container.testing.clock import ManualClock
 from homeport.container.testing.job_under_test import JobUnderTest, TaskClass
@@ -47,9 +48,11 @@ class TestRunner:
     readers of committed records see. Nothing happens between these calls.
 
     Args:
-        config: the keys of the job, or its properties file.
+        config: the keys of the job, or the path of its properties file.
         task: the task class, in the place of ``task.class``.
         partitions: of each topic, or {``system.stream``: of that one}; 1 where nothing is said.
+        topics: {``system.stream``: properties}: those that are there beside the job's own, as on a
+            broker that makes no topics by itself; None: each is made when it is used first.
         folder: where stores have their files; None: a temporary one, in memory where there is such.
         batch_rows: of a micro-batch, at most; None: as many as in production.
         overrides: keys that are laid over ``config``.
@@ -63,10 +66,11 @@ class TestRunner:
 
     def __init__(
         self,
-        config: Mapping[str, str] | Path,
+        config: Mapping[str, str] | Path | str,
         *,
         task: TaskClass | None = None,
         partitions: int | Mapping[str, int] = 1,
+        topics: Topics | None = None,
         folder: Path | None = None,
         batch_rows: int | None = None,
         overrides: Mapping[str, str] | None = None,
@@ -78,34 +82,14 @@ class TestRunner:
         self._clock = ManualClock(start_ms)
         self._is_own_folder = folder is None
         self._around = Surroundings(
-            self._brokers(partitions), folder or new_folder(), self._clock, batch_rows
+            brokers_of(self._checked, partitions, topics, lambda: self._clock.now_ms),
+            folder or new_folder(),
+            self._clock,
+            batch_rows,
         )
         self._epoch = 0
         self._container: MemoryContainer | None = None
         self._why = "it has not been started: use it in a with statement"
-
-    def _brokers(self, partitions: int | Mapping[str, int]) -> dict[str, Broker]:
-        """{system: its broker}; systems with the same addresses share one."""
-        general = partitions if isinstance(partitions, int) else 1
-        systems = self._job.systems
-        by_address = {
-            system.bootstrap_servers: Broker(lambda _topic: general, lambda: self._clock.now_ms)
-            for system in systems.values()
-        }
-        brokers = {name: by_address[system.bootstrap_servers] for name, system in systems.items()}
-        if not isinstance(partitions, int):
-            for name, count in partitions.items():
-                stream = self._checked.stream(name)
-                brokers[stream.system].create(stream.stream, count)
-        for stream, count in self._checked.partitions.items():
-            brokers[stream.system].create(stream.stream, count)
-        numbers = [task.changelog_partition for task in self._job.tasks]
-        for store in self._job.stores:
-            if store.changelog is not None:
-                brokers[store.changelog.system].create(store.changelog.stream, max(numbers) + 1)
-        task = self._job.task
-        brokers[task.checkpoint_system].create(task.checkpoint_topic, 1)
-        return brokers
 
     def __enter__(self) -> Self:
         """The first incarnation has started: its stores are empty, its tasks initialised."""
@@ -144,7 +128,7 @@ class TestRunner:
         value: Any = None,  # noqa: ANN401 - as above
         partition: int | None = None,
         timestamp: int | None = None,
-        headers: Mapping[str, bytes] | None = None,
+        headers: Mapping[str, bytes | None] | None = None,
     ) -> None:
         """An input has one more record; key and value are encoded by the stream's serdes.
 
@@ -175,7 +159,7 @@ class TestRunner:
         value: bytes | None = None,
         partition: int | None = None,
         timestamp: int | None = None,
-        headers: Mapping[str, bytes] | None = None,
+        headers: Mapping[str, bytes | None] | None = None,
     ) -> None:
         """As ``send``, of bytes as they are: what no serde would write."""
         self._require_input(stream)
@@ -186,9 +170,12 @@ class TestRunner:
                 f"{stream} has no partition {partition}, it has 0 to {count - 1}: name one of "
                 "these, or make the runner with partitions=..."
             )
-        self._around.brokers[found.system].append(
-            found.stream, key, value, partition=partition, headers=headers, timestamp_ms=timestamp
-        )
+        try:
+            self._around.brokers[found.system].append(
+                found.stream, *as_sent(key, value, partition, headers, timestamp)
+            )
+        except (TypeError, ValueError) as error:
+            raise TestRunnerError(f"a record for {stream}: {error}") from None
 
     def run(self) -> int:
         """All that is there is processed and committed; how many records that were.
@@ -325,7 +312,8 @@ class TestRunner:
     def output(self, stream: str, *, committed: bool = True) -> list[Record]:
         """The records of a topic in the order in which they were written.
 
-        Keys and values are decoded by the stream's serdes; without one they are bytes.
+        Keys and values are decoded by the stream's serdes; without one they are bytes, and so are
+        those of dead letters, which leave as they came.
         ``committed``: whether records of open and aborted transactions are left out.
 
         Raises:
@@ -333,7 +321,9 @@ class TestRunner:
         """
         found = self._checked.stream(stream)
         self._require_system(stream)
-        serdes = stream_serdes(self._job, found.system, found.stream)
+        serdes: tuple[Serde | None, Serde | None] = None, None
+        if found != self._job.records.dead_letter:
+            serdes = stream_serdes(self._job, found.system, found.stream)
         partitions = self._around.brokers[found.system].partitions(found.stream)
         every = [
             (stored.number, number, offset, stored)

@@ -7,11 +7,18 @@ grouper, not of the user.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.java_names import ALL_SSP_TO_SINGLE_TASK, Kind, short_name
+from homeport.config.java_names import (
+    ALL_SSP_TO_SINGLE_TASK,
+    GROUP_BY_PARTITION,
+    Kind,
+    short_name,
+)
+from homeport.config.settings.sections import TaskConfig
+from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.grouper.broadcast_inputs import broadcast_partitions
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
@@ -34,6 +41,25 @@ def first_fault(model: JobModel) -> str | None:
     container has standbys of one active container's tasks only.
     """
     return next(_faults(model), None)
+
+
+def uneven_inputs(config: Config, counts: Mapping[SystemStream, int]) -> str | None:
+    """Say that inputs cannot be joined, as tasks have the same partition of each; None: they can.
+
+    Shapes: ``counts`` {input: how many partitions it has}. Broadcast inputs are read by all tasks.
+    """
+    name = keys.JOB_SSP_GROUPER_FACTORY.read(config) or ""
+    if short_name(Kind.SSP_GROUPER, name) != GROUP_BY_PARTITION:
+        return None
+    found = {str(s): counts[s] for s in TaskConfig.of(config).inputs if s in counts}
+    if len(set(found.values())) <= 1:
+        return None
+    listed = ", ".join(f"{stream} has {count}" for stream, count in found.items())
+    return (
+        f"{keys.TASK_INPUTS.name}: the inputs have different numbers of partitions ({listed}), and "
+        "a task has the same partition of each: records of one key come to different tasks, each "
+        "with its own part of a store; where they belong together give the topics one number"
+    )
 
 
 def _faults(model: JobModel) -> Iterator[str]:

@@ -39,6 +39,7 @@ from homeport.job_coordinator.metadata.changelog_partitions import (
 from homeport.job_coordinator.metadata.changelog_topics import (
     ChangelogTopicManager,
     ChangelogTopicRecord,
+    left_behind,
     lost_state,
 )
 from homeport.job_coordinator.model.ids import TaskName
@@ -208,8 +209,8 @@ class ChangelogTopics:
                 if it holds records: they were copied back. So it is when a job is submitted.
 
         Returns:
-            Differences from the configuration that are no fault, and at a submission changelogs
-            with records that the job has not written.
+            Differences from the configuration that are no fault, state that no store has any more,
+            and at a submission changelogs with records that the job has not written.
 
         Raises:
             ConfigError: one is at fault, or its state is gone.
@@ -248,6 +249,7 @@ class ChangelogTopics:
     ) -> Iterator[str]:
         known = self._manager.read()
         numbers = self._partitions.read()
+        yield from left_behind(known, self._stores)
         for changelog, store in self._stores.items():
             topic = found.get(changelog)
             topic_id = None if topic is None else topic.topic_id

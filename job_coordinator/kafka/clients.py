@@ -101,7 +101,7 @@ def producer(system: SystemConfig, over: Mapping[str, Any]) -> Producer:
     """A producer with the system's properties and ``over`` on top; it has not connected yet."""
     properties = {
         **_RECONNECTING,
-        **{k: v for k, v in system.producer.items() if k != "transactional.id"},
+        **system.producer,
         **over,
     }
     return _made(system, "producer", lambda: Producer(properties, logger=LIBRDKAFKA_LOG))

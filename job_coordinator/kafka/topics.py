@@ -354,6 +354,8 @@ class TopicAdmin:
     def _descriptions(self, names: Sequence[str]) -> dict[str, TopicDescription]:
         if not names:
             return {}
+        # Kafka refuses a request that names one twice, as systems on the same brokers may.
+        names = list(dict.fromkeys(names))
         found = {}
         # A copy: the library finds the futures of its answer in its own.
         asked = dict(self._describing(names))

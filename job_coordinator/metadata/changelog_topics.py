@@ -9,7 +9,7 @@ Source: HA-YARN, "restores the state store"; safety S3; design, section 9.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from homeport.config.declarations import all_keys as keys
@@ -84,6 +84,22 @@ def lost_state(
         f"bring its records back and submit the job again, or begin from nothing by run-job "
         f"{OPTION}",
     )
+
+
+def left_behind(
+    known: Mapping[SystemStream, ChangelogTopicRecord], used: Collection[SystemStream]
+) -> Iterator[str]:
+    """Yield a line for each topic that holds state, and that no store of the job has any more.
+
+    ``used``: the changelogs of its stores.
+    """
+    for changelog, record in sorted(known.items()):
+        if changelog not in used:
+            yield (
+                f"changelog {changelog} holds the state of store {record.store}, and no store has "
+                "it any more: that state stays behind; where the store has another name now, name "
+                f"this topic in {keys.STORE_CHANGELOG.named('<its name now>')}"
+            )
 
 
 def _record(message: CoordinatorStreamMessage) -> ChangelogTopicRecord:

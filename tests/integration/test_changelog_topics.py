@@ -103,6 +103,15 @@ class Stores:
         return caught.value
 
 
+def test_a_topic_that_is_named_twice_is_looked_at_once(kafka: str) -> None:
+    """Kafka refuses such a request, which would pass for a broker that is away."""
+    stores = Stores(kafka)
+    stores.begin()
+    names = [stores.topic, stores.topic]
+    assert list(stores.admin.topic_ids(names)) == [stores.topic]
+    assert list(stores.admin.described(names)) == [stores.topic]
+
+
 def test_a_changelog_is_made_once_and_the_stream_knows_it(kafka: str) -> None:
     """It has the configured properties; the next attempt accepts it without a message."""
     stores = Stores(kafka, stores_counts_changelog_delete_retention_ms="3600000")
@@ -165,6 +174,26 @@ def test_a_recreated_changelog_is_accepted_only_with_its_records_and_at_a_submis
         f"changelog {stores.changelog} was recreated, and the state is what it holds now"
     ]
     assert stores.begin() == []
+
+
+def test_state_that_a_renamed_store_leaves_behind_is_named(kafka: str) -> None:
+    """With the key that keeps it; a store that takes its changelog along leaves nothing."""
+    before = Stores(kafka)
+    before.begin()
+    renamed = {
+        key.replace(".counts.", ".sums."): value
+        for key, value in before.config.items()
+        if key != "stores.counts.changelog"
+    }
+    for changelog, is_left in ((f"{before.topic}-2", True), (before.topic, False)):
+        config = Config({**renamed, "stores.sums.changelog": changelog})
+        said = ChangelogTopics(config, before.stream).check(2, may_be_replaced=False)
+        found = [line for line in said if "stays behind" in line]
+        assert len(found) == int(is_left)
+        assert all(
+            line.startswith(f"changelog kafka.{before.topic} holds the state of store counts, and ")
+            for line in found
+        )
 
 
 def test_a_changelog_with_fewer_partitions_is_refused(kafka: str) -> None:

@@ -28,7 +28,7 @@ def test_names_are_mapped_passed_or_left_out() -> None:
         "queued.min.messages": "7",
         "socket.timeout.ms": "5000",
     }
-    assert mapped.ignored == ("buffer.memory", "key.deserializer", "zookeeper.connect")
+    assert tuple(mapped.ignored) == ("buffer.memory", "key.deserializer", "zookeeper.connect")
 
 
 def test_units_are_converted() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from homeport.config.errors import ConfigError, WireError
+from homeport.config.errors import ConfigError
 from homeport.config.settings.serde_names import SchemaSerde
 from homeport.container.classes import (
     load_function,
@@ -137,7 +137,7 @@ def test_an_own_serde_is_an_object_of_its_class() -> None:
     assert (own.to_bytes("01"), own.from_bytes(b"\x01")) == (b"\x01", "01")
     with pytest.raises(TypeError, match="'checked_job:Hex' made NoneType, not bytes"):
         own.to_bytes(None)
-    with pytest.raises(WireError, match=r"not of the serde 'checked_job:Hex': b'\\x02' \(KeyError"):
+    with pytest.raises(SerdeFailedError, match=r"'checked_job:Hex' failed on b'\\x02': KeyError"):
         own.from_bytes(b"\x02")
     assert load_serde("stores.s.msg.serde", "long").name == "long"
     assert _checked(["stores.s.key.serde", "long"], ["stores.s.msg.serde", "checked_job:Hex"]) == 0

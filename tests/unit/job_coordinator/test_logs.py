@@ -48,6 +48,22 @@ def test_a_message_is_one_line_of_text() -> None:
     assert line.endswith(" INFO driver: settled in 3 rounds")
 
 
+def test_half_a_surrogate_pair_is_written_as_an_escape(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a message, in what a task prints, and in the cause of an end, which comes last."""
+    written = {name: io.TextIOWrapper(io.BytesIO(), "utf-8") for name in ("stdout", "stderr")}
+    for name, stream in written.items():
+        monkeypatch.setattr(f"sys.{name}", stream)
+    logging.getLogger().handlers.clear()
+    logs.begin(written["stdout"], {})
+    logging.getLogger("driver").info("got %s", "\ud83d")
+    for stream in written.values():
+        stream.write("said \ud83d\n")
+        stream.flush()
+    found = {name: stream.buffer.getvalue().decode() for name, stream in written.items()}  # type: ignore[attr-defined]  # it is a BytesIO
+    assert found["stdout"].endswith(" INFO driver: got \\ud83d\nsaid \\ud83d\n")
+    assert found["stderr"] == "said \\ud83d\n"
+
+
 def test_a_message_is_one_object_with_what_is_known_of_it() -> None:
     """Facts of the process, and those of the message, which win; a traceback stays in its line."""
     variables = LogConfig.of(Config({"job.log.format": "json"})).variables()

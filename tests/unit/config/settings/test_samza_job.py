@@ -79,7 +79,7 @@ def test_a_rule_between_keys_is_said_once() -> None:
     two |= {"stores.b.key.serde": "string", "stores.b.msg.serde": "string"}
     refused = [f for f in findings_of(Config(two)) if f.verdict is Verdict.REFUSED]
     assert [f.key for f in refused] == ["stores.wiki.changelog"]
-    assert "has the same changelog" in refused[0].about
+    assert "the changelog of store 'b' too" in refused[0].about
 
 
 def test_a_system_without_addresses_is_a_rule_between_keys() -> None:

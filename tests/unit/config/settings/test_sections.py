@@ -151,7 +151,7 @@ def test_a_system_gives_each_client_its_properties() -> None:
         "security.protocol": "SSL",
     }
     assert dict(system.admin) == {"bootstrap.servers": "h:9092", "security.protocol": "SSL"}
-    assert system.ignored == ("systems.kafka.producer.key.serializer",)
+    assert tuple(system.ignored) == ("systems.kafka.producer.key.serializer",)
 
 
 def test_one_client_without_locks_has_those_of_the_other() -> None:

@@ -260,16 +260,83 @@ def test_each_fault_is_one_line_with_its_rule(key: str, value: str, rule: str) -
     assert caught.value.remedy
 
 
-def test_stores_may_not_share_a_changelog() -> None:
-    """Two stores in one changelog would mix their keys."""
-    second = {
-        "stores.copy.factory": "rocksdb",
-        "stores.copy.key.serde": "string",
-        "stores.copy.msg.serde": "json",
-        "stores.copy.changelog": "kafka.planes-changelog",
+_SECOND_STORE = {
+    "stores.copy.factory": "rocksdb",
+    "stores.copy.key.serde": "string",
+    "stores.copy.msg.serde": "json",
+}
+_ALIAS = {"systems.alias.consumer.bootstrap.servers": "localhost:9092"}
+_DROPPING = {"task.drop.deserialization.errors": "true"}
+_OWN_TOPICS: list[tuple[dict[str, str], str]] = [
+    ({"stores.planes.changelog": "kafka.flights"}, "is an input of the job too (task.inputs)"),
+    (
+        {"stores.planes.changelog": "kafka.rules", "task.broadcast.inputs": "kafka.rules#0"},
+        "is an input of the job too (task.broadcast.inputs)",
+    ),
+    (
+        {"stores.copy.changelog": "kafka.planes-changelog", **_SECOND_STORE},
+        "is the changelog of store 'copy' too",
+    ),
+    (
+        {"task.outputs": "kafka.planes-changelog"},
+        "is the changelog of store 'planes' too (stores.planes.changelog)",
+    ),
+    (
+        {"task.dead.letter.stream": "kafka.planes-changelog", **_DROPPING},
+        "is the changelog of store 'planes' too",
+    ),
+    (
+        {"task.outputs": "kafka.__samza_coordinator_{name}_1"},
+        "is the job's coordinator stream too (job.name)",
+    ),
+    (
+        {"stores.planes.changelog": "kafka.__samza_checkpoint_ver_1_for_{name}_1"},
+        "is the job's checkpoint topic too (job.name)",
+    ),
+    (
+        {"task.inputs": "kafka.flights,kafka.__samza_coordinator_{name}_1"},
+        "is the job's coordinator stream too (job.name)",
+    ),
+    (
+        {"task.broadcast.inputs": "kafka.rules#0", "task.outputs": "kafka.rules"},
+        "is an input of the job too (task.broadcast.inputs)",
+    ),
+    (
+        {"task.inputs": "kafka.flights,alias.planes-changelog", **_ALIAS},
+        "is an input of the job too (task.inputs)",
+    ),
+    ({"task.outputs": "alias.flights", **_ALIAS}, "is an input of the job too (task.inputs)"),
+    (
+        {
+            "metrics.reporters": "r",
+            "metrics.reporter.r.class": SNAPSHOTS,
+            "metrics.reporter.r.stream": "kafka.planes-changelog",
+        },
+        "is the changelog of store 'planes' too",
+    ),
+]
+
+
+@pytest.mark.parametrize(("more", "said"), _OWN_TOPICS)
+def test_a_topic_that_only_the_job_writes_has_no_other_use(more: dict[str, str], said: str) -> None:
+    """Each change would be read as input, for ever; by whatever name the cluster goes."""
+    name = _GOOD["job.name"].replace("_", "-")
+    with pytest.raises(ConfigError) as refused:
+        validate(_GOOD.merged({k: v.replace("{name}", name) for k, v in more.items()}))
+    assert said in str(refused.value)
+    assert "name another topic, which nothing else uses" in str(refused.value)
+
+
+def test_a_topic_may_have_several_uses_that_go_together() -> None:
+    """Outputs of two kinds, and one input named twice."""
+    more = {
+        "task.outputs": "kafka.results,kafka.results",
+        "task.dead.letter.stream": "kafka.results",
+        **_DROPPING,
+        "task.inputs": "kafka.flights,kafka.rules",
+        "task.broadcast.inputs": "kafka.rules#0",
     }
-    with pytest.raises(ConfigError, match="store 'copy' has the same changelog"):
-        validate(_GOOD.merged(second))
+    validate(_GOOD.merged(more))
 
 
 def test_a_store_may_have_no_changelog() -> None:
@@ -316,7 +383,10 @@ def test_a_key_without_effect_is_a_warning() -> None:
         "job.hotstandby.prewarm": "true",
     }
     assert validate(_GOOD.merged(more)) == (
-        "systems.kafka.consumer.key.deserializer has no effect: librdkafka has nothing like it",
+        (
+            "systems.kafka.consumer.key.deserializer = x.Y has no effect: librdkafka has nothing "
+            "like it; set systems.kafka.samza.key.serde"
+        ),
         "job.hotstandby.prewarm has no effect: hot standby is off",
     )
 

@@ -17,6 +17,7 @@ from homeport.container.kafka.clients import TransactionError
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.transactional_producer import RecordRefusedError
 from homeport.container.progress.transaction_plan import Send
+from homeport.job_coordinator.kafka.topics import TopicAdmin
 
 SYSTEMS = {
     name: SystemConfig.of(
@@ -111,7 +112,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> dict[str, Library]:
 
     monkeypatch.setattr(plain_producer, "producer", make)
     monkeypatch.setattr("homeport.container.kafka.sending._LOOK_PAUSE_S", 0)
-    monkeypatch.setattr(plain_producer, "record_limit", lambda *_: 100)
+    monkeypatch.setattr(TopicAdmin, "__init__", lambda *_: None)
+    monkeypatch.setattr(TopicAdmin, "topic_config", lambda *_: {"max.message.bytes": "100"})
     return found
 
 
@@ -163,7 +165,7 @@ def test_another_error_is_reported_unchanged(made: dict[str, Library]) -> None:
     """With the stream."""
 
     def is_damaged(library: Library) -> None:
-        library.reports = {b"small": KafkaError(KafkaError.INVALID_RECORD, "invalid")}
+        library.reports = {b"small": KafkaError(KafkaError.POLICY_VIOLATION, "invalid")}
 
     with pytest.raises(RecordRefusedError, match="output stream out: invalid; the transaction"):
         _settled(is_damaged, made)

@@ -18,6 +18,7 @@ from homeport.container.kafka.transactional_producer import RecordRefusedError, 
 from homeport.container.processing.loop_parts import LoopSettings
 from homeport.container.processing.open_transaction import OpenTransaction
 from homeport.container.processing.task_instance import Outputs
+from homeport.container.progress.topic_rules import TopicRules, story, topics
 from homeport.container.progress.transaction_plan import Changes, Send, StoreId
 from homeport.container.reporting.traces import NO_TRACES
 from homeport.container.reporting.work_report import WorkReport
@@ -26,6 +27,7 @@ from homeport.job_coordinator.model.ids import TaskName
 
 TASK = TaskName("Partition 0")
 LIMIT = 1000
+_RULES = TopicRules(LIMIT, batch_bytes=0)
 
 
 class _Producer:
@@ -116,7 +118,7 @@ class _Case:
             topics=SimpleNamespace(check=lambda: None),
             history=lambda _event, **_story: None,
             of_tasks=lambda offsets: offsets,
-            record_limit=lambda _topic: LIMIT,
+            refused=lambda content: story(content, dict.fromkeys(topics(content), _RULES), 0),
             reached=lambda _step: None,
             begins=lambda _step: None,
             clock=None,

@@ -8,10 +8,10 @@ from homeport.config.errors import WireError
 from homeport.container.progress import checkpoint, offset_file
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.follow import FollowedChangelog, Look
-from homeport.container.progress.oversized import OVERHEAD_BYTES, story
 from homeport.container.progress.restore import RestorePlan
 from homeport.container.progress.restore_meter import RestoreMeter
 from homeport.container.progress.store_meta import Expectation, StoreMeta
+from homeport.container.progress.topic_rules import TopicRules, batch_size, story
 from homeport.container.progress.transaction_plan import Send, TransactionContent
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
@@ -124,23 +124,23 @@ def _sends(*sizes: int) -> TransactionContent:
 
 def test_a_record_that_just_fits_is_not_too_large() -> None:
     """With what stands beside it in its batch it is as large as the topic takes."""
-    limit = 1000 + OVERHEAD_BYTES
-    assert story(_sends(1000), {"out0": limit}) is None
-    assert story(_sends(1001), {"out0": limit}) is not None
+    rules = {"out0": TopicRules(batch_size(None, b"x" * 1000, {}), batch_bytes=0)}
+    assert story(_sends(1000), rules, 0) is None
+    assert story(_sends(1001), rules, 0) is not None
 
 
 def test_the_first_of_two_equally_large_records_is_named() -> None:
     """One line names one record."""
-    said = story(_sends(1000, 1000), {"out0": 10, "out1": 10})
+    said = story(_sends(1000, 1000), {"out0": TopicRules(10), "out1": TopicRules(10)}, 0)
     assert said is not None
     assert said.startswith("output stream out0: a record of 1000 bytes exceeds the limit of 10")
 
 
 def test_a_limit_below_what_an_empty_record_needs_is_reported() -> None:
     """Such a topic takes nothing at all."""
-    said = story(_sends(0), {"out0": OVERHEAD_BYTES - 1})
+    said = story(_sends(0), {"out0": TopicRules(batch_size(None, b"", {}) - 1)}, 0)
     assert said is not None
-    assert "a record of 0 bytes exceeds the limit of 95 bytes" in said
+    assert "a record of 0 bytes exceeds the limit of 67 bytes" in said
 
 
 def test_streams_of_checkpoints_are_distinguished_by_all_their_parts() -> None:

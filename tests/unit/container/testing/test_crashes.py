@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from homeport.config.config import Config
 from homeport.config.errors import FencedError
+from homeport.config.settings.sections import SystemConfig
 from homeport.container.progress.transaction_plan import Send
 from homeport.container.testing import TestRunner
 from homeport.container.testing.broker import Broker
@@ -14,6 +16,7 @@ from tests.unit.container.testing.counting_job import Count, CountBatch, config
 
 _TASKS = ("Partition 0", "Partition 1")
 _KEPT = ("flush", "write-OFFSET", "write-OFFSET-v2", "write-STORE-META")
+SYSTEM = SystemConfig.of(Config({"systems.kafka.consumer.bootstrap.servers": "b:1"}), "kafka")
 
 
 def _commit(*first: str) -> tuple[str, ...]:
@@ -143,13 +146,13 @@ def test_a_crash_loses_what_the_stores_had_not_flushed() -> None:
 def test_a_reader_of_committed_records_waits_for_an_open_transaction() -> None:
     """Behind the first undecided record there is nothing for it, until that is decided."""
     broker = Broker(lambda _topic: 1, lambda: 0)
-    old, plain = MemoryProducer(broker, "old"), broker.partitions("t")[0]
+    old, plain = MemoryProducer(broker, SYSTEM, "old"), broker.partitions("t")[0]
     old.begin()
     old.send([Send("t", b"k", b"1", 0)])
     broker.append("t", b"k", b"2")
     assert [s.value for _, s in plain.read(0)] == []
     assert plain.stable_end == 0
-    new = MemoryProducer(broker, "old")
+    new = MemoryProducer(broker, SYSTEM, "old")
     assert [s.value for _, s in plain.read(0)] == [b"2"]
     with pytest.raises(FencedError, match="old: fenced by a newer incarnation"):
         old.commit()

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from homeport.config.errors import ConfigError, HomeportError, StoreError, WireError
-from homeport.container.api import BatchTask, IncomingMessage, MessageCollector, TaskCoordinator
+from homeport.config.errors import ConfigError, StoreError, WireError
+from homeport.container.api import BatchTask
 from homeport.container.processing.records import UndecodableError
 from homeport.container.processing.task_instance import TaskFailedError
 from homeport.container.testing import Record, TestRunner, TestRunnerError
-from homeport.container.testing.clients import RECORD_LIMIT
 from homeport.container.testing.memory_container import _NoWorkers
 from tests.unit.container.testing.counting_job import Count, CountBatch, config
 
@@ -223,25 +222,6 @@ def test_outputs_are_decoded_where_they_have_a_serde() -> None:
         runner.run()
         with pytest.raises(WireError, match="'long'"):
             runner.output("kafka.out")
-
-
-def test_a_record_that_is_too_large_is_named() -> None:
-    """Its transaction is not committed, and the line names the output and its size."""
-
-    class Large(Count):
-        def process(
-            self,
-            message: IncomingMessage,  # noqa: ARG002 - whatever it is
-            collector: MessageCollector,
-            coordinator: TaskCoordinator,  # noqa: ARG002 - asks for nothing
-        ) -> None:
-            collector.send("out", b"x" * RECORD_LIMIT)
-
-    with TestRunner(config(), task=Large) as runner:
-        runner.send("kafka.in", key="a", value={})
-        with pytest.raises(HomeportError, match=r"output stream out: .* nothing of the"):
-            runner.run()
-        assert runner.output("kafka.out", committed=False) == []
 
 
 def test_a_wrong_configuration_is_the_line_of_the_product() -> None:

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from homeport.config.config import Config
-from homeport.job_coordinator.grouper.validation import first_fault
+from homeport.config.system_stream import SystemStream
+from homeport.job_coordinator.grouper.validation import first_fault, uneven_inputs
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
     ContainerModel,
@@ -173,3 +174,29 @@ _MISNAMED_TASK = _job(ContainerModel(ProcessorId("0"), {TaskName("b"): _task("a"
 def test_each_fault_is_reported_in_a_sentence(model: JobModel, fault: str) -> None:
     """The sentence names what is at fault."""
     assert first_fault(model) == fault
+
+
+GROUPER = "job.systemstreampartition.grouper.factory"
+A, B = SystemStream("kafka", "a"), SystemStream("kafka", "b")
+
+
+@pytest.mark.parametrize(
+    ("counts", "more", "is_uneven"),
+    [
+        ({A: 3, B: 2}, {}, True),
+        ({A: 3, B: 3}, {}, False),
+        ({A: 3}, {}, False),
+        ({A: 3, B: 2}, {"task.inputs": "kafka.a", "task.broadcast.inputs": "kafka.b#[0-1]"}, False),
+        ({A: 3, B: 2}, {GROUPER: "group-by-system-stream-partition"}, False),
+        ({A: 3, B: 2}, {GROUPER: "all-ssp-to-single-task"}, False),
+    ],
+)
+def test_inputs_that_a_task_cannot_join_are_named(
+    counts: dict[SystemStream, int], more: dict[str, str], *, is_uneven: bool
+) -> None:
+    """One key lies in partitions of different numbers there."""
+    own = {"job.name": "j", "job.default.system": "kafka", "task.inputs": "kafka.a,kafka.b"}
+    said = uneven_inputs(Config({**own, **more}), counts)
+    assert (said is not None) is is_uneven
+    if said is not None:
+        assert "different numbers of partitions (kafka.a has 3, kafka.b has 2)" in said

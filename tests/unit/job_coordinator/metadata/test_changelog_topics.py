@@ -13,6 +13,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 from homeport.job_coordinator.metadata.changelog_topics import (
     ChangelogTopicManager,
     ChangelogTopicRecord,
+    left_behind,
     lost_state,
 )
 from homeport.job_coordinator.metadata.state_reset import state_removed
@@ -75,3 +76,13 @@ def test_only_the_topic_that_is_known_holds_the_state() -> None:
         "it was id-1), and the one before held the state of the job; bring its records back and "
         "submit the job again, or begin from nothing by run-job --reset-state"
     )
+
+
+def test_state_that_no_store_has_any_more_is_named() -> None:
+    """One line for each topic; what is used is no such one."""
+    known = {OTHER: ChangelogTopicRecord("id-2", "t"), LOG: RECORD}
+    assert list(left_behind(known, [LOG, OTHER])) == []
+    first, second = left_behind(known, [])
+    assert first.startswith("changelog kafka.my.log holds the state of store s, and no store has")
+    assert second.startswith("changelog kafka.other holds the state of store t, and no store has")
+    assert list(left_behind(known, [LOG])) == [second]

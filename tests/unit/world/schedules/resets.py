@@ -21,7 +21,7 @@ def resetting(scene: Scene, submission: int = 2) -> Process:
     """A run-job that resets the state, as that submission."""
 
     def reset() -> None:
-        model = preflight.check_job_model(scene.world.config)
+        model = preflight.check_job_model(scene.world.config, print)
         state_reset.reset(scene.world.config, model, submission, "job-runner", lambda: None)
 
     process = scene.clock.process(f"run-job {submission}", "cli")

@@ -1,0 +1,139 @@
+"""Which record of a transaction its topic refuses, and how the line names it."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.config.system_stream import SystemStream
+from homeport.container.progress.topic_rules import (
+    BATCH_BYTES,
+    TopicRules,
+    batch_size,
+    story,
+    topics,
+    wire_size,
+)
+from homeport.container.progress.transaction_plan import Changes, Send, TransactionContent
+from homeport.job_coordinator.model.ids import TaskName
+
+NOW_MS = 1_000_000
+
+
+def _rules(topic_bytes: int, **more: bool | int) -> TopicRules:
+    return TopicRules(topic_bytes, batch_bytes=0, **more)
+
+
+def _content(value: int, change: int) -> TransactionContent:
+    entries = {b"k": b"x" * change, b"deleted": None}
+    changes = Changes("counts", TaskName("P 0"), SystemStream("kafka", "log"), 0, entries)
+    sends = [Send("out", b"k", b"small"), Send("out", None, b"x" * value, None, {"h": b"1"})]
+    return TransactionContent(sends, [changes], {})
+
+
+def _one(send: Send, rules: TopicRules) -> str | None:
+    return story(TransactionContent([send], [], {}), {send.topic: rules}, NOW_MS)
+
+
+def test_an_output_is_named_with_size_and_limit() -> None:
+    """Size is key, value and headers."""
+    said = story(_content(5000, 10), {"out": _rules(4000), "log": _rules(4000)}, 0)
+    assert said is not None
+    assert said.startswith("output stream out: a record of 5002 bytes exceeds the limit of 4000")
+
+
+def test_a_change_is_named_by_its_store() -> None:
+    """And by task and changelog; each topic has its own limit."""
+    said = story(_content(5000, 3000), {"out": _rules(9000), "log": _rules(2000)}, 0)
+    assert said is not None
+    assert said.startswith("store counts of task 'P 0' (changelog log): a record of 3001 bytes")
+
+
+def test_there_is_no_story_if_no_record_is_refused() -> None:
+    """Then something else kept it from being delivered."""
+    assert story(_content(10, 10), {"out": _rules(9000), "log": _rules(9000)}, 0) is None
+    assert topics(_content(1, 1)) == {"out", "log"}
+
+
+def test_an_empty_record_may_be_too_large_too() -> None:
+    """What Kafka adds to a record counts; a header without a value has no bytes."""
+    for headers in (None, {"": None}):
+        said = _one(Send("out", None, None, 0, headers), _rules(1))
+        assert said is not None
+        assert said.startswith("output stream out: a record of 0 bytes exceeds the limit of 1 ")
+
+
+def test_the_clients_own_limit_counts_where_it_is_less() -> None:
+    """The line has the one that is in force."""
+    said = _one(Send("out", None, b"x" * 100), _rules(9000, client_bytes=135))
+    assert said is not None
+    assert "a record of 100 bytes exceeds the limit of 135 bytes" in said
+    assert _one(Send("out", None, b"x" * 100), _rules(9000, client_bytes=136)) is None
+
+
+def test_a_record_without_a_key_is_named_where_the_topic_is_compacted() -> None:
+    """An empty key is one."""
+    rules = _rules(9000, is_compacted=True)
+    said = "output stream out: a record has no key, and the topic is compacted: give it a key"
+    assert _one(Send("out", None, b"v"), rules) == said
+    assert _one(Send("out", b"", b"v"), rules) is None
+    assert _one(Send("out", None, b"v"), _rules(9000)) is None
+
+
+@pytest.mark.parametrize(
+    ("timestamp_ms", "is_refused"),
+    [
+        (NOW_MS + 50, False),
+        (NOW_MS + 51, True),
+        (NOW_MS - 20, False),
+        (NOW_MS - 21, True),
+        (None, False),
+    ],
+)
+def test_a_time_that_the_topic_does_not_take_is_named(
+    timestamp_ms: int | None, *, is_refused: bool
+) -> None:
+    """A topic that stamps records itself takes any."""
+    send = Send("out", None, b"v", timestamp_ms=timestamp_ms)
+    said = _one(send, _rules(9000, before_ms=20, after_ms=50))
+    assert (said is not None) is is_refused
+    if said is not None:
+        assert said.startswith(f"output stream out: a record has timestamp {timestamp_ms}, and the")
+        assert "20 ms before or 50 ms after the broker's clock" in said
+    assert _one(send, _rules(9000, is_stamped=True, before_ms=20, after_ms=50)) is None
+
+
+def test_a_topic_that_takes_less_than_the_clients_batches_is_named() -> None:
+    """Each record alone is small enough."""
+    content = TransactionContent([Send("big", None, b"v"), Send("out", None, b"v")], [], {})
+    rules = {"big": TopicRules(BATCH_BYTES), "out": TopicRules(BATCH_BYTES - 1)}
+    said = story(content, rules, 0)
+    assert said is not None
+    assert said.startswith("output stream out: the topic takes batches of 999999 bytes, and the")
+    assert "set systems.<system>.producer.batch.size=999999" in said
+
+
+def test_rules_are_read_from_a_topics_configuration() -> None:
+    """What is absent, or no number, is as large as can be."""
+    given = {
+        "max.message.bytes": "5",
+        "cleanup.policy": "compact,delete",
+        "message.timestamp.type": "LogAppendTime",
+        "message.timestamp.before.max.ms": "7",
+        "message.timestamp.after.max.ms": "8",
+    }
+    found = TopicRules.of(given, 9, 10)
+    assert found == TopicRules(
+        5, 9, 10, is_compacted=True, is_stamped=True, before_ms=7, after_ms=8
+    )
+    assert TopicRules.of({"max.message.bytes": "x"}, 9, 10) == TopicRules(2**31 - 1, 9, 10)
+
+
+def test_sizes_count_lengths_as_records_have_them() -> None:
+    """Each length takes one byte more at 64, 8192, 2**20 and 2**27."""
+    assert wire_size(b"k", None, {"": None, "é": b"x" * 64}) == 1 + 2 + (1 + 2) + (2 + 64)
+    assert batch_size(None, None, {}) == 61 + 1 + (3 + 1 + 1 + 1)
+    assert batch_size(b"x" * 63, b"y" * 64, {}) == 61 + 2 + (3 + 64 + 66 + 1)
+    lengths = [(8191, 2), (8192, 3), (2**20 - 1, 3), (2**20, 4), (2**27, 5)]
+    assert [wire_size(None, None, {"": b"h" * n}) - n for n, _ in lengths] == [
+        1 + size for _, size in lengths
+    ]
