@@ -74,7 +74,7 @@ from homeport.job_coordinator.coordinator_stream import coordinator_stream_messa
 from homeport.job_coordinator.history.writer import HistoryWriter, history_directory
 from homeport.job_coordinator.http.actions import Operators
 from homeport.job_coordinator.http.metrics import JobCoordinatorMetrics
-from homeport.job_coordinator.http.pinned_tls import scheme
+from homeport.job_coordinator.http.pinned_tls import url_at
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.epochs import EpochManager
@@ -192,7 +192,7 @@ async def serve(
     server = server_of(container, driver, backend, heartbeat.port)
     address, port = await server.start()
     heartbeat.send_port(port)
-    url = f"{scheme(container.tls)}://{address}:{port}/"
+    url = url_at((address, port), container.tls)
     try:
         log.info("the job coordinator answers at %s", url)
         await asyncio.to_thread(announce, url, container.certificate, stream, resources)

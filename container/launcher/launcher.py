@@ -273,7 +273,7 @@ class Launcher:
             raise UnavailableError("the AM does not say where leases are renewed")
         settings = self._settings
         timeout_s = max(order.lease_ms / 4000, 0.1)
-        keeper = self._client.at(order.lease_url, timeout_s)
+        keeper = self._client.at(order.lease_url, timeout_s, holds=True)
         return LeaseHolder.acquire(keeper, Renewal(settings.attempt, incarnation))
 
     def _obey_stop(self, incarnation: Incarnation | None) -> None:

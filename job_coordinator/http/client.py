@@ -11,7 +11,9 @@ import gzip
 import ssl
 import zlib
 from collections.abc import Mapping, Sequence
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from contextlib import closing, suppress
+from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPSConnection
+from threading import Lock
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -43,8 +45,14 @@ _REDIRECTS: Final = 3
 """A leader that changes meanwhile is found after a second one."""
 
 
+_Answer = tuple[int, bytes, HTTPMessage]
+
+
 class CoordinatorClient:
     """Speaks to the AM at one URL; thread-safe, each call has a connection of its own.
+
+    A client that *holds* its connection makes one call at a time by it, and is closed in the end:
+    a keeper that others flood knows that connection, and none new is needed.
 
     Every call raises UnavailableError where there is no answer in time, or the AM says that it
     cannot serve, and WireError where the AM refuses the request or answers what cannot be
@@ -57,6 +65,8 @@ class CoordinatorClient:
         token: str | None,
         timeout_s: float = 5.0,
         certificate: str | None = None,
+        *,
+        holds: bool = False,
     ) -> None:
         """Nothing is sent yet.
 
@@ -66,6 +76,7 @@ class CoordinatorClient:
             timeout_s: longest wait, in seconds, for the connection and each piece of the answer.
             certificate: of the submission, as PEM: the only one that is trusted. Without effect
                 for ``http:``.
+            holds: keeps its connection open between calls.
 
         Raises:
             ConfigError: the URL is not of that form, or the certificate is missing or damaged.
@@ -85,15 +96,23 @@ class CoordinatorClient:
             self._tls = client_context(certificate)
         self._token = None if token is None else token.strip()
         self._timeout_s = timeout_s
+        self._holds = holds
+        self._held: HTTPConnection | None = None
+        self._calling = Lock()
 
     @property
     def url(self) -> str:
         """The AM's URL, with a slash at its end."""
         return self._url
 
-    def at(self, url: str, timeout_s: float) -> CoordinatorClient:
+    def at(self, url: str, timeout_s: float, *, holds: bool = False) -> CoordinatorClient:
         """A client with the same token for another URL of the job; ConfigError as above."""
-        return CoordinatorClient(url, self._token, timeout_s, self._certificate)
+        return CoordinatorClient(url, self._token, timeout_s, self._certificate, holds=holds)
+
+    def close(self) -> None:
+        """Close the connection that is held, after the call by it; the next call opens one."""
+        with self._calling:
+            self._let_go()
 
     def job_model(self, version: int | None = None) -> JobModel:
         """The JobModel of that version, or the present one; secrets masked without a token."""
@@ -158,6 +177,33 @@ class CoordinatorClient:
         """The last changes of the running job."""
         return parse_object(self._call("GET", "v1/audit"), "the audit trail")
 
+    def _asked(self, *request: Any) -> _Answer:  # noqa: ANN401 - as of http.client
+        """The answer to a request; OSError or HTTPException where there is none.
+
+        A held connection that broke is replaced at once, for the same request: one that changes
+        something twice is not sent by a client that holds. One that is silent has used up the time
+        of the call.
+        """
+        if not self._holds:
+            with closing(self._connection()) as connection:
+                return _exchange(connection, request)
+        with self._calling:
+            try:
+                if self._held is not None:
+                    with suppress(ConnectionError, ssl.SSLError):
+                        return _exchange(self._held, request)
+                    self._let_go()
+                self._held = self._connection()
+                return _exchange(self._held, request)
+            except BaseException:
+                self._let_go()
+                raise
+
+    def _let_go(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            held.close()
+
     def _connection(self) -> HTTPConnection:
         if self._tls is None:
             return HTTPConnection(self._host, self._port, timeout=self._timeout_s)
@@ -174,27 +220,19 @@ class CoordinatorClient:
         The token goes to the URL alone that it was given for.
         """
         target = f"{method} {self._url}{route}"
-        headers = {
-            "Connection": "close",
-            "Accept": "application/json",
-            "Accept-Encoding": "gzip",
-        }
+        headers = {"Accept": "application/json", "Accept-Encoding": "gzip"}
+        if not self._holds:
+            headers["Connection"] = "close"
         if body is not None:
             headers["Content-Type"] = "application/json"
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
-        connection = self._connection()
         try:
-            connection.request(method, f"{self._base}{route}", body, headers)
-            answer = connection.getresponse()
-            status, content = answer.status, answer.read()
-            encoding = answer.headers.get("Content-Encoding")
-            location = answer.headers.get("Location")
+            status, content, found = self._asked(method, f"{self._base}{route}", body, headers)
         except (OSError, HTTPException) as error:
             reason = str(error) or type(error).__name__
             raise UnavailableError(f"{target}: no answer: {reason}") from error
-        finally:
-            connection.close()
+        encoding, location = found.get("Content-Encoding"), found.get("Location")
         if encoding == "gzip":
             content = _unpacked(content, target)
         if status == _OK:
@@ -206,6 +244,12 @@ class CoordinatorClient:
             return other._call(method, location.removeprefix(url), body, redirects - 1)
         message = f"{target}: {status} {_error_text(content)}"
         raise UnavailableError(message) if status >= _SERVER_FAULT else WireError(message)
+
+
+def _exchange(connection: HTTPConnection, request: tuple[Any, ...]) -> _Answer:
+    connection.request(*request)
+    answer = connection.getresponse()
+    return answer.status, answer.read(), answer.headers
 
 
 def _address(url: str) -> tuple[bool, str, int | None, str]:

@@ -17,6 +17,7 @@ from aiohttp import web
 from homeport.config.config import Config
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.http.access import Caller, Role, Tokens, is_of_another_page
+from homeport.job_coordinator.http.port.listening import Handler
 from homeport.job_coordinator.http.responses import error_answer
 from homeport.job_coordinator.http.wrong_tokens import LIMIT, WrongTokens
 
@@ -37,7 +38,7 @@ class Guard:
     """To be used on one event loop.
 
     Args:
-        token: the job's own.
+        token: the job's own; white space around it does not count.
         config: in force, None while there is none: it has the tokens of operators.
         changing: {route: the role that a request there needs which changes something}; of any
             other it is that of the job's own programs.
@@ -51,7 +52,10 @@ class Guard:
         changing: dict[str, Role],
         reading: dict[str, Role],
     ) -> None:
-        self._tokens = Tokens(token)
+        own = token.strip()
+        if not own:
+            raise ValueError("the job's token is empty: everyone would hold it")
+        self._tokens = Tokens(own)
         self._config = config
         self._changing = changing
         self._reading = reading
@@ -73,6 +77,8 @@ class Guard:
         if offered is None:
             return Caller("", Role.NONE, address)
         if self._tokens.is_job(offered):
+            if isinstance(request.protocol, Handler):
+                request.protocol.is_known()
             name, role = self._tokens.holder(offered)
             return Caller(name, role, address)
         now_ms = boot_ms()

@@ -33,9 +33,11 @@ def server_context(folder: Path) -> ssl.SSLContext | None:
     return context
 
 
-def scheme(context: ssl.SSLContext | None) -> str:
-    """The scheme of a server with this context."""
-    return "http" if context is None else "https"
+def url_at(address: tuple[str, int], context: ssl.SSLContext | None) -> str:
+    """Return the URL of a server at ``address``, with this context."""
+    host, port = address
+    host = f"[{host}]" if ":" in host else host
+    return f"{'http' if context is None else 'https'}://{host}:{port}/"
 
 
 def certificate_beside(token_file: Path) -> str | None:

@@ -29,6 +29,7 @@ _BODY_S: Final = 30.0
 _SENDERS: Final = 4
 """How many readers get what their sockets take before other requests get an answer."""
 
+_SERVER: Final = "homeport"
 _JSON: Final = "application/json"
 _GZIP: Final = re.compile(r"\s*(x-)?gzip\s*(;\s*q=(?P<quality>[\d.]+)\s*)?", re.ASCII)
 
@@ -47,7 +48,7 @@ async def put_security_headers(_request: web.Request, response: web.StreamRespon
     """No browser runs, frames or embeds the answer, and it names no version of the server."""
     for name, value in SECURITY_HEADERS.items():
         response.headers.setdefault(name, value)
-    response.headers["Server"] = "homeport"
+    response.headers["Server"] = _SERVER
 
 
 def json_answer(body: bytes, headers: Mapping[str, str] | None = None) -> web.Response:
@@ -62,6 +63,13 @@ def error_answer(
     line = " ".join(message.split())
     body = compact_json({"error": line})
     return web.Response(status=status, body=body, content_type=_JSON, headers=headers)
+
+
+def error_without_route(status: HTTPStatus, message: str) -> web.Response:
+    """Return an error for a request that reaches no route; the connection ends with it."""
+    response = error_answer(status, message, {**SECURITY_HEADERS, "Server": _SERVER})
+    response.force_close()
+    return response
 
 
 async def request_body(request: web.Request) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 import re
-import socket
 import ssl
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
@@ -40,21 +39,15 @@ from homeport.job_coordinator.http.documents import (
     document_of,
 )
 from homeport.job_coordinator.http.guard import Guard, caller
-from homeport.job_coordinator.http.listening import (
-    OneLineLog,
-    listen,
-    refuse_odd_expectations,
-    stop_accepting,
-)
 from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped, Unfit
 from homeport.job_coordinator.http.metrics import CONTENT_TYPE, JobCoordinatorMetrics
 from homeport.job_coordinator.http.packages import PACKAGE_ROUTE, PackageRoutes
+from homeport.job_coordinator.http.port.port import NotFoundError, Port
 from homeport.job_coordinator.http.query_params import EventsAsked, hosts_asked, version_asked
 from homeport.job_coordinator.http.responses import (
     DocumentSender,
     error_answer,
     json_answer,
-    put_security_headers,
     request_body,
     takes_gzip,
 )
@@ -69,14 +62,8 @@ from homeport.job_coordinator.model.locality_model import (
 )
 from homeport.job_coordinator.ui.configuration import configuration
 
-MAX_BODY_BYTES: Final = 1024 * 1024
-"""Longest body of a POST."""
-
 _SHUTDOWN_S: Final = 2.0
 """How long requests under way may still take when the server stops."""
-
-_IDLE_S: Final = 75.0
-"""How long a connection may take until its next request has arrived, its headers included."""
 
 _HEALTH, _METRICS, _PROCESSOR, _EVENTS = "/health", "/metrics", "/v1/processor", "/v1/events"
 _SHUTDOWN: Final = "/v1/shutdown"
@@ -195,18 +182,14 @@ class JobCoordinatorServer:
                 nothing, and changes are in the log alone.
         """
         self._backend = backend
-        own = token.strip().encode()
-        if not own:
-            raise ValueError("the job's token is empty: everyone would hold it")
         may = operators or Operators(None, AuditTrail(lambda _: None))
         self._audit = may.audit
         self._actions = ActionRoutes(may.actions, may.audit)
         changing = {_SHUTDOWN: Role.OPERATE, ACTION_ROUTE: Role.OPERATE}
-        self._guard = Guard(own, self._config, changing, {PACKAGE_ROUTE: Role.JOB})
+        self._guard = Guard(token.encode(), self._config, changing, {PACKAGE_ROUTE: Role.JOB})
         self._host = host
-        self._port = port
-        self._runner: web.AppRunner | None = None
-        self._listener: socket.socket | None = None
+        self._at = port
+        self._port: Port | None = None
         self._documents = JobModelDocuments()
         self._sender = DocumentSender()
         self._packages = PackageRoutes(backend.package, self._sender)
@@ -225,69 +208,55 @@ class JobCoordinatorServer:
         Raises:
             CannotListenError: it cannot listen there.
         """
-        runner = web.AppRunner(
-            self._application(),
-            access_log=None,
-            logger=OneLineLog(_log),
-            shutdown_timeout=_SHUTDOWN_S,
-            keepalive_timeout=_IDLE_S,
+        port = Port(
+            self._routes(),
+            self._guard,
+            _log,
+            before=[self._count],
+            behind=[self._redirect],
+            shutdown_s=_SHUTDOWN_S,
         )
-        await runner.setup()
-        refuse_odd_expectations(runner)
         try:
-            self._listener = await listen(runner, self._host, self._port, self._tls)
+            address = await port.open(self._host, self._at, self._tls)
         except OSError as error:
-            await runner.cleanup()
             raise CannotListenError(
-                f"cannot listen on {self._host}:{self._port}: {error.strerror or error}; "
+                f"cannot listen on {self._host}:{self._at}: {error.strerror or error}; "
                 f"{keys.JOB_COORDINATOR_URL_PORT.name}=0 takes any free port"
             ) from None
-        self._runner = runner
+        self._port = port
         self._dashboard.start()
-        address = runner.addresses[0]
-        return address[0], address[1]
+        return address
 
     async def stop(self) -> None:
         """The port is closed, requests under way have ended; to stop again changes nothing."""
-        runner, self._runner = self._runner, None
-        listener, self._listener = self._listener, None
-        if listener is not None:
-            await stop_accepting(listener)
+        port, self._port = self._port, None
         await self._dashboard.stop()
-        if runner is not None:
-            await runner.cleanup()
+        if port is not None:
+            await port.close()
 
-    def _application(self) -> web.Application:
-        app = web.Application(
-            client_max_size=MAX_BODY_BYTES,
-            middlewares=[self._count, _errors_as_json, self._guard.check, self._redirect],
-        )
-        app.add_routes(
-            [
-                web.get("/", self._get_job_model),
-                web.get("/locality", self._get_locality),
-                web.get("/containerHeartbeat", self._get_heartbeat),
-                web.get("/config", self._get_config),
-                web.get(_METRICS, self._get_metrics),
-                web.get(_HEALTH, self._get_health),
-                web.get(_PROCESSOR, self._get_processor),
-                web.get("/v1/status", self._get_status),
-                web.get(_EVENTS, self._get_events),
-                web.get("/v1/what-if", self._get_what_if),
-                web.get("/v1/audit", self._get_audit),
-                web.get("/v1/processors/{processor_id:[^/]+}/model", self._get_part),
-                web.post("/v1/check-in", self._post_check_in),
-                web.post("/v1/started", self._post_started),
-                web.post("/v1/stopped", self._post_stopped),
-                web.post("/v1/unfit", self._post_unfit),
-                web.post(_SHUTDOWN, self._post_shutdown),
-                *self._dashboard.routes(self._get_configuration),
-                *self._actions.routes(),
-                *self._packages.routes(),
-            ]
-        )
-        app.on_response_prepare.append(put_security_headers)
-        return app
+    def _routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/", self._get_job_model),
+            web.get("/locality", self._get_locality),
+            web.get("/containerHeartbeat", self._get_heartbeat),
+            web.get("/config", self._get_config),
+            web.get(_METRICS, self._get_metrics),
+            web.get(_HEALTH, self._get_health),
+            web.get(_PROCESSOR, self._get_processor),
+            web.get("/v1/status", self._get_status),
+            web.get(_EVENTS, self._get_events),
+            web.get("/v1/what-if", self._get_what_if),
+            web.get("/v1/audit", self._get_audit),
+            web.get("/v1/processors/{processor_id:[^/]+}/model", self._get_part),
+            web.post("/v1/check-in", self._post_check_in),
+            web.post("/v1/started", self._post_started),
+            web.post("/v1/stopped", self._post_stopped),
+            web.post("/v1/unfit", self._post_unfit),
+            web.post(_SHUTDOWN, self._post_shutdown),
+            *self._dashboard.routes(self._get_configuration),
+            *self._actions.routes(),
+            *self._packages.routes(),
+        ]
 
     @web.middleware
     async def _count(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -332,7 +301,7 @@ class JobCoordinatorServer:
         model = self._model(version_asked(request.query))
         if processor_id not in model.containers:
             if processor_id not in (added := self._backend.temporary_standbys()):
-                raise _NotFoundError(f"the JobModel has no processor {shown(processor_id)}")
+                raise NotFoundError(f"the JobModel has no processor {shown(processor_id)}")
             model = replace(model, containers={**model.containers, **added})
         part = self._documents.part(model, processor_id, self._form(request))
         return await self._document(request, part)
@@ -411,7 +380,7 @@ class JobCoordinatorServer:
 
     def _said(self) -> DecisionSource:
         if self._decisions is None:
-            raise _NotFoundError("decisions are not served here")
+            raise NotFoundError("decisions are not served here")
         return self._decisions
 
     async def _get_health(self, _request: web.Request) -> web.StreamResponse:
@@ -421,7 +390,7 @@ class JobCoordinatorServer:
 
     async def _get_processor(self, _request: web.Request) -> web.StreamResponse:
         if self._peers is None:
-            raise _NotFoundError("no processor is served here")
+            raise NotFoundError("no processor is served here")
         return json_answer(compact_json(dict(self._peers.own_status())))
 
     async def _get_metrics(self, _request: web.Request) -> web.StreamResponse:
@@ -454,39 +423,8 @@ class JobCoordinatorServer:
         if model is None and version is None:
             raise UnavailableError("there is no JobModel yet; ask again")
         if model is None:
-            raise _NotFoundError(f"there is no JobModel of version {version}")
+            raise NotFoundError(f"there is no JobModel of version {version}")
         return model
-
-
-class _NotFoundError(Exception):
-    """What the path or the query names does not exist."""
-
-
-def _status_of(error: Exception) -> HTTPStatus:
-    if isinstance(error, _NotFoundError):
-        return HTTPStatus.NOT_FOUND
-    return (
-        HTTPStatus.BAD_REQUEST if isinstance(error, WireError) else HTTPStatus.SERVICE_UNAVAILABLE
-    )
-
-
-@web.middleware
-async def _errors_as_json(request: web.Request, handler: _Handler) -> web.StreamResponse:
-    try:
-        return await handler(request)
-    except web.HTTPException as error:
-        kept = {name: value for name, value in error.headers.items() if name == "Allow"}
-        text = f"{error.reason}: {request.method} {request.path}"
-        return error_answer(HTTPStatus(error.status), text, kept)
-    except (_NotFoundError, WireError, UnavailableError) as error:
-        return error_answer(_status_of(error), str(error))
-    except (ConnectionError, web.RequestPayloadError):
-        # The caller is gone: this answer has no reader.
-        return error_answer(HTTPStatus.BAD_REQUEST, "the body broke off")
-    except Exception:  # noqa: BLE001 - one answer's fault, which is logged, ends no running job
-        _log.exception("%s %s failed", request.method, request.path)
-        text = "internal error; its story is in the log of the AM"
-        return error_answer(HTTPStatus.INTERNAL_SERVER_ERROR, text)
 
 
 def _without_log_lines(status: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -24,7 +24,8 @@ from coordinator_server import (
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import Order, Started
-from homeport.job_coordinator.http.server import MAX_BODY_BYTES, JobCoordinatorServer
+from homeport.job_coordinator.http.port.port import MAX_BODY_BYTES
+from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
 
