@@ -18,6 +18,7 @@ from homeport.config.config import Config
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.http.access import Caller, Role, Tokens, is_of_another_page
 from homeport.job_coordinator.http.port.listening import Handler
+from homeport.job_coordinator.http.port.turns import Turns
 from homeport.job_coordinator.http.responses import error_answer
 from homeport.job_coordinator.http.wrong_tokens import LIMIT, WrongTokens
 
@@ -60,15 +61,24 @@ class Guard:
         self._changing = changing
         self._reading = reading
         self._wrong = WrongTokens()
+        self._turns = Turns()
 
     @web.middleware
     async def check(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """The middleware: the handler's answer, or a refusal."""
         found = self._identified(request)
-        if isinstance(found, web.Response):
-            return found
-        request[_CALLER] = found
-        return self._refusal(request, found) or await handler(request)
+        if isinstance(found, Caller):
+            request[_CALLER] = found
+            refusal = self._refusal(request, found)
+            is_change = refusal is None and request.method not in READING
+            if is_change or found.role is Role.JOB:
+                return refusal or await handler(request)
+        else:
+            refusal = found
+        async with self._turns.one(request):
+            if request.transport is None:
+                raise ConnectionResetError("the caller has not waited for its turn")
+            return refusal or await handler(request)
 
     def _identified(self, request: web.Request) -> Caller | web.Response:
         """A wrong token is refused also where none is needed: its sender would go on with less."""

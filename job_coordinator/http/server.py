@@ -16,6 +16,7 @@ import re
 import ssl
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
@@ -36,13 +37,13 @@ from homeport.job_coordinator.http.documents import (
     Document,
     Form,
     JobModelDocuments,
-    document_of,
 )
 from homeport.job_coordinator.http.guard import Guard, caller
 from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped, Unfit
 from homeport.job_coordinator.http.metrics import CONTENT_TYPE, JobCoordinatorMetrics
 from homeport.job_coordinator.http.packages import PACKAGE_ROUTE, PackageRoutes
 from homeport.job_coordinator.http.port.port import NotFoundError, Port
+from homeport.job_coordinator.http.port.shared import SharedAnswers
 from homeport.job_coordinator.http.query_params import EventsAsked, hosts_asked, version_asked
 from homeport.job_coordinator.http.responses import (
     DocumentSender,
@@ -192,12 +193,13 @@ class JobCoordinatorServer:
         self._port: Port | None = None
         self._documents = JobModelDocuments()
         self._sender = DocumentSender()
+        self._answers = SharedAnswers(self._sender)
         self._packages = PackageRoutes(backend.package, self._sender)
         self._decisions = decisions
         self._tls = tls
         self._peers = peers
         self._own_status = backend.status if peers is None else peers.own_status
-        self._dashboard = Dashboard(self._look, self._sender, self._size)
+        self._dashboard = Dashboard(self._look, self._answers, self._size)
         self._metrics = JobCoordinatorMetrics(
             self._own_status, None if decisions is None else decisions.metrics
         )
@@ -319,10 +321,10 @@ class JobCoordinatorServer:
         return Form(mask_secrets=not _sees_secrets(request), gzip=takes_gzip(request))
 
     async def _get_locality(self, request: web.Request) -> web.StreamResponse:
-        localities = self._backend.locality()
         # Samza's rule: one parameter, of whatever name, asks for one processor.
         if len(set(request.query)) != 1:
-            return json_answer(encode_locality(LocalityModel.of(localities)))
+            return await self._answers.answer(request, "locality", self._all_locality)
+        localities = self._backend.locality()
         id_ = request.query.get("processorId")
         processor_id = None if id_ is None else ProcessorId(id_)
         host = None if processor_id is None else localities.get(processor_id)
@@ -352,49 +354,77 @@ class JobCoordinatorServer:
         model = self._backend.job_model(None)
         return 0 if model is None else len(model.containers)
 
-    async def _get_configuration(self, _request: web.Request) -> web.StreamResponse:
+    async def _get_configuration(self, request: web.Request) -> web.StreamResponse:
+        return await self._answers.answer(request, "configuration", self._configuration)
+
+    async def _configuration(self) -> bytes:
         config = self._model(None).config
         written = None if self._decisions is None else await self._decisions.written()
-        return json_answer(compact_json(configuration(config, written)))
+        return compact_json(configuration(config, written))
 
     async def _get_status(self, request: web.Request) -> web.StreamResponse:
+        has_lines = caller(request).role >= Role.READ
+        make = partial(self._status, has_lines=has_lines)
+        return await self._answers.answer(request, ("status", has_lines), make)
+
+    async def _status(self, *, has_lines: bool) -> bytes:
         if self._peers is not None:
             await self._peers.gather()
         status = self._backend.status()
-        if caller(request).role < Role.READ:
-            status = _without_log_lines(status)
-        return json_answer(compact_json(dict(status)))
+        return compact_json(dict(status if has_lines else _without_log_lines(status)))
+
+    async def _all_locality(self) -> bytes:
+        return encode_locality(LocalityModel.of(self._backend.locality()))
 
     async def _get_events(self, request: web.Request) -> web.StreamResponse:
-        body = self._said().events(EventsAsked.from_query(request.query))
-        return await self._document(request, document_of(body, gzip=takes_gzip(request)))
+        asked, said = EventsAsked.from_query(request.query), self._said()
+
+        async def events() -> bytes:
+            return said.events(asked)
+
+        return await self._answers.answer(request, asked, events)
 
     async def _get_what_if(self, request: web.Request) -> web.StreamResponse:
-        hosts = hosts_asked(request.query.getall("host", ()))
-        body = compact_json(await self._said().what_if(hosts))
-        return await self._document(request, document_of(body, gzip=takes_gzip(request)))
+        hosts, said = hosts_asked(request.query.getall("host", ())), self._said()
+
+        async def what_if() -> bytes:
+            return compact_json(await said.what_if(hosts))
+
+        return await self._answers.answer(request, ("what-if", hosts), what_if)
 
     async def _get_audit(self, request: web.Request) -> web.StreamResponse:
-        document = document_of(self._audit.to_json(), gzip=takes_gzip(request))
-        return await self._document(request, document)
+        async def audit() -> bytes:
+            return self._audit.to_json()
+
+        return await self._answers.answer(request, "audit", audit)
 
     def _said(self) -> DecisionSource:
         if self._decisions is None:
             raise NotFoundError("decisions are not served here")
         return self._decisions
 
-    async def _get_health(self, _request: web.Request) -> web.StreamResponse:
+    async def _get_health(self, request: web.Request) -> web.StreamResponse:
+        return await self._answers.answer(request, "health", self._health)
+
+    async def _health(self) -> bytes:
         job = self._own_status().get("job", {})
-        health = {name: job.get(name) for name in ("state", "health")}
-        return json_answer(compact_json(health))
+        return compact_json({name: job.get(name) for name in ("state", "health")})
 
-    async def _get_processor(self, _request: web.Request) -> web.StreamResponse:
-        if self._peers is None:
+    async def _get_processor(self, request: web.Request) -> web.StreamResponse:
+        peers = self._peers
+        if peers is None:
             raise NotFoundError("no processor is served here")
-        return json_answer(compact_json(dict(self._peers.own_status())))
 
-    async def _get_metrics(self, _request: web.Request) -> web.StreamResponse:
-        return web.Response(body=self._metrics.text(), headers={"Content-Type": CONTENT_TYPE})
+        async def processor() -> bytes:
+            return compact_json(dict(peers.own_status()))
+
+        return await self._answers.answer(request, "processor", processor)
+
+    async def _get_metrics(self, request: web.Request) -> web.StreamResponse:
+        async def metrics() -> bytes:
+            return self._metrics.text()
+
+        return await self._answers.answer(request, "metrics", metrics, CONTENT_TYPE)
 
     async def _post_check_in(self, request: web.Request) -> web.StreamResponse:
         order = await self._backend.check_in(CheckIn.from_json(await request_body(request)))

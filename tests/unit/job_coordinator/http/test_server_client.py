@@ -42,7 +42,10 @@ def test_locality_is_served_as_samza_does(served: Served) -> None:
     unknown = json.loads(served.call("GET", "/locality?processorId=7")[2])
     assert unknown == one | {"id": "7", "host": ""}
     served.backend.localities = {}
-    assert served.call("GET", "/locality")[2] == b'{"processor-localities":{}}'
+    assert (
+        served.call("GET", "/locality", Authorization=f"Bearer {TOKEN}")[2]
+        == b'{"processor-localities":{}}'
+    )
 
 
 def test_one_query_parameter_of_any_name_asks_for_one_locality(served: Served) -> None:
