@@ -17,7 +17,7 @@ from aiohttp import web
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
 from homeport.config.errors import CannotListenError
 from homeport.job_coordinator.clocks import boot_ms
-from homeport.job_coordinator.http.guard import Guard
+from homeport.job_coordinator.http.guard import Guard, Rights
 from homeport.job_coordinator.http.messages import LeaseAnswer, LeaseGrant, Renewal
 from homeport.job_coordinator.http.pinned_tls import url_at
 from homeport.job_coordinator.http.port.port import Port
@@ -88,7 +88,7 @@ class LeaseServer:
 
     def _port(self, routes: list[web.RouteDef]) -> Port:
         # A door of its own has a guard of its own: wrong tokens at one do not count at the other.
-        guard = Guard(self._token, lambda: None, {}, {})
+        guard = Guard(self._token, lambda: None, Rights())
         port = Port(routes, guard, _log)
         self._ports.append(port)
         return port

@@ -210,7 +210,7 @@ def server_of(
     """What serves the driver by HTTP, on that port; None: on the one that the job names."""
     manager = ClusterManagerConfig.of(driver.live.job_models.model.config)
     actions = DriverActions(driver, container.submission.submitted.file, require_model)
-    return JobCoordinatorServer(
+    server = JobCoordinatorServer(
         backend,
         container.token,
         manager.url_host or container.names.address(container.host),
@@ -219,6 +219,8 @@ def server_of(
         container.tls,
         operators=Operators(actions, driver.audit.trail),
     )
+    server.known_as(container.host)
+    return server
 
 
 def job_coordinator(

@@ -189,6 +189,19 @@ JOB_COORDINATOR_TLS = BoolKey(
     liveness=Liveness.NEEDS_REDEPLOY,
 )
 
+JOB_COORDINATOR_URL_NAMES = ListKey(
+    name="cluster-manager.jobcoordinator.url.names",
+    meaning="further host names of the job coordinator, as of a proxy or an alias",
+    source=OWN,
+    liveness=Liveness.LIVE,
+)
+JOB_COORDINATOR_READ_OPEN = BoolKey(
+    name="cluster-manager.jobcoordinator.read.open",
+    default=True,
+    meaning="each program that reaches the port may read, secrets masked; false: with a token",
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
 JOB_COORDINATOR_READ_TOKENS = TokensKey(
     name="cluster-manager.jobcoordinator.tokens.read",
     meaning="digests of tokens that show, beside what is open, last log lines of failures",

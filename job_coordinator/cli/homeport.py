@@ -14,13 +14,17 @@ from importlib import metadata
 
 import typer
 
-from homeport.config.errors import HomeportError, UnansweredError
+from homeport.config.errors import HomeportError, NoRightError, UnansweredError
 from homeport.job_coordinator.cli.scripting import completion_command
 from homeport.job_coordinator.cli.usage import run_app, usage_error
 
 _HELP = frozenset({"--help", "-h", "help"})
 _INTERRUPTED = 130
 _UNANSWERED = 3
+_NO_RIGHT = (
+    "let HOMEPORT_TOKEN hold the token of an operator: homeport token new NAME --role=read "
+    "makes one"
+)
 
 
 @dataclass(frozen=True)
@@ -184,6 +188,8 @@ def main() -> None:
     except UnansweredError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(_UNANSWERED)
+    except NoRightError as error:
+        sys.exit(f"error: {error}; {_NO_RIGHT}")
     except HomeportError as error:
         sys.exit(f"error: {error}")
     except typer.TyperException as error:

@@ -17,7 +17,7 @@ from threading import Lock
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
-from homeport.config.errors import ConfigError, UnavailableError, WireError
+from homeport.config.errors import ConfigError, NoRightError, UnavailableError, WireError
 from homeport.job_coordinator.http.messages import (
     STARTED_BYTES,
     CheckIn,
@@ -39,6 +39,7 @@ from homeport.job_coordinator.model.json_values import (
 from homeport.job_coordinator.model.locality_model import LocalityModel, decode_locality
 
 _OK: Final = 200
+_NO_RIGHT: Final = frozenset({401, 403, 429})
 _SERVER_FAULT: Final = 500
 _REDIRECT: Final = 307
 _REDIRECTS: Final = 3
@@ -55,8 +56,9 @@ class CoordinatorClient:
     a keeper that others flood knows that connection, and none new is needed.
 
     Every call raises UnavailableError where there is no answer in time, or the AM says that it
-    cannot serve, and WireError where the AM refuses the request or answers what cannot be
-    understood (as another server does that has taken the port of an AM that is gone).
+    cannot serve, NoRightError where it asks for another token, and WireError where it refuses the
+    request or answers what cannot be understood (as another server does that has taken the port of
+    an AM that is gone).
     """
 
     def __init__(
@@ -243,6 +245,8 @@ class CoordinatorClient:
             other = CoordinatorClient(url, None, self._timeout_s, self._certificate)
             return other._call(method, location.removeprefix(url), body, redirects - 1)
         message = f"{target}: {status} {_error_text(content)}"
+        if status in _NO_RIGHT:
+            raise NoRightError(message)
         raise UnavailableError(message) if status >= _SERVER_FAULT else WireError(message)
 
 

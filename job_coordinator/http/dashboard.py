@@ -54,6 +54,10 @@ _HEADERS: Final = {
     "Cache-Control": "no-cache",
 }
 
+_SLASH, _PAGE, _FILE = "/ui", "/ui/", r"/ui/{file:[a-z_]+\.[a-z]+}"
+FILE_ROUTES: Final = frozenset({_SLASH, _PAGE, "/ui/{file}"})
+"""Where the page is, as the router names it, which is the same for every job."""
+
 _log = logging.getLogger(__name__)
 
 Look = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -65,7 +69,7 @@ class Dashboard:
 
     Args:
         look: how the job is now.
-        answers: what is shown, shared by those who ask.
+        answers: what is shown, shared by all that ask.
         size: how many containers the job has; None where this server does not answer for the job.
     """
 
@@ -85,13 +89,13 @@ class Dashboard:
     def routes(self, origins: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> list[Any]:
         """What the server adds to its own; ``origins``: the configuration, and what set it."""
         return [
-            web.get("/ui", self._get_slash),
-            web.get("/ui/", self._get_file),
+            web.get(_SLASH, self._get_slash),
+            web.get(_PAGE, self._get_file),
             web.get("/ui/state", self._get_state),
             web.get("/ui/stream", self._get_stream, allow_head=False),
             web.get("/ui/plots", self._get_plots),
             web.get("/ui/configuration", origins),
-            web.get(r"/ui/{file:[a-z_]+\.[a-z]+}", self._get_file),
+            web.get(_FILE, self._get_file),
         ]
 
     def start(self) -> None:

@@ -11,12 +11,13 @@ reference, 2.3.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
+import socket
 import ssl
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
@@ -32,13 +33,13 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 from homeport.job_coordinator.http.access import Role
 from homeport.job_coordinator.http.actions import ACTION_ROUTE, ActionRoutes, Operators
 from homeport.job_coordinator.http.audit import AuditTrail, Change
-from homeport.job_coordinator.http.dashboard import Dashboard
+from homeport.job_coordinator.http.dashboard import FILE_ROUTES, Dashboard
 from homeport.job_coordinator.http.documents import (
     Document,
     Form,
     JobModelDocuments,
 )
-from homeport.job_coordinator.http.guard import Guard, caller
+from homeport.job_coordinator.http.guard import Guard, Rights, caller
 from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped, Unfit
 from homeport.job_coordinator.http.metrics import CONTENT_TYPE, JobCoordinatorMetrics
 from homeport.job_coordinator.http.packages import PACKAGE_ROUTE, PackageRoutes
@@ -68,6 +69,7 @@ _SHUTDOWN_S: Final = 2.0
 
 _HEALTH, _METRICS, _PROCESSOR, _EVENTS = "/health", "/metrics", "/v1/processor", "/v1/events"
 _SHUTDOWN: Final = "/v1/shutdown"
+_AUDIT: Final = "/v1/audit"
 _OF_EACH: Final = frozenset({_HEALTH, _METRICS, _PROCESSOR, ""})
 """Routes that each processor answers of itself; "" is of none, which is an error."""
 
@@ -186,8 +188,12 @@ class JobCoordinatorServer:
         may = operators or Operators(None, AuditTrail(lambda _: None))
         self._audit = may.audit
         self._actions = ActionRoutes(may.actions, may.audit)
-        changing = {_SHUTDOWN: Role.OPERATE, ACTION_ROUTE: Role.OPERATE}
-        self._guard = Guard(token.encode(), self._config, changing, {PACKAGE_ROUTE: Role.JOB})
+        rights = Rights(
+            changing={_SHUTDOWN: Role.OPERATE, ACTION_ROUTE: Role.OPERATE},
+            reading={PACKAGE_ROUTE: Role.JOB, _AUDIT: Role.READ},
+            public=FILE_ROUTES,
+        )
+        self._guard = Guard(token.encode(), self._config, rights, [host])
         self._host = host
         self._at = port
         self._port: Port | None = None
@@ -204,12 +210,17 @@ class JobCoordinatorServer:
             self._own_status, None if decisions is None else decisions.metrics
         )
 
+    def known_as(self, name: str) -> None:
+        """Note a name of this host, beside those that the machine has for itself."""
+        self._guard.learned([name])
+
     async def start(self) -> tuple[str, int]:
         """The server answers; returns the address and port that it listens on.
 
         Raises:
             CannotListenError: it cannot listen there.
         """
+        self._guard.learned(await asyncio.to_thread(_own_names))
         port = Port(
             self._routes(),
             self._guard,
@@ -248,7 +259,7 @@ class JobCoordinatorServer:
             web.get("/v1/status", self._get_status),
             web.get(_EVENTS, self._get_events),
             web.get("/v1/what-if", self._get_what_if),
-            web.get("/v1/audit", self._get_audit),
+            web.get(_AUDIT, self._get_audit),
             web.get("/v1/processors/{processor_id:[^/]+}/model", self._get_part),
             web.post("/v1/check-in", self._post_check_in),
             web.post("/v1/started", self._post_started),
@@ -363,15 +374,12 @@ class JobCoordinatorServer:
         return compact_json(configuration(config, written))
 
     async def _get_status(self, request: web.Request) -> web.StreamResponse:
-        has_lines = caller(request).role >= Role.READ
-        make = partial(self._status, has_lines=has_lines)
-        return await self._answers.answer(request, ("status", has_lines), make)
+        async def status() -> bytes:
+            if self._peers is not None:
+                await self._peers.gather()
+            return _status_for(request, self._backend.status())
 
-    async def _status(self, *, has_lines: bool) -> bytes:
-        if self._peers is not None:
-            await self._peers.gather()
-        status = self._backend.status()
-        return compact_json(dict(status if has_lines else _without_log_lines(status)))
+        return await self._answers.answer(request, "status", status)
 
     async def _all_locality(self) -> bytes:
         return encode_locality(LocalityModel.of(self._backend.locality()))
@@ -416,7 +424,7 @@ class JobCoordinatorServer:
             raise NotFoundError("no processor is served here")
 
         async def processor() -> bytes:
-            return compact_json(dict(peers.own_status()))
+            return _status_for(request, peers.own_status())
 
         return await self._answers.answer(request, "processor", processor)
 
@@ -443,9 +451,9 @@ class JobCoordinatorServer:
         return json_answer(b"{}")
 
     async def _post_shutdown(self, request: web.Request) -> web.StreamResponse:
-        await self._backend.shutdown()
         by = caller(request)
         self._audit.add(Change(by.name, by.address, "http", "the job", "runs", "is to end"))
+        await self._backend.shutdown()
         return json_answer(b"{}")
 
     def _model(self, version: int | None) -> JobModel:
@@ -457,11 +465,18 @@ class JobCoordinatorServer:
         return model
 
 
-def _without_log_lines(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    """``status`` for a reader without the token: of each failure all but its last log lines."""
-    failures = status.get("failures", ())
-    said = [{**f, "last_lines": None} if "last_lines" in f else f for f in failures]
-    return {**status, "failures": said}
+def _own_names() -> tuple[str, str]:
+    """What this machine is called, which may take a question to its resolver."""
+    return socket.gethostname(), socket.getfqdn()
+
+
+def _status_for(request: web.Request, status: Mapping[str, Any]) -> bytes:
+    """``status`` as JSON; for a caller without a token of each failure all but its log lines."""
+    if caller(request).role < Role.READ and "failures" in status:
+        failures = status["failures"]
+        said = [{**f, "last_lines": None} if "last_lines" in f else f for f in failures]
+        status = {**status, "failures": said}
+    return compact_json(dict(status))
 
 
 def _sees_secrets(request: web.Request) -> bool:

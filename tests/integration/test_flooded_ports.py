@@ -58,7 +58,7 @@ def _taken(
 def test_a_lease_is_renewed_beside_connections_without_a_token(
     tmp_path: Path, sent: bytes, source: Callable[[int], str]
 ) -> None:
-    """By a launcher that holds its connection, and by one that comes anew."""
+    """By a launcher that holds its connection, and by one that comes for the first time."""
     with flooded_keeper(tmp_path) as keeper, closing(keeper.client(holds=True)) as held:
         assert keeper.is_renewed(held)
         with _taken(keeper, sent, source) as taken:

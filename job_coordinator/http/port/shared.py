@@ -1,4 +1,4 @@
-"""What is made for one caller and given to all who ask for the same within about a second.
+"""What is made for one caller and given to all that ask for the same within about a second.
 
 SHELL. Callers without a token get that; a program of the job, or an operator, gets what is now.
 """

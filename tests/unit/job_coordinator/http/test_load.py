@@ -32,7 +32,9 @@ def _resident_bytes() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def _asked(served: Served, request: str = "GET / HTTP/1.1\r\nHost: x\r\n\r\n") -> socket.socket:
+def _asked(
+    served: Served, request: str = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+) -> socket.socket:
     """A connection on which that has been sent."""
     connection = socket.create_connection(("127.0.0.1", served.port), timeout=30)
     connection.sendall(request.encode())
@@ -118,7 +120,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(
 ) -> None:
     """408 in one line."""
     monkeypatch.setattr(answers, "_BODY_S", 0.05)
-    head = f"POST /v1/check-in HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
+    head = f"POST /v1/check-in HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
     connection = _asked(served, f"{head}Content-Length: 100\r\n\r\n{{")
     answer = connection.recv(65_536)
     connection.close()

@@ -1,4 +1,4 @@
-"""Readers without a token share what is made, and wait for each other; launchers do not wait."""
+"""Readers without a token share answers, and wait for each other; launchers do not wait."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ JOB = {"Authorization": f"Bearer {TOKEN}"}
 
 
 class Noting(Backend):
-    """Notes in which order it is asked, and by how many."""
+    """Notes the order of its calls."""
 
     def __init__(self) -> None:
         super().__init__()
