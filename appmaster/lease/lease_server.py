@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 from pathlib import Path
 
 from aiohttp import web
 
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
 from homeport.config.errors import CannotListenError
+from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.http.guard import Guard, Rights
 from homeport.job_coordinator.http.messages import LeaseAnswer, LeaseGrant, Renewal
@@ -42,16 +42,15 @@ class LeaseServer:
         *,
         lease_ms: int,
         attempt: int,
-        token: str,
-        tls: ssl.SSLContext | None = None,
+        access: ServedAccess | str,
     ) -> None:
-        """``tls``: for the launchers' port; None: plain HTTP."""
+        """``access``: of the launchers' port; the driver's socket has its first token for ever."""
         self._table = table
         self._guard = guard
         self._lease_ms = lease_ms
         self._attempt = attempt
-        self._token = token.encode()
-        self._tls = tls
+        self._access = access if isinstance(access, ServedAccess) else ServedAccess(access)
+        self._own = ServedAccess(self._access.token.decode())
         self._url = ""
         self._ports: list[Port] = []
 
@@ -61,9 +60,9 @@ class LeaseServer:
         Raises:
             CannotListenError: it cannot listen there.
         """
-        public = self._port([web.post("/v1/lease", self._renew)])
+        public = self._port([web.post("/v1/lease", self._renew)], self._access)
         try:
-            address = await public.open(host, port, self._tls)
+            address = await public.open(host, port, self._access.tls)
             if socket_path is not None:
                 await asyncio.to_thread(socket_path.unlink, missing_ok=True)
                 local = self._port(
@@ -71,14 +70,15 @@ class LeaseServer:
                         web.post("/register", self._register),
                         web.post("/revoked", self._revoked),
                         web.post("/stopped", self._stopped),
-                    ]
+                    ],
+                    self._own,
                 )
                 await local.open_socket(socket_path)
                 await asyncio.to_thread(socket_path.chmod, 0o600)
         except OSError as error:
             await self.stop()
             raise CannotListenError(f"the lease keeper cannot listen: {error}") from None
-        self._url = url_at(address, self._tls)
+        self._url = url_at(address, self._access.tls)
         return self._url
 
     async def stop(self) -> None:
@@ -86,9 +86,9 @@ class LeaseServer:
         while self._ports:
             await self._ports.pop().close()
 
-    def _port(self, routes: list[web.RouteDef]) -> Port:
+    def _port(self, routes: list[web.RouteDef], access: ServedAccess) -> Port:
         # A door of its own has a guard of its own: wrong tokens at one do not count at the other.
-        guard = Guard(self._token, lambda: None, Rights())
+        guard = Guard(access, lambda: None, Rights())
         port = Port(routes, guard, _log)
         self._ports.append(port)
         return port

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from homeport.job_coordinator.access.job_access import JobSecret
+
 TOKEN_VARIABLE = "HOMEPORT_TOKEN_FILE"  # noqa: S105 - the name of a variable that holds a path
+
+SECRET_SUFFIX = ".secret"  # noqa: S105 - the end of a file's name
+"""Of the file beside a token that has what the submission's later tokens are made from."""
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
@@ -30,4 +35,12 @@ def token_folder(environment: Mapping[str, str]) -> Path:
 
 def forget_token(environment: Mapping[str, str], application_id: str) -> None:
     """The token of an application that has ended is gone."""
-    (token_folder(environment) / application_id).unlink(missing_ok=True)
+    folder = token_folder(environment)
+    for name in (application_id, f"{application_id}{SECRET_SUFFIX}"):
+        (folder / name).unlink(missing_ok=True)
+
+
+def application_secret(environment: Mapping[str, str], application_id: str) -> JobSecret | None:
+    """Return the secret of an application that this user has submitted here, if it is known."""
+    path = token_folder(environment) / f"{application_id}{SECRET_SUFFIX}"
+    return JobSecret(path.read_bytes()) if path.exists() else None

@@ -214,6 +214,14 @@ JOB_COORDINATOR_OPERATE_TOKENS = TokensKey(
     source=OWN,
     liveness=Liveness.LIVE,
 )
+JOB_COORDINATOR_ACCESS_GENERATION = IntKey(
+    name="cluster-manager.jobcoordinator.access.generation",
+    default=0,
+    minimum=0,
+    meaning="number of the job's own token and certificate; homeport token exchange counts it up",
+    source=OWN,
+    liveness=Liveness.LIVE,
+)
 
 # --------------------------------------------------------------------------------------------- yarn
 

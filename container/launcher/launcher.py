@@ -56,7 +56,7 @@ from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import CheckIn, Order, OrderKind, Renewal, Stopped
-from homeport.job_coordinator.http.pinned_tls import certificate_beside
+from homeport.job_coordinator.http.pinned_tls import certificate_beside, secret_beside
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 
@@ -473,7 +473,10 @@ def main() -> int:
         settings = LauncherSettings.from_environment(os.environ)
         token = settings.token_file.read_text(encoding="utf-8").strip()
         certificate = certificate_beside(settings.token_file)
-        client = CoordinatorClient(settings.coordinator_url, token, _CALL_TIMEOUT_S, certificate)
+        secret = secret_beside(settings.token_file)
+        client = CoordinatorClient(
+            settings.coordinator_url, token, _CALL_TIMEOUT_S, certificate, secret
+        )
         history = None
         if settings.history_folder is not None:
             history = HistoryWriter(

@@ -8,6 +8,7 @@ not used: the AM is a neighbour.
 from __future__ import annotations
 
 import gzip
+import secrets
 import ssl
 import zlib
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,14 @@ from threading import Lock
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
-from homeport.config.errors import ConfigError, NoRightError, UnavailableError, WireError
+from homeport.config.errors import (
+    ConfigError,
+    HomeportError,
+    NoRightError,
+    UnavailableError,
+    WireError,
+)
+from homeport.job_coordinator.access.job_access import ACCESS_ROUTE, JobSecret, ShownAccess
 from homeport.job_coordinator.http.messages import (
     STARTED_BYTES,
     CheckIn,
@@ -27,7 +35,7 @@ from homeport.job_coordinator.http.messages import (
     Started,
     Stopped,
 )
-from homeport.job_coordinator.http.pinned_tls import client_context
+from homeport.job_coordinator.http.pinned_tls import client_context, unverified_context
 from homeport.job_coordinator.model.codec import decode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
@@ -39,13 +47,15 @@ from homeport.job_coordinator.model.json_values import (
 from homeport.job_coordinator.model.locality_model import LocalityModel, decode_locality
 
 _OK: Final = 200
-_NO_RIGHT: Final = frozenset({401, 403, 429})
+_UNAUTHORIZED: Final = 401
+_NO_RIGHT: Final = frozenset({_UNAUTHORIZED, 403, 429})
 _SERVER_FAULT: Final = 500
 _REDIRECT: Final = 307
 _REDIRECTS: Final = 3
 """A leader that changes meanwhile is found after a second one."""
 
 
+_CLOSING: Final = {"Connection": "close"}
 _Answer = tuple[int, bytes, HTTPMessage]
 
 
@@ -67,6 +77,7 @@ class CoordinatorClient:
         token: str | None,
         timeout_s: float = 5.0,
         certificate: str | None = None,
+        secret: JobSecret | None = None,
         *,
         holds: bool = False,
     ) -> None:
@@ -78,6 +89,8 @@ class CoordinatorClient:
             timeout_s: longest wait, in seconds, for the connection and each piece of the answer.
             certificate: of the submission, as PEM: the only one that is trusted. Without effect
                 for ``http:``.
+            secret: of the submission: by it the client follows an exchange of token and
+                certificate. None: it does not.
             holds: keeps its connection open between calls.
 
         Raises:
@@ -97,6 +110,7 @@ class CoordinatorClient:
                 )
             self._tls = client_context(certificate)
         self._token = None if token is None else token.strip()
+        self._secret = secret
         self._timeout_s = timeout_s
         self._holds = holds
         self._held: HTTPConnection | None = None
@@ -109,7 +123,12 @@ class CoordinatorClient:
 
     def at(self, url: str, timeout_s: float, *, holds: bool = False) -> CoordinatorClient:
         """A client with the same token for another URL of the job; ConfigError as above."""
-        return CoordinatorClient(url, self._token, timeout_s, self._certificate, holds=holds)
+        rest = (timeout_s, self._certificate, self._secret)
+        return CoordinatorClient(url, self._token, *rest, holds=holds)
+
+    def holding(self, secret: JobSecret) -> CoordinatorClient:
+        """A client of the same URL that has the submission's secret, too."""
+        return CoordinatorClient(self._url, self._token, self._timeout_s, self._certificate, secret)
 
     def close(self) -> None:
         """Close the connection that is held, after the call by it; the next call opens one."""
@@ -179,6 +198,51 @@ class CoordinatorClient:
         """The last changes of the running job."""
         return parse_object(self._call("GET", "v1/audit"), "the audit trail")
 
+    def access(self) -> ShownAccess:
+        """Return the server's generation and certificate, proven by the submission's secret.
+
+        It is asked without token and without trust: the proof is worth more than a certificate.
+
+        Raises:
+            WireError: this client has no secret, or the server does not; else errors as above.
+        """
+        if self._secret is None:
+            raise WireError(f"{self._url}: without the submission's secret nothing is proven")
+        nonce = secrets.token_hex(16)
+        route = f"{self._base}{ACCESS_ROUTE.removeprefix('/')}?nonce={nonce}"
+        connection = HTTPConnection(self._host, self._port, timeout=self._timeout_s)
+        if self._tls is not None:
+            connection = HTTPSConnection(
+                self._host, self._port, timeout=self._timeout_s, context=unverified_context()
+            )
+        target = f"GET {self._url}{ACCESS_ROUTE.removeprefix('/')}"
+        try:
+            with closing(connection):
+                status, content, _ = _exchange(connection, ("GET", route, None, _CLOSING))
+        except (OSError, HTTPException) as error:
+            raise _no_answer(target, error) from error
+        if status != _OK:
+            raise _refused(target, status, content)
+        return self._secret.proven(nonce, parse_object(content, "the access"))
+
+    def _is_renewed(self) -> bool:
+        """Whether the server has proven another generation, which this client has from now on."""
+        if self._secret is None:
+            return False
+        try:
+            access = self.access()
+        except (UnavailableError, WireError):
+            return False  # what was refused has the reason
+        certificate, token = access.certificate, self._token
+        if access.generation and token is not None:
+            token = self._secret.token(access.generation)
+        if (token, certificate) == (self._token, self._certificate):
+            return False
+        if certificate is not None and self._tls is not None:
+            self._certificate, self._tls = certificate, client_context(certificate)
+        self._token = token
+        return True
+
     def _asked(self, *request: Any) -> _Answer:  # noqa: ANN401 - as of http.client
         """The answer to a request; OSError or HTTPException where there is none.
 
@@ -222,18 +286,11 @@ class CoordinatorClient:
         The token goes to the URL alone that it was given for.
         """
         target = f"{method} {self._url}{route}"
-        headers = {"Accept": "application/json", "Accept-Encoding": "gzip"}
-        if not self._holds:
-            headers["Connection"] = "close"
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        if self._token is not None:
-            headers["Authorization"] = f"Bearer {self._token}"
+        request = (method, f"{self._base}{route}", body)
         try:
-            status, content, found = self._asked(method, f"{self._base}{route}", body, headers)
+            status, content, found = self._followed(request)
         except (OSError, HTTPException) as error:
-            reason = str(error) or type(error).__name__
-            raise UnavailableError(f"{target}: no answer: {reason}") from error
+            raise _no_answer(target, error) from error
         encoding, location = found.get("Content-Encoding"), found.get("Location")
         if encoding == "gzip":
             content = _unpacked(content, target)
@@ -244,10 +301,39 @@ class CoordinatorClient:
             url = f"{parts.scheme}://{parts.netloc}/"
             other = CoordinatorClient(url, None, self._timeout_s, self._certificate)
             return other._call(method, location.removeprefix(url), body, redirects - 1)
-        message = f"{target}: {status} {_error_text(content)}"
-        if status in _NO_RIGHT:
-            raise NoRightError(message)
-        raise UnavailableError(message) if status >= _SERVER_FAULT else WireError(message)
+        raise _refused(target, status, content)
+
+    def _followed(self, request: tuple[str, str, bytes | None]) -> _Answer:
+        """The answer; where the server has another token or certificate since, the second one."""
+        try:
+            answer = self._asked(*request, self._headers(request[2]))
+            if answer[0] != _UNAUTHORIZED or not self._is_renewed():
+                return answer
+        except ssl.SSLCertVerificationError:
+            if not self._is_renewed():
+                raise
+        return self._asked(*request, self._headers(request[2]))
+
+    def _headers(self, body: bytes | None) -> dict[str, str]:
+        headers = {"Accept": "application/json", "Accept-Encoding": "gzip"}
+        if not self._holds:
+            headers |= _CLOSING
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        return headers
+
+
+def _no_answer(target: str, error: Exception) -> UnavailableError:
+    return UnavailableError(f"{target}: no answer: {str(error) or type(error).__name__}")
+
+
+def _refused(target: str, status: int, content: bytes) -> HomeportError:
+    message = f"{target}: {status} {_error_text(content)}"
+    if status in _NO_RIGHT:
+        return NoRightError(message)
+    return UnavailableError(message) if status >= _SERVER_FAULT else WireError(message)
 
 
 def _exchange(connection: HTTPConnection, request: tuple[Any, ...]) -> _Answer:

@@ -17,14 +17,16 @@ from aiohttp import web
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.job_coordinator.access.job_access import ACCESS_ROUTE
+from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.http.access import Caller, Role, Tokens, is_of_another_page
 from homeport.job_coordinator.http.port.host_names import is_own, names_of
 from homeport.job_coordinator.http.port.listening import Handler
 from homeport.job_coordinator.http.port.turns import Turns
-from homeport.job_coordinator.http.responses import error_answer
+from homeport.job_coordinator.http.responses import error_answer, json_answer
 from homeport.job_coordinator.http.wrong_tokens import LIMIT, WrongTokens
-from homeport.job_coordinator.model.json_values import shown
+from homeport.job_coordinator.model.json_values import compact_json, shown
 
 READING: Final = frozenset({"GET", "HEAD"})
 
@@ -61,7 +63,11 @@ class Rights:
         route = "" if resource is None else resource.canonical
         if request.method not in READING:
             return self.changing.get(route, Role.JOB)
-        if route in self.public or config is None or keys.JOB_COORDINATOR_READ_OPEN.read(config):
+        if (
+            route in {*self.public, ACCESS_ROUTE}
+            or config is None
+            or keys.JOB_COORDINATOR_READ_OPEN.read(config)
+        ):
             return self.reading.get(route, Role.NONE)
         return self.reading.get(route, Role.READ)
 
@@ -70,7 +76,7 @@ class Guard:
     """To be used on one event loop.
 
     Args:
-        token: the job's own; white space around it does not count.
+        access: has the job's own token.
         config: in force, None while there is none: it has the tokens of operators.
         rights: what a request needs.
         names: of this machine; ``learned`` adds others.
@@ -78,15 +84,13 @@ class Guard:
 
     def __init__(
         self,
-        token: bytes,
+        access: ServedAccess,
         config: Callable[[], Config | None],
         rights: Rights,
         names: Iterable[str] = (),
     ) -> None:
-        own = token.strip()
-        if not own:
-            raise ValueError("the job's token is empty: everyone would hold it")
-        self._tokens = Tokens(own)
+        self._access = access
+        self._tokens = Tokens(lambda: access.token)
         self._config = config
         self._rights = rights
         self._names = names_of(names)
@@ -96,6 +100,10 @@ class Guard:
     def learned(self, names: Iterable[str]) -> None:
         """Note further names of this machine."""
         self._names |= names_of(names)
+
+    async def show_access(self, request: web.Request) -> web.StreamResponse:
+        """Answer which token and certificate are valid, with the proof that it is so."""
+        return json_answer(compact_json(self._access.answer(request.query.get("nonce"))))
 
     @web.middleware
     async def check(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -118,6 +126,9 @@ class Guard:
         """A wrong token is refused also where none is needed: its sender would go on with less."""
         address = request.remote or ""
         offered = _bearer_token(request)
+        config = self._config()
+        if config is not None:
+            self._access.exchange(keys.JOB_COORDINATOR_ACCESS_GENERATION.read(config))
         if offered is None:
             return Caller("", Role.NONE, address)
         if self._tokens.is_job(offered):
@@ -125,6 +136,8 @@ class Guard:
                 request.protocol.is_known()
             name, role = self._tokens.holder(offered)
             return Caller(name, role, address)
+        if offered in self._access.former:
+            return _unauthorized("the job's token has been exchanged")
         now_ms = boot_ms()
         wait_ms = self._wrong.wait_ms(address, now_ms)
         if wait_ms:
@@ -134,7 +147,6 @@ class Guard:
                 f"{LIMIT} wrong tokens have come from this address: try again in {seconds} s",
                 {"Retry-After": str(seconds)},
             )
-        config = self._config()
         if config is not None:
             self._tokens.configured(config)
         name, role = self._tokens.holder(offered)

@@ -10,7 +10,9 @@ import ssl
 from pathlib import Path
 
 from homeport.config.errors import ConfigError
+from homeport.job_coordinator.access.job_access import JobSecret
 
+SECRET_FILE_NAME = "homeport-secret"  # noqa: S105 - the name of the file, not a secret
 CERTIFICATE_FILE_NAME = "homeport-certificate.pem"
 KEY_FILE_NAME = "homeport-key.pem"
 
@@ -63,6 +65,21 @@ def client_context(certificate: str) -> ssl.SSLContext:
     except (ssl.SSLError, ValueError) as error:
         raise _damaged(Path(CERTIFICATE_FILE_NAME), error) from None
     return context
+
+
+def unverified_context() -> ssl.SSLContext:
+    """For one question whose answer proves itself: the server may be any."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def secret_beside(token_file: Path) -> JobSecret | None:
+    """The submission's secret that came to a container with the job's token, if one did."""
+    path = token_file.with_name(SECRET_FILE_NAME)
+    return JobSecret(path.read_bytes()) if path.exists() else None
 
 
 def _damaged(path: Path, error: Exception) -> ConfigError:

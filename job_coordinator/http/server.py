@@ -15,7 +15,6 @@ import asyncio
 import logging
 import re
 import socket
-import ssl
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from http import HTTPStatus
@@ -27,6 +26,7 @@ from prometheus_client.core import Metric
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import CannotListenError, UnavailableError, WireError
+from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
@@ -163,11 +163,10 @@ class JobCoordinatorServer:
     def __init__(
         self,
         backend: JobCoordinatorBackend,
-        token: str,
+        access: ServedAccess | str,
         host: str,
         port: int,
         decisions: DecisionSource | None = None,
-        tls: ssl.SSLContext | None = None,
         peers: Peers | None = None,
         operators: Operators | None = None,
     ) -> None:
@@ -175,11 +174,10 @@ class JobCoordinatorServer:
 
         Args:
             backend: where the answers come from.
-            token: the job's bearer token; white space around it does not count.
+            access: the job's bearer token, or that with its certificate and later generations.
             host: address to listen on.
             port: port to listen on; 0 for any free one.
             decisions: answers about decisions; None: none.
-            tls: serves https; None: http.
             peers: one of them answers for the job, and the others redirect to it; None: this one.
             operators: what they may do, and where changes are written down; None: they may do
                 nothing, and changes are in the log alone.
@@ -193,7 +191,8 @@ class JobCoordinatorServer:
             reading={PACKAGE_ROUTE: Role.JOB, _AUDIT: Role.READ},
             public=FILE_ROUTES,
         )
-        self._guard = Guard(token.encode(), self._config, rights, [host])
+        served = access if isinstance(access, ServedAccess) else ServedAccess(access)
+        self._guard = Guard(served, self._config, rights, [host])
         self._host = host
         self._at = port
         self._port: Port | None = None
@@ -202,7 +201,7 @@ class JobCoordinatorServer:
         self._answers = SharedAnswers(self._sender)
         self._packages = PackageRoutes(backend.package, self._sender)
         self._decisions = decisions
-        self._tls = tls
+        self._tls = served.tls
         self._peers = peers
         self._own_status = backend.status if peers is None else peers.own_status
         self._dashboard = Dashboard(self._look, self._answers, self._size)

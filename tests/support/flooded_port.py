@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from homeport.appmaster.lease.lease_server import LeaseServer
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
+from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import LeaseAnswer, Renewal
@@ -109,7 +110,9 @@ async def _keep(host: str, folder: Path | None) -> None:
     table.register(ONE, boot_ms())
     tls = None if folder is None else server_context(folder)
     guard = RenewalGuard(1_000_000, boot_ms())
-    server = LeaseServer(table, guard, lease_ms=LEASE_MS, attempt=1, token=TOKEN, tls=tls)
+    server = LeaseServer(
+        table, guard, lease_ms=LEASE_MS, attempt=1, access=ServedAccess(TOKEN, tls=tls)
+    )
     sys.stdout.write(f"{await server.start(host, 0, None)}\n")
     sys.stdout.flush()
     await asyncio.to_thread(sys.stdin.read)

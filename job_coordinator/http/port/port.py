@@ -17,6 +17,7 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from homeport.config.errors import UnavailableError, WireError
+from homeport.job_coordinator.access.job_access import ACCESS_ROUTE
 from homeport.job_coordinator.http.guard import Guard
 from homeport.job_coordinator.http.port.listening import Handler, Listener
 from homeport.job_coordinator.http.port.one_line_log import OneLineLog
@@ -65,7 +66,7 @@ class Port:
             client_max_size=MAX_BODY_BYTES,
             middlewares=[*before, self._errors_as_json, guard.check, *behind],
         )
-        app.add_routes(routes)
+        app.add_routes([*routes, web.get(ACCESS_ROUTE, guard.show_access)])
         app.on_response_prepare.append(put_security_headers)
         self._log = log
         self._options = {

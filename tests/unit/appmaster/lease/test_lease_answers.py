@@ -51,7 +51,7 @@ class Doors:
     def __post_init__(self) -> None:
         table = LeaseTable(LEASE_MS, 0)
         self.server = LeaseServer(
-            table, self.guard, lease_ms=LEASE_MS, attempt=ATTEMPT, token=f"{TOKEN}\n"
+            table, self.guard, lease_ms=LEASE_MS, attempt=ATTEMPT, access=f"{TOKEN}\n"
         )
 
     def renew(self, incarnation: Incarnation, attempt: int = ATTEMPT) -> LeaseAnswer:
@@ -144,7 +144,7 @@ def test_an_incarnation_that_has_stopped_is_renewed_no_more(doors: Doors) -> Non
 def _server() -> LeaseServer:
     guard = RenewalGuard(ISOLATION_MS, 0)
     return LeaseServer(
-        LeaseTable(LEASE_MS, 0), guard, lease_ms=LEASE_MS, attempt=ATTEMPT, token=TOKEN
+        LeaseTable(LEASE_MS, 0), guard, lease_ms=LEASE_MS, attempt=ATTEMPT, access=TOKEN
     )
 
 

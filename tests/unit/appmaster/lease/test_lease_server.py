@@ -33,7 +33,7 @@ def _with_keeper(story: Callable[[Ask, str], Coroutine[Any, Any, None]]) -> None
 
     async def play() -> None:
         table, guard = LeaseTable(1000, 0), RenewalGuard(1000, 0)
-        keeper = LeaseServer(table, guard, lease_ms=1000, attempt=1, token=TOKEN)
+        keeper = LeaseServer(table, guard, lease_ms=1000, attempt=1, access=TOKEN)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "k"
             url = await keeper.start("127.0.0.1", 0, path)
@@ -112,14 +112,9 @@ def test_a_guesser_at_the_keeper_has_to_wait() -> None:
 
 def test_an_empty_token_opens_no_keeper() -> None:
     """Everyone would hold it."""
-
-    async def story() -> None:
-        table, guard = LeaseTable(1000, 0), RenewalGuard(1000, 0)
-        keeper = LeaseServer(table, guard, lease_ms=1000, attempt=1, token="")
-        with pytest.raises(ValueError, match="token is empty"):
-            await keeper.start("127.0.0.1", 0, None)
-
-    asyncio.run(story())
+    table, guard = LeaseTable(1000, 0), RenewalGuard(1000, 0)
+    with pytest.raises(ValueError, match="token is empty"):
+        LeaseServer(table, guard, lease_ms=1000, attempt=1, access="")
 
 
 def test_a_token_that_is_no_text_is_refused() -> None:
