@@ -12,6 +12,7 @@ from coordinator_server import LOG_LINE, TOKEN, Served, small_model
 
 from homeport.config.access_tokens import digest_of
 from homeport.config.declarations import all_keys as keys
+from homeport.job_coordinator.access.job_access import ACCESS_ROUTE
 from homeport.job_coordinator.http.wrong_tokens import LIMIT
 
 OPERATE, READ = "an-operators-token", "a-readers-token"
@@ -235,7 +236,9 @@ def test_closed_reading_needs_a_token_for_all_but_the_empty_page(served: Served)
     port = served.server._port
     assert port is not None
     routes = {r.resource.canonical for r in port._runner.app.router.routes() if r.resource}
-    for route in sorted(routes | {"/no"}):
+    # What that answers proves the server, and shows nothing of the job.
+    assert served.call("GET", ACCESS_ROUTE)[0] == 400
+    for route in sorted(routes - {ACCESS_ROUTE} | {"/no"}):
         path = route.format(file="main.js", name="0", uuid="0" * 36, processor_id="0", action="x")
         for method in ("GET", "HEAD"):
             status = served.call(method, path)[0]
