@@ -1,7 +1,8 @@
 """Root of the error tree: the errors that several packages raise or catch.
 
 The user's: ``ConfigError``, ``UnavailableError`` (one line, no traceback). The world's:
-``WireError``, ``StoreError`` (bytes and files), ``FencedError`` (a newer process has taken over).
+``WireError``, ``StoreError`` (bytes and files), ``NoRightError`` (a server wants a token),
+``FencedError`` (a newer process has taken over).
 Our own bug: ``InvariantViolation``. A package derives its own errors from these, or from
 ``HomeportError``. No two errors have the same name.
 """
@@ -71,6 +72,10 @@ class FencedError(HomeportError):
 
 class WireError(HomeportError):
     """Bytes from a topic, a file or a socket that do not have the agreed form."""
+
+
+class NoRightError(WireError):
+    """A server answers, and the request needs a token, or one with another role."""
 
 
 class StoreError(HomeportError):

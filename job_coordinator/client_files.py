@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-_TOKENS, _NOTE = "tokens", ".cluster"
+from homeport.job_coordinator.access.job_access import JobSecret
+
+_TOKENS, _NOTE, _SECRET = "tokens", ".cluster", ".secret"
 TOKEN_VARIABLE = "HOMEPORT_TOKEN_FILE"  # noqa: S105 - the name of a variable that holds a path
 
 
@@ -48,6 +50,11 @@ class KeptToken:
         """The file that names the cluster, beside the token."""
         return f"{self.application_id}{_NOTE}"
 
+    @property
+    def secret_name(self) -> str:
+        """The file beside the token from which later tokens of the application are made."""
+        return f"{self.application_id}{_SECRET}"
+
     def note(self) -> bytes:
         """What that file has."""
         return json.dumps({"conf": self.conf, "resource-managers": self.resource_managers}).encode()
@@ -68,6 +75,12 @@ def _kept(folder: Path, application_id: str) -> KeptToken:
         return KeptToken(application_id)
 
 
+def application_secret(environment: Mapping[str, str], application_id: str) -> JobSecret | None:
+    """Return the secret of an application that this user has submitted here, if it is known."""
+    path = token_folder(environment) / KeptToken(application_id).secret_name
+    return JobSecret(path.read_bytes()) if path.exists() else None
+
+
 def forget_token(environment: Mapping[str, str], application_id: str) -> None:
     """The token of an application that has ended is gone."""
     _forget(token_folder(environment), application_id)
@@ -82,6 +95,6 @@ def forget_tokens_of_cluster(cache: Path, conf: Path) -> None:
 
 
 def _forget(folder: Path, application_id: str) -> None:
-    for name in (application_id, f"{application_id}{_NOTE}"):
+    for name in (application_id, f"{application_id}{_NOTE}", f"{application_id}{_SECRET}"):
         with contextlib.suppress(OSError):
             (folder / name).unlink(missing_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from homeport.config.declarations import all_keys as keys
-from homeport.config.errors import HomeportError
+from homeport.config.errors import HomeportError, NoRightError
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
@@ -41,6 +41,8 @@ def is_answering(address: AmAddress) -> bool:
     """Whether an AM answers there."""
     try:
         CoordinatorClient(address.url, None, 2.0, address.certificate).status()
+    except NoRightError:
+        return True
     except HomeportError:
         return False
     return True

@@ -9,7 +9,7 @@ from homeport.appmaster.cli.job import SOURCE, Job
 from homeport.appmaster.yarn.resource_manager_rest import Application
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, UnavailableError
-from homeport.job_coordinator.client_files import token_path
+from homeport.job_coordinator.client_files import application_secret, token_path
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.metadata.configuration import ConfigManager
@@ -70,4 +70,5 @@ def order_shutdown(job: Job, application: Application) -> None:
         address = am_address(store, application.application_id)
     if address is None:
         raise UnavailableError("its AM has published no address")
-    CoordinatorClient(address.url, token, certificate=address.certificate).shutdown()
+    secret = application_secret(os.environ, application.application_id)
+    CoordinatorClient(address.url, token, certificate=address.certificate, secret=secret).shutdown()

@@ -8,30 +8,28 @@ interleave.
 from __future__ import annotations
 
 import asyncio
-import hmac
-import socket
-import ssl
-from collections.abc import Awaitable, Callable
+import logging
 from pathlib import Path
 
 from aiohttp import web
 
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
-from homeport.config.errors import CannotListenError, WireError
+from homeport.config.errors import CannotListenError
+from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.clocks import boot_ms
-from homeport.job_coordinator.http.listening import listen, stop_accepting
+from homeport.job_coordinator.http.guard import Guard, Rights
 from homeport.job_coordinator.http.messages import LeaseAnswer, LeaseGrant, Renewal
-from homeport.job_coordinator.http.pinned_tls import scheme
+from homeport.job_coordinator.http.pinned_tls import url_at
+from homeport.job_coordinator.http.port.port import Port
+from homeport.job_coordinator.http.responses import request_body
 from homeport.job_coordinator.model.incarnation import (
     Incarnation,
     incarnations_from_json,
     incarnations_to_json,
 )
-from homeport.job_coordinator.model.json_values import compact_json, parse_object
+from homeport.job_coordinator.model.json_values import compact_json
 
-_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-_UNAUTHORIZED = 401
-_BAD_REQUEST = 400
+_log = logging.getLogger("keeper")
 
 
 class LeaseServer:
@@ -44,19 +42,17 @@ class LeaseServer:
         *,
         lease_ms: int,
         attempt: int,
-        token: str,
-        tls: ssl.SSLContext | None = None,
+        access: ServedAccess | str,
     ) -> None:
-        """``tls``: for the launchers' port; None: plain HTTP."""
+        """``access``: of the launchers' port; the driver's socket has its first token for ever."""
         self._table = table
         self._guard = guard
         self._lease_ms = lease_ms
         self._attempt = attempt
-        self._token = token.strip().encode()
-        self._tls = tls
+        self._access = access if isinstance(access, ServedAccess) else ServedAccess(access)
+        self._own = ServedAccess(self._access.token.decode())
         self._url = ""
-        self._runners: list[web.AppRunner] = []
-        self._listener: socket.socket | None = None
+        self._ports: list[Port] = []
 
     async def start(self, host: str, port: int, socket_path: Path | None) -> str:
         """The port and, with ``socket_path``, the socket are open; returns the URL for launchers.
@@ -64,57 +60,41 @@ class LeaseServer:
         Raises:
             CannotListenError: it cannot listen there.
         """
+        public = self._port([web.post("/v1/lease", self._renew)], self._access)
         try:
-            public = await self._runner([web.post("/v1/lease", self._renew)])
-            self._listener = await listen(public, host, port, self._tls)
+            address = await public.open(host, port, self._access.tls)
             if socket_path is not None:
                 await asyncio.to_thread(socket_path.unlink, missing_ok=True)
-                local = await self._runner(
+                local = self._port(
                     [
                         web.post("/register", self._register),
                         web.post("/revoked", self._revoked),
                         web.post("/stopped", self._stopped),
-                    ]
+                    ],
+                    self._own,
                 )
-                await web.UnixSite(local, str(socket_path)).start()
+                await local.open_socket(socket_path)
                 await asyncio.to_thread(socket_path.chmod, 0o600)
         except OSError as error:
             await self.stop()
             raise CannotListenError(f"the lease keeper cannot listen: {error}") from None
-        address = public.addresses[0]
-        self._url = f"{scheme(self._tls)}://{address[0]}:{address[1]}/"
+        self._url = url_at(address, self._access.tls)
         return self._url
 
     async def stop(self) -> None:
         """The port and the socket are closed."""
-        listener, self._listener = self._listener, None
-        if listener is not None:
-            await stop_accepting(listener)
-        while self._runners:
-            await self._runners.pop().cleanup()
+        while self._ports:
+            await self._ports.pop().close()
 
-    async def _runner(self, routes: list[web.RouteDef]) -> web.AppRunner:
-        app = web.Application(middlewares=[self._guarded])
-        app.add_routes(routes)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
-        await runner.setup()
-        self._runners.append(runner)
-        return runner
-
-    @web.middleware
-    async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        authorization = request.headers.get("Authorization", "")
-        offered = authorization.removeprefix("Bearer ").encode("utf-8", "surrogateescape")
-        if not hmac.compare_digest(offered, self._token):
-            return web.Response(status=_UNAUTHORIZED)
-        try:
-            return await handler(request)
-        except WireError as error:
-            body = compact_json({"error": str(error)})
-            return web.Response(status=_BAD_REQUEST, body=body)
+    def _port(self, routes: list[web.RouteDef], access: ServedAccess) -> Port:
+        # A door of its own has a guard of its own: wrong tokens at one do not count at the other.
+        guard = Guard(access, lambda: None, Rights())
+        port = Port(routes, guard, _log)
+        self._ports.append(port)
+        return port
 
     async def _renew(self, request: web.Request) -> web.StreamResponse:
-        renewal = Renewal.from_json(parse_object(await request.read(), "the body"))
+        renewal = Renewal.from_json(await request_body(request))
         now_ms = boot_ms()
         self._table.tick(now_ms)
         if renewal.attempt != self._attempt or self._guard.is_outranked:
@@ -153,5 +133,5 @@ class LeaseServer:
 
 
 async def _incarnations(request: web.Request) -> tuple[Incarnation, ...]:
-    body = parse_object(await request.read(), "the body")
+    body = await request_body(request)
     return incarnations_from_json(body, "incarnations")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import logging
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,9 +15,15 @@ from homeport.appmaster.yarn.submission_file import SUBMISSION_FILE_NAME, Submis
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.access.job_access import JobSecret
+from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
-from homeport.job_coordinator.http.pinned_tls import certificate_beside, server_context
+from homeport.job_coordinator.http.pinned_tls import (
+    certificate_beside,
+    secret_beside,
+    server_context,
+)
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.model.ids import Host, host_of
@@ -36,6 +42,7 @@ class AmContainer:
     attempt: int
     tls: ssl.SSLContext | None
     certificate: str | None
+    secret: JobSecret | None
 
     @classmethod
     def read(cls, environment: Mapping[str, str], folder: Path) -> AmContainer:
@@ -62,7 +69,12 @@ class AmContainer:
             attempt=int(parts[-2]),
             tls=server_context(folder),
             certificate=certificate_beside(folder / TOKEN_FILE_NAME),
+            secret=secret_beside(folder / TOKEN_FILE_NAME),
         )
+
+    def served(self, on_certificate: Callable[[str], None] = lambda _: None) -> ServedAccess:
+        """Return what a server of this container shows and asks for, as the submission has it."""
+        return ServedAccess(self.token, self.secret, self.tls, self.certificate, on_certificate)
 
     @property
     def rank(self) -> Rank:

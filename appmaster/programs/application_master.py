@@ -13,6 +13,7 @@ import gc
 import logging
 import os
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -60,6 +61,7 @@ from homeport.appmaster.yarn.request_ledger import RequestLedger
 from homeport.appmaster.yarn.resource_manager_rest import ApplicationHosts, ResourceManagerRest
 from homeport.appmaster.yarn.skein_resource_manager import SkeinResourceManager, connect
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import CannotListenError, ConfigError, HomeportError, UnavailableError
 from homeport.config.settings.log_section import LogConfig
 from homeport.config.settings.sections import (
@@ -68,13 +70,14 @@ from homeport.config.settings.sections import (
     YarnConfig,
 )
 from homeport.job_coordinator import logs
+from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.cli.config_change import require_model
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.history.writer import HistoryWriter, history_directory
 from homeport.job_coordinator.http.actions import Operators
 from homeport.job_coordinator.http.metrics import JobCoordinatorMetrics
-from homeport.job_coordinator.http.pinned_tls import scheme
+from homeport.job_coordinator.http.pinned_tls import url_at
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.epochs import EpochManager
@@ -189,13 +192,15 @@ async def serve(
         resources=resources,
         job_models=job_models,
     )
-    server = server_of(container, driver, backend, heartbeat.port)
+    access = container.served(recorder_of_certificates(stream))
+    access.exchange(keys.JOB_COORDINATOR_ACCESS_GENERATION.read(config))
+    server = server_of(container, driver, backend, heartbeat.port, access)
     address, port = await server.start()
     heartbeat.send_port(port)
-    url = f"{scheme(container.tls)}://{address}:{port}/"
+    url = url_at((address, port), container.tls)
     try:
         log.info("the job coordinator answers at %s", url)
-        await asyncio.to_thread(announce, url, container.certificate, stream, resources)
+        await asyncio.to_thread(announce, url, access.certificate, stream, resources)
         metrics = JobCoordinatorMetrics(backend.status, DriverDecisions(driver).metrics)
         with sending_snapshots(config, origin_of(container, config), metrics, backend.status):
             end = await driver.run(url)
@@ -204,21 +209,38 @@ async def serve(
     return end.result
 
 
+def recorder_of_certificates(stream: CoordinatorStreamStore) -> Callable[[str], None]:
+    """Return what writes a new certificate down, off the event loop: operators' tools trust it."""
+
+    def write(certificate: str) -> None:
+        try:
+            stream.write([wire.set_config(takeover.CERTIFICATE_KEY, certificate)])
+        except UnavailableError as e:  # the next driver writes its own
+            log.warning("the new certificate is not written down: %s", e)
+
+    return lambda certificate: threading.Thread(target=write, args=(certificate,)).start()
+
+
 def server_of(
-    container: AmContainer, driver: Driver, backend: DriverBackend, port: int | None
+    container: AmContainer,
+    driver: Driver,
+    backend: DriverBackend,
+    port: int | None,
+    access: ServedAccess,
 ) -> JobCoordinatorServer:
     """What serves the driver by HTTP, on that port; None: on the one that the job names."""
     manager = ClusterManagerConfig.of(driver.live.job_models.model.config)
     actions = DriverActions(driver, container.submission.submitted.file, require_model)
-    return JobCoordinatorServer(
+    server = JobCoordinatorServer(
         backend,
-        container.token,
+        access,
         manager.url_host or container.names.address(container.host),
         port or manager.url_port,
         DriverDecisions(driver),
-        container.tls,
         operators=Operators(actions, driver.audit.trail),
     )
+    server.known_as(container.host)
+    return server
 
 
 def job_coordinator(

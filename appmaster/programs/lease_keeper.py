@@ -21,12 +21,15 @@ from homeport.appmaster.lease.lease_server import LeaseServer
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard, unseen_ms
 from homeport.appmaster.programs.am_container import AmContainer, await_kafka
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import CannotListenError, HomeportError, UnavailableError
 from homeport.config.settings.sections import ClusterManagerConfig, JobConfig
 from homeport.job_coordinator import logs
+from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager, Rank
 from homeport.job_coordinator.model.silence import Silence
 
@@ -36,17 +39,21 @@ _KAFKA_TIMEOUT_S = 5.0
 log = logging.getLogger("keeper")
 
 
-def look(stream: CoordinatorStream, guard: RenewalGuard, rank: Rank) -> None:
-    """The guard knows what the coordinator stream says now; unchanged where Kafka is silent."""
+def look(stream: CoordinatorStream, guard: RenewalGuard, rank: Rank) -> int:
+    """The guard knows what the coordinator stream says now; unchanged where Kafka is silent.
+
+    Return the generation of the job's token; 0 where Kafka is silent.
+    """
     sent_ms = boot_ms()
     try:
         stream.catch_up()
     except UnavailableError as e:
         log.warning("%s", e)
-        return
+        return 0
     guard.fetched_ms = sent_ms
     last = EpochManager(stream).read_am_epoch()
     guard.is_outranked = last is not None and last.rank.is_above(rank)
+    return keys.JOB_COORDINATOR_ACCESS_GENERATION.read(ConfigManager(stream).read())
 
 
 def answers(resource_manager: ResourceManagerRest) -> bool:
@@ -60,7 +67,11 @@ def answers(resource_manager: ResourceManagerRest) -> bool:
 
 
 async def watch(
-    container: AmContainer, stream: CoordinatorStreamStore, guard: RenewalGuard, unreached_ms: int
+    container: AmContainer,
+    stream: CoordinatorStreamStore,
+    guard: RenewalGuard,
+    access: ServedAccess,
+    unreached_ms: int,
 ) -> str:
     """Looks until this attempt is over; why it is.
 
@@ -68,6 +79,7 @@ async def watch(
         container: of the attempt.
         stream: what a higher rank is found in.
         guard: knows what was found.
+        access: follows an exchange of the job's token.
         unreached_ms: how long a container can live that an isolated attempt has permitted.
 
     Raises:
@@ -79,7 +91,7 @@ async def watch(
     while not guard.is_outranked:
         await asyncio.sleep(_WATCH_S)
         last_ms = guard.fetched_ms
-        await asyncio.to_thread(look, stream, guard, container.rank)
+        access.exchange(await asyncio.to_thread(look, stream, guard, container.rank))
         # A request to the ResourceManager only while Kafka is silent: spare it the load.
         is_answered = guard.fetched_ms != last_ms or await asyncio.to_thread(
             answers, resource_manager
@@ -103,22 +115,22 @@ async def keep(container: AmContainer, stream: CoordinatorStreamStore, heartbeat
     manager = ClusterManagerConfig.of(config)
     guard = RenewalGuard(JobConfig.of(config).isolation_max_ms)
     table = LeaseTable(manager.lease_ms, boot_ms())
+    access = container.served()
     server = LeaseServer(
         table,
         guard,
         lease_ms=manager.lease_ms,
         attempt=container.attempt,
-        token=container.token,
-        tls=container.tls,
+        access=access,
     )
     host = manager.url_host or container.names.address(container.host)
-    await asyncio.to_thread(look, stream, guard, container.rank)
+    access.exchange(await asyncio.to_thread(look, stream, guard, container.rank))
     url = await server.start(host, heartbeat.port or 0, Path(SOCKET_NAME))
     heartbeat.send_port(int(url.rstrip("/").rpartition(":")[2]))
     log.info("leases of %d ms are renewed at %s", manager.lease_ms, url)
     try:
         unreached_ms = unseen_ms(guard.isolation_ms, manager.lease_ms)
-        log.error(await watch(container, stream, guard, unreached_ms))
+        log.error(await watch(container, stream, guard, access, unreached_ms))
     finally:
         await server.stop()
     return EXIT_FINAL

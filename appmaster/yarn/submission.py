@@ -20,7 +20,6 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from homeport.appmaster.yarn.application_tags import APPLICATION_TAG, HTTPS_TAG, JOB_TAG_PREFIX
-from homeport.appmaster.yarn.certificate import make_certificate
 from homeport.appmaster.yarn.job_package import PACKAGE_NAME
 from homeport.appmaster.yarn.node_names import HOSTS_FILE_VARIABLE
 from homeport.appmaster.yarn.private_files import PrivateFolder, private_folder
@@ -35,10 +34,15 @@ from homeport.appmaster.yarn.submission_file import (
 from homeport.config.config import Config
 from homeport.config.settings.log_section import LogConfig
 from homeport.config.settings.sections import ClusterManagerConfig, JobConfig, YarnConfig
+from homeport.job_coordinator.access.certificate import make_certificate
 from homeport.job_coordinator.client_files import KeptToken, token_folder
 from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
-from homeport.job_coordinator.http.pinned_tls import CERTIFICATE_FILE_NAME, KEY_FILE_NAME
+from homeport.job_coordinator.http.pinned_tls import (
+    CERTIFICATE_FILE_NAME,
+    KEY_FILE_NAME,
+    SECRET_FILE_NAME,
+)
 from homeport.job_coordinator.model.ids import Host, host_of
 from homeport.job_coordinator.model.incarnation import job_identity
 
@@ -169,10 +173,12 @@ def specification(
     with private_folder(files) as own:
         own.write(SUBMISSION_FILE_NAME, content.to_bytes())
         own.write(TOKEN_FILE_NAME, secrets.token_urlsafe(32).encode())
+        own.write(SECRET_FILE_NAME, secrets.token_bytes(32))
         trusted = _write_certificate(config, own)
     (files / "yarn-site.xml").write_bytes(private_yarn_site(submission.hadoop_conf_dir))
-    # Of these, the launchers have the token and the certificate alone.
-    names = (TOKEN_FILE_NAME, SUBMISSION_FILE_NAME, "yarn-site.xml", *trusted)
+    # Of these, the launchers have the token, the secret and the certificate alone.
+    shared = (TOKEN_FILE_NAME, SECRET_FILE_NAME, *trusted)
+    names = (*shared, SUBMISSION_FILE_NAME, "yarn-site.xml")
     private = {name: skein.File(str(files / name), type="FILE") for name in names}
     package = skein.File(submission.package, type="ARCHIVE")
     travels = _environment_of(submission.python, environment)
@@ -187,7 +193,7 @@ def specification(
                 memory=manager.container_memory_mb, vcores=manager.container_cpu_cores
             ),
             files={
-                **{n: private[n] for n in (TOKEN_FILE_NAME, *trusted) if n != KEY_FILE_NAME},
+                **{n: private[n] for n in shared if n != KEY_FILE_NAME},
                 PACKAGE_NAME: package,
                 **travels,
             },
@@ -286,4 +292,5 @@ def submit(submission: Submission, driver: SkeinDriver, environment: Mapping[str
         kept = KeptToken(application_id, str(conf.resolve()), urls)
         tokens.write(application_id, (files / TOKEN_FILE_NAME).read_bytes())
         tokens.write(kept.note_name, kept.note())
+        tokens.write(kept.secret_name, (files / SECRET_FILE_NAME).read_bytes())
     return application_id

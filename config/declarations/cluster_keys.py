@@ -189,6 +189,19 @@ JOB_COORDINATOR_TLS = BoolKey(
     liveness=Liveness.NEEDS_REDEPLOY,
 )
 
+JOB_COORDINATOR_URL_NAMES = ListKey(
+    name="cluster-manager.jobcoordinator.url.names",
+    meaning="further host names of the job coordinator, as of a proxy or an alias",
+    source=OWN,
+    liveness=Liveness.LIVE,
+)
+JOB_COORDINATOR_READ_OPEN = BoolKey(
+    name="cluster-manager.jobcoordinator.read.open",
+    default=True,
+    meaning="each program that reaches the port may read, secrets masked; false: with a token",
+    source=OWN,
+    liveness=Liveness.NEEDS_REDEPLOY,
+)
 JOB_COORDINATOR_READ_TOKENS = TokensKey(
     name="cluster-manager.jobcoordinator.tokens.read",
     meaning="digests of tokens that show, beside what is open, last log lines of failures",
@@ -198,6 +211,14 @@ JOB_COORDINATOR_READ_TOKENS = TokensKey(
 JOB_COORDINATOR_OPERATE_TOKENS = TokensKey(
     name="cluster-manager.jobcoordinator.tokens.operate",
     meaning="digests of tokens that may change the running job; written by homeport token",
+    source=OWN,
+    liveness=Liveness.LIVE,
+)
+JOB_COORDINATOR_ACCESS_GENERATION = IntKey(
+    name="cluster-manager.jobcoordinator.access.generation",
+    default=0,
+    minimum=0,
+    meaning="number of the job's own token and certificate; homeport token exchange counts it up",
     source=OWN,
     liveness=Liveness.LIVE,
 )

@@ -130,6 +130,14 @@ class StandaloneConfig:
                 "processors find each other by ZooKeeper",
                 "write host:port of its servers, or run the job by homeport run-local",
             )
+        if not keys.JOB_COORDINATOR_READ_OPEN.read(config):
+            raise ConfigError(
+                keys.JOB_COORDINATOR_READ_OPEN.name,
+                "false",
+                "processors read what the others do, and share no token",
+                "remove the key, and let a firewall or "
+                f"{keys.JOB_COORDINATOR_URL_HOST.name} say which programs reach their ports",
+            )
         servers, _, path = connect.partition("/")
         _check_servers(servers)
         return StandaloneConfig(

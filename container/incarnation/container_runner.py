@@ -169,7 +169,6 @@ def _prepared(
     )
     from homeport.container.incarnation.environment import Environment  # noqa: PLC0415 - as said above
     from homeport.container.incarnation.start_up import fetch_job_model  # noqa: PLC0415 - as said above
-    from homeport.job_coordinator.http.client import CoordinatorClient  # noqa: PLC0415 - as said above
     from homeport.job_coordinator.model.codec import decode_job_model  # noqa: PLC0415 - as said above
 
     permit, stop, memory = Permit.from_json(given.permit), given.stop, given.memory
@@ -188,9 +187,7 @@ def _prepared(
 
         model, standbys = standbys_of_child(model, permit, environment, stop, memory)
     else:
-        client = CoordinatorClient(
-            environment.coordinator_url, environment.token, certificate=environment.certificate
-        )
+        client = environment.client()
         model, coordinator = fetch_job_model(client, permit, stop), ApplicationMaster(client)
     job = ContainerJob.of(model, own.processor_id)
     if memory is not None and is_first:  # without a lease there is nothing to keep

@@ -15,9 +15,11 @@ from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import JobConfig
 from homeport.container.host.disk_space import room_on_disk_of
 from homeport.container.host.orders import CONFIG_VARIABLE
+from homeport.job_coordinator.access.job_access import JobSecret
 from homeport.job_coordinator.history.writer import history_directory
+from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
-from homeport.job_coordinator.http.pinned_tls import certificate_beside
+from homeport.job_coordinator.http.pinned_tls import certificate_beside, secret_beside
 from homeport.job_coordinator.model.ids import Host, host_of
 from homeport.job_coordinator.model.json_values import parse_object, required_field
 from homeport.job_coordinator.own_folders import make_own_folder
@@ -43,6 +45,16 @@ class Environment:
     logged_store_base_dir: str | None
     work_dir: Path
     certificate: str | None = None
+    secret: JobSecret | None = None
+
+    def client(self) -> CoordinatorClient:
+        """Return a client of this container's AM."""
+        return CoordinatorClient(
+            self.coordinator_url,
+            self.token,
+            certificate=self.certificate,
+            secret=self.secret,
+        )
 
     @staticmethod
     def of(environ: Mapping[str, str], work_dir: Path) -> Environment:
@@ -76,6 +88,7 @@ class Environment:
             logged_store_base_dir=environ.get("LOGGED_STORE_BASE_DIR") or None,
             work_dir=work_dir,
             certificate=certificate_beside(token_file),
+            secret=secret_beside(token_file),
         )
 
     @staticmethod

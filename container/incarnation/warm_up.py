@@ -117,18 +117,12 @@ class GettingReady:
             PipelineSettings,
             start_pipeline,
         )
-        from homeport.job_coordinator.http.client import CoordinatorClient  # noqa: PLC0415 - as above
 
         try:
             config = Environment.config_given(os.environ)
             if config is None:
                 environment = Environment.of(os.environ, Path.cwd())
-                client = CoordinatorClient(
-                    environment.coordinator_url,
-                    environment.token,
-                    certificate=environment.certificate,
-                )
-                config = Config(client.config())
+                config = Config(environment.client().config())
             else:
                 environment = Environment.of_processor(os.environ, Path.cwd())
             work_dir = environment.work_dir / f"spark-spare-{os.getpid()}"

@@ -56,7 +56,7 @@ from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import CheckIn, Order, OrderKind, Renewal, Stopped
-from homeport.job_coordinator.http.pinned_tls import certificate_beside
+from homeport.job_coordinator.http.pinned_tls import certificate_beside, secret_beside
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 
@@ -273,7 +273,7 @@ class Launcher:
             raise UnavailableError("the AM does not say where leases are renewed")
         settings = self._settings
         timeout_s = max(order.lease_ms / 4000, 0.1)
-        keeper = self._client.at(order.lease_url, timeout_s)
+        keeper = self._client.at(order.lease_url, timeout_s, holds=True)
         return LeaseHolder.acquire(keeper, Renewal(settings.attempt, incarnation))
 
     def _obey_stop(self, incarnation: Incarnation | None) -> None:
@@ -473,7 +473,10 @@ def main() -> int:
         settings = LauncherSettings.from_environment(os.environ)
         token = settings.token_file.read_text(encoding="utf-8").strip()
         certificate = certificate_beside(settings.token_file)
-        client = CoordinatorClient(settings.coordinator_url, token, _CALL_TIMEOUT_S, certificate)
+        secret = secret_beside(settings.token_file)
+        client = CoordinatorClient(
+            settings.coordinator_url, token, _CALL_TIMEOUT_S, certificate, secret
+        )
         history = None
         if settings.history_folder is not None:
             history = HistoryWriter(

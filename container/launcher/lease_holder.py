@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import closing
 
 from homeport.config.errors import HomeportError
 from homeport.container.host.lease_memory import LeaseMemory
@@ -43,15 +44,21 @@ class LeaseHolder:
     def acquire(cls, client: CoordinatorClient, renewal: Renewal) -> LeaseHolder | None:
         """The lease, after one round trip (safety C4); None where it is not granted now.
 
+        ``client`` is closed when the lease is not renewed any more.
+
         Raises:
             HomeportError: the keeper did not answer.
         """
         sent_ms = boot_ms()
-        grant = client.renew(renewal)
-        if grant.answer is not LeaseAnswer.GRANTED:
-            return None
-        lease = Lease.first(sent_ms, boot_ms(), grant.lease_ms)
-        return None if lease is None else cls(client, renewal, lease, grant.lease_ms)
+        lease = None
+        try:
+            grant = client.renew(renewal)
+            if grant.answer is LeaseAnswer.GRANTED:
+                lease = Lease.first(sent_ms, boot_ms(), grant.lease_ms)
+            return None if lease is None else cls(client, renewal, lease, grant.lease_ms)
+        finally:
+            if lease is None:
+                client.close()
 
     def hold(self, memory: LeaseMemory, on_lost: Callable[[], None]) -> None:
         """Renewed from now on; ``on_lost`` is called once, by a thread, when it is lost.
@@ -72,6 +79,10 @@ class LeaseHolder:
             self._changed.notify_all()
 
     def _renew(self) -> None:
+        with closing(self._client):
+            self._go_on_renewing()
+
+    def _go_on_renewing(self) -> None:
         was_answered = True
         while self._pause(self._lease_ms / _PARTS / 1000):
             sent_ms = boot_ms()

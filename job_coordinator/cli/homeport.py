@@ -111,7 +111,8 @@ COMMANDS = {
         f"{_CLI}.status_command", "show what of a running job is late, and what runs where"
     ),
     "token": Command(
-        f"{_CLI}.access.token_commands", "make, list and revoke the tokens of operators of a job"
+        "homeport.appmaster.cli.token_command",
+        "make, list and revoke the tokens of operators of a job; exchange the job's own",
     ),
     "upgrade": Command(
         "homeport.appmaster.cli.upgrade_command",

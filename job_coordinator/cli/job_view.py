@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from homeport.config.config import Config, masked
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.standalone_keys import ZOOKEEPER
-from homeport.config.errors import ConfigError, HomeportError, UnavailableError, WireError
+from homeport.config.errors import (
+    ConfigError,
+    HomeportError,
+    NoRightError,
+    UnavailableError,
+    WireError,
+)
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.http.client import CoordinatorClient
@@ -20,6 +27,8 @@ from homeport.job_coordinator.zookeeper.leader_address import registered_process
 
 TIMEOUT_S = 15.0
 _AM_TIMEOUT_S = 5.0
+_OPERATORS = "HOMEPORT_TOKEN"
+"""The variable of the environment that has an operator's token, where reading needs one."""
 _TRACKING_URL = keys.YARN_AM_TRACKING_URL.name
 _CERTIFICATE = keys.YARN_AM_CERTIFICATE.name
 
@@ -152,6 +161,9 @@ def running_job(config: Config, stream: CoordinatorStream) -> RunningJob | None:
     """The job, if its AM answers at its last address; another server at that port is not it.
 
     Of a standalone job the leading processor answers, which ZooKeeper names.
+
+    Raises:
+        NoRightError: it answers, and needs a token for reading.
     """
     recorded = ConfigManager(stream).read()
     if is_standalone(config, stream):
@@ -162,11 +174,14 @@ def running_job(config: Config, stream: CoordinatorStream) -> RunningJob | None:
         return None
     job = JobConfig.of(config)
     try:
-        client = CoordinatorClient(url, None, _AM_TIMEOUT_S, certificate)
+        token = os.environ.get(_OPERATORS) or None
+        client = CoordinatorClient(url, token, _AM_TIMEOUT_S, certificate)
         said = client.status()["job"]
         if (said["name"], said["id"]) != (job.name, job.id):
             return None
         return RunningJob(client, str(said["application"]), int(said["model_version"]))
+    except NoRightError:
+        raise
     except (HomeportError, KeyError, TypeError, ValueError):  # no server, or another one
         return None
 

@@ -9,7 +9,7 @@ the running job. None of these two shows a secret, or says what only a launcher 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -42,10 +42,10 @@ class Tokens:
     """The tokens that are valid now.
 
     Args:
-        job: the job's own.
+        job: the job's own, which is exchanged while it runs.
     """
 
-    def __init__(self, job: bytes) -> None:
+    def __init__(self, job: Callable[[], bytes]) -> None:
         self._job = job
         self._config: Config | None = None
         self._operators: Mapping[str, tuple[str, Role]] = {}
@@ -66,7 +66,7 @@ class Tokens:
 
     def is_job(self, offered: bytes) -> bool:
         """Whether it is the job's own, in a time that does not depend on where they differ."""
-        return hmac.compare_digest(offered, self._job)
+        return hmac.compare_digest(offered, self._job())
 
     def holder(self, offered: bytes) -> tuple[str, Role]:
         """The token's name and role; ``("", Role.NONE)``: it is no valid one."""

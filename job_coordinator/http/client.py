@@ -8,14 +8,24 @@ not used: the AM is a neighbour.
 from __future__ import annotations
 
 import gzip
+import secrets
 import ssl
 import zlib
 from collections.abc import Mapping, Sequence
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from contextlib import closing, suppress
+from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPSConnection
+from threading import Lock
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
-from homeport.config.errors import ConfigError, UnavailableError, WireError
+from homeport.config.errors import (
+    ConfigError,
+    HomeportError,
+    NoRightError,
+    UnavailableError,
+    WireError,
+)
+from homeport.job_coordinator.access.job_access import ACCESS_ROUTE, JobSecret, ShownAccess
 from homeport.job_coordinator.http.messages import (
     STARTED_BYTES,
     CheckIn,
@@ -25,7 +35,7 @@ from homeport.job_coordinator.http.messages import (
     Started,
     Stopped,
 )
-from homeport.job_coordinator.http.pinned_tls import client_context
+from homeport.job_coordinator.http.pinned_tls import client_context, unverified_context
 from homeport.job_coordinator.model.codec import decode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
@@ -37,18 +47,28 @@ from homeport.job_coordinator.model.json_values import (
 from homeport.job_coordinator.model.locality_model import LocalityModel, decode_locality
 
 _OK: Final = 200
+_UNAUTHORIZED: Final = 401
+_NO_RIGHT: Final = frozenset({_UNAUTHORIZED, 403, 429})
 _SERVER_FAULT: Final = 500
 _REDIRECT: Final = 307
 _REDIRECTS: Final = 3
 """A leader that changes meanwhile is found after a second one."""
 
 
+_CLOSING: Final = {"Connection": "close"}
+_Answer = tuple[int, bytes, HTTPMessage]
+
+
 class CoordinatorClient:
     """Speaks to the AM at one URL; thread-safe, each call has a connection of its own.
 
+    A client that *holds* its connection makes one call at a time by it, and is closed in the end:
+    a keeper that others flood knows that connection, and none new is needed.
+
     Every call raises UnavailableError where there is no answer in time, or the AM says that it
-    cannot serve, and WireError where the AM refuses the request or answers what cannot be
-    understood (as another server does that has taken the port of an AM that is gone).
+    cannot serve, NoRightError where it asks for another token, and WireError where it refuses the
+    request or answers what cannot be understood (as another server does that has taken the port of
+    an AM that is gone).
     """
 
     def __init__(
@@ -57,6 +77,9 @@ class CoordinatorClient:
         token: str | None,
         timeout_s: float = 5.0,
         certificate: str | None = None,
+        secret: JobSecret | None = None,
+        *,
+        holds: bool = False,
     ) -> None:
         """Nothing is sent yet.
 
@@ -66,6 +89,9 @@ class CoordinatorClient:
             timeout_s: longest wait, in seconds, for the connection and each piece of the answer.
             certificate: of the submission, as PEM: the only one that is trusted. Without effect
                 for ``http:``.
+            secret: of the submission: by it the client follows an exchange of token and
+                certificate. None: it does not.
+            holds: keeps its connection open between calls.
 
         Raises:
             ConfigError: the URL is not of that form, or the certificate is missing or damaged.
@@ -84,16 +110,30 @@ class CoordinatorClient:
                 )
             self._tls = client_context(certificate)
         self._token = None if token is None else token.strip()
+        self._secret = secret
         self._timeout_s = timeout_s
+        self._holds = holds
+        self._held: HTTPConnection | None = None
+        self._calling = Lock()
 
     @property
     def url(self) -> str:
         """The AM's URL, with a slash at its end."""
         return self._url
 
-    def at(self, url: str, timeout_s: float) -> CoordinatorClient:
+    def at(self, url: str, timeout_s: float, *, holds: bool = False) -> CoordinatorClient:
         """A client with the same token for another URL of the job; ConfigError as above."""
-        return CoordinatorClient(url, self._token, timeout_s, self._certificate)
+        rest = (timeout_s, self._certificate, self._secret)
+        return CoordinatorClient(url, self._token, *rest, holds=holds)
+
+    def holding(self, secret: JobSecret) -> CoordinatorClient:
+        """A client of the same URL that has the submission's secret, too."""
+        return CoordinatorClient(self._url, self._token, self._timeout_s, self._certificate, secret)
+
+    def close(self) -> None:
+        """Close the connection that is held, after the call by it; the next call opens one."""
+        with self._calling:
+            self._let_go()
 
     def job_model(self, version: int | None = None) -> JobModel:
         """The JobModel of that version, or the present one; secrets masked without a token."""
@@ -158,6 +198,78 @@ class CoordinatorClient:
         """The last changes of the running job."""
         return parse_object(self._call("GET", "v1/audit"), "the audit trail")
 
+    def access(self) -> ShownAccess:
+        """Return the server's generation and certificate, proven by the submission's secret.
+
+        It is asked without token and without trust: the proof is worth more than a certificate.
+
+        Raises:
+            WireError: this client has no secret, or the server does not; else errors as above.
+        """
+        if self._secret is None:
+            raise WireError(f"{self._url}: without the submission's secret nothing is proven")
+        nonce = secrets.token_hex(16)
+        route = f"{self._base}{ACCESS_ROUTE.removeprefix('/')}?nonce={nonce}"
+        connection = HTTPConnection(self._host, self._port, timeout=self._timeout_s)
+        if self._tls is not None:
+            connection = HTTPSConnection(
+                self._host, self._port, timeout=self._timeout_s, context=unverified_context()
+            )
+        target = f"GET {self._url}{ACCESS_ROUTE.removeprefix('/')}"
+        try:
+            with closing(connection):
+                status, content, _ = _exchange(connection, ("GET", route, None, _CLOSING))
+        except (OSError, HTTPException) as error:
+            raise _no_answer(target, error) from error
+        if status != _OK:
+            raise _refused(target, status, content)
+        return self._secret.proven(nonce, parse_object(content, "the access"))
+
+    def _is_renewed(self) -> bool:
+        """Whether the server has proven another generation, which this client has from now on."""
+        if self._secret is None:
+            return False
+        try:
+            access = self.access()
+        except (UnavailableError, WireError):
+            return False  # what was refused has the reason
+        certificate, token = access.certificate, self._token
+        if access.generation and token is not None:
+            token = self._secret.token(access.generation)
+        if (token, certificate) == (self._token, self._certificate):
+            return False
+        if certificate is not None and self._tls is not None:
+            self._certificate, self._tls = certificate, client_context(certificate)
+        self._token = token
+        return True
+
+    def _asked(self, *request: Any) -> _Answer:  # noqa: ANN401 - as of http.client
+        """The answer to a request; OSError or HTTPException where there is none.
+
+        A held connection that broke is replaced at once, for the same request: one that changes
+        something twice is not sent by a client that holds. One that is silent has used up the time
+        of the call.
+        """
+        if not self._holds:
+            with closing(self._connection()) as connection:
+                return _exchange(connection, request)
+        with self._calling:
+            try:
+                if self._held is not None:
+                    with suppress(ConnectionError, ssl.SSLError):
+                        return _exchange(self._held, request)
+                    self._let_go()
+                self._held = self._connection()
+                return _exchange(self._held, request)
+            except BaseException:
+                self._let_go()
+                raise
+
+    def _let_go(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            held.close()
+
     def _connection(self) -> HTTPConnection:
         if self._tls is None:
             return HTTPConnection(self._host, self._port, timeout=self._timeout_s)
@@ -174,27 +286,12 @@ class CoordinatorClient:
         The token goes to the URL alone that it was given for.
         """
         target = f"{method} {self._url}{route}"
-        headers = {
-            "Connection": "close",
-            "Accept": "application/json",
-            "Accept-Encoding": "gzip",
-        }
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        if self._token is not None:
-            headers["Authorization"] = f"Bearer {self._token}"
-        connection = self._connection()
+        request = (method, f"{self._base}{route}", body)
         try:
-            connection.request(method, f"{self._base}{route}", body, headers)
-            answer = connection.getresponse()
-            status, content = answer.status, answer.read()
-            encoding = answer.headers.get("Content-Encoding")
-            location = answer.headers.get("Location")
+            status, content, found = self._followed(request)
         except (OSError, HTTPException) as error:
-            reason = str(error) or type(error).__name__
-            raise UnavailableError(f"{target}: no answer: {reason}") from error
-        finally:
-            connection.close()
+            raise _no_answer(target, error) from error
+        encoding, location = found.get("Content-Encoding"), found.get("Location")
         if encoding == "gzip":
             content = _unpacked(content, target)
         if status == _OK:
@@ -204,8 +301,45 @@ class CoordinatorClient:
             url = f"{parts.scheme}://{parts.netloc}/"
             other = CoordinatorClient(url, None, self._timeout_s, self._certificate)
             return other._call(method, location.removeprefix(url), body, redirects - 1)
-        message = f"{target}: {status} {_error_text(content)}"
-        raise UnavailableError(message) if status >= _SERVER_FAULT else WireError(message)
+        raise _refused(target, status, content)
+
+    def _followed(self, request: tuple[str, str, bytes | None]) -> _Answer:
+        """The answer; where the server has another token or certificate since, the second one."""
+        try:
+            answer = self._asked(*request, self._headers(request[2]))
+            if answer[0] != _UNAUTHORIZED or not self._is_renewed():
+                return answer
+        except ssl.SSLCertVerificationError:
+            if not self._is_renewed():
+                raise
+        return self._asked(*request, self._headers(request[2]))
+
+    def _headers(self, body: bytes | None) -> dict[str, str]:
+        headers = {"Accept": "application/json", "Accept-Encoding": "gzip"}
+        if not self._holds:
+            headers |= _CLOSING
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        return headers
+
+
+def _no_answer(target: str, error: Exception) -> UnavailableError:
+    return UnavailableError(f"{target}: no answer: {str(error) or type(error).__name__}")
+
+
+def _refused(target: str, status: int, content: bytes) -> HomeportError:
+    message = f"{target}: {status} {_error_text(content)}"
+    if status in _NO_RIGHT:
+        return NoRightError(message)
+    return UnavailableError(message) if status >= _SERVER_FAULT else WireError(message)
+
+
+def _exchange(connection: HTTPConnection, request: tuple[Any, ...]) -> _Answer:
+    connection.request(*request)
+    answer = connection.getresponse()
+    return answer.status, answer.read(), answer.headers
 
 
 def _address(url: str) -> tuple[bool, str, int | None, str]:

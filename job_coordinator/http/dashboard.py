@@ -19,8 +19,8 @@ from aiohttp import web
 
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
-from homeport.job_coordinator.http.documents import document_of
-from homeport.job_coordinator.http.responses import DocumentSender, takes_gzip
+from homeport.job_coordinator.http.port.shared import SharedAnswers
+from homeport.job_coordinator.http.port.turns import end_turn
 from homeport.job_coordinator.model.json_values import compact_json
 from homeport.job_coordinator.ui.plots import MAX_CONTAINERS, STEP_MS, Plots
 from homeport.job_coordinator.ui.snapshot import snapshot
@@ -54,6 +54,10 @@ _HEADERS: Final = {
     "Cache-Control": "no-cache",
 }
 
+_SLASH, _PAGE, _FILE = "/ui", "/ui/", r"/ui/{file:[a-z_]+\.[a-z]+}"
+FILE_ROUTES: Final = frozenset({_SLASH, _PAGE, "/ui/{file}"})
+"""Where the page is, as the router names it, which is the same for every job."""
+
 _log = logging.getLogger(__name__)
 
 Look = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -65,13 +69,13 @@ class Dashboard:
 
     Args:
         look: how the job is now.
-        sender: sends what is larger.
+        answers: what is shown, shared by all that ask.
         size: how many containers the job has; None where this server does not answer for the job.
     """
 
-    def __init__(self, look: Look, sender: DocumentSender, size: Callable[[], int | None]) -> None:
+    def __init__(self, look: Look, answers: SharedAnswers, size: Callable[[], int | None]) -> None:
         self._look = look
-        self._sender = sender
+        self._answers = answers
         self._size = size
         self._plots = Plots()
         self._files = _files()
@@ -85,13 +89,13 @@ class Dashboard:
     def routes(self, origins: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> list[Any]:
         """What the server adds to its own; ``origins``: the configuration, and what set it."""
         return [
-            web.get("/ui", self._get_slash),
-            web.get("/ui/", self._get_file),
+            web.get(_SLASH, self._get_slash),
+            web.get(_PAGE, self._get_file),
             web.get("/ui/state", self._get_state),
             web.get("/ui/stream", self._get_stream, allow_head=False),
             web.get("/ui/plots", self._get_plots),
             web.get("/ui/configuration", origins),
-            web.get(r"/ui/{file:[a-z_]+\.[a-z]+}", self._get_file),
+            web.get(_FILE, self._get_file),
         ]
 
     def start(self) -> None:
@@ -126,8 +130,11 @@ class Dashboard:
     # --- what they show
 
     async def _get_state(self, request: web.Request) -> web.StreamResponse:
+        return await self._answers.answer(request, "state", self._state)
+
+    async def _state(self) -> bytes:
         await self._see()
-        return await self._json(request, self._seen.body(wall_ms()))
+        return self._seen.body(wall_ms())
 
     async def _get_plots(self, request: web.Request) -> web.StreamResponse:
         names = request.query.getall("processor", ())
@@ -135,11 +142,11 @@ class Dashboard:
             raise WireError(
                 f"{len(names)} processors are named: a request takes {MAX_PLOTTED} at most"
             )
-        return await self._json(request, compact_json(self._plots.to_json(names)))
 
-    async def _json(self, request: web.Request, body: bytes) -> web.StreamResponse:
-        document = await document_of(body, gzip=takes_gzip(request))
-        return await self._sender.answer(request, document, trusted=False)
+        async def plots() -> bytes:
+            return compact_json(self._plots.to_json(names))
+
+        return await self._answers.answer(request, ("plots", *names), plots)
 
     async def _get_stream(self, request: web.Request) -> web.StreamResponse:
         """Server-sent events: ``state`` when something is new, ``time`` after 10 s without."""
@@ -150,6 +157,7 @@ class Dashboard:
         )
         self._streams += 1
         self._wanted.set()
+        end_turn(request)
         try:
             await response.prepare(request)
             await self._send(response)

@@ -32,6 +32,8 @@ _GZIP_LEVEL: Final = 6
 _GZIP_WINDOW: Final = 31  # the largest window, with gzip's header and checksum
 _TAG_LENGTH: Final = 32
 
+JSON: Final = "application/json"
+
 T = TypeVar("T")
 
 
@@ -53,7 +55,7 @@ class Document:
     parts: tuple[bytes, ...]
     etag: ETag
     gzip: bool
-    content_type: str = "application/json"
+    content_type: str = JSON
 
     @property
     def size(self) -> int:
@@ -182,12 +184,11 @@ class _Made:
         return future.result() if future.done() else await asyncio.shield(future)
 
 
-async def document_of(content: bytes, *, gzip: bool) -> Document:
+async def document_of(content: bytes, *, gzip: bool, content_type: str = JSON) -> Document:
     """``content`` as a document, made in a thread."""
     etag = await asyncio.to_thread(_tag_of, content)
-    if not gzip:
-        return Document((content,), etag, gzip=False)
-    return Document((await asyncio.to_thread(_packed, content),), etag, gzip=True)
+    parts = (await asyncio.to_thread(_packed, content),) if gzip else (content,)
+    return Document(parts, etag, gzip, content_type)
 
 
 def _tag(checksum: Any) -> ETag:  # noqa: ANN401 - hashlib gives its objects no name

@@ -8,17 +8,25 @@ of the cluster must not be able to keep the launchers there from their AM.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
 
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.job_coordinator.access.job_access import ACCESS_ROUTE
+from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.http.access import Caller, Role, Tokens, is_of_another_page
-from homeport.job_coordinator.http.responses import error_answer
+from homeport.job_coordinator.http.port.host_names import is_own, names_of
+from homeport.job_coordinator.http.port.listening import Handler
+from homeport.job_coordinator.http.port.turns import Turns
+from homeport.job_coordinator.http.responses import error_answer, json_answer
 from homeport.job_coordinator.http.wrong_tokens import LIMIT, WrongTokens
+from homeport.job_coordinator.model.json_values import compact_json, shown
 
 READING: Final = frozenset({"GET", "HEAD"})
 
@@ -33,48 +41,103 @@ def caller(request: web.Request) -> Caller:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """Which role a request needs.
+
+    Args:
+        changing: {route: of a request there that changes something}; of any other it is that of
+            the job's own programs.
+        reading: {route: of a request there that reads}; any other needs none, while reading is
+            open.
+        public: routes that hold nothing of a job, and need none ever.
+    """
+
+    changing: Mapping[str, Role] = field(default_factory=dict)
+    reading: Mapping[str, Role] = field(default_factory=dict)
+    public: frozenset[str] = frozenset()
+
+    def needed(self, request: web.Request, config: Config | None) -> Role:
+        """Return the role that this request needs."""
+        resource = request.match_info.route.resource
+        route = "" if resource is None else resource.canonical
+        if request.method not in READING:
+            return self.changing.get(route, Role.JOB)
+        if (
+            route in {*self.public, ACCESS_ROUTE}
+            or config is None
+            or keys.JOB_COORDINATOR_READ_OPEN.read(config)
+        ):
+            return self.reading.get(route, Role.NONE)
+        return self.reading.get(route, Role.READ)
+
+
 class Guard:
     """To be used on one event loop.
 
     Args:
-        token: the job's own.
+        access: has the job's own token.
         config: in force, None while there is none: it has the tokens of operators.
-        changing: {route: the role that a request there needs which changes something}; of any
-            other it is that of the job's own programs.
-        reading: {route: the role that a request there needs which reads}; any other needs none.
+        rights: what a request needs.
+        names: of this machine; ``learned`` adds others.
     """
 
     def __init__(
         self,
-        token: bytes,
+        access: ServedAccess,
         config: Callable[[], Config | None],
-        changing: dict[str, Role],
-        reading: dict[str, Role],
+        rights: Rights,
+        names: Iterable[str] = (),
     ) -> None:
-        self._tokens = Tokens(token)
+        self._access = access
+        self._tokens = Tokens(lambda: access.token)
         self._config = config
-        self._changing = changing
-        self._reading = reading
+        self._rights = rights
+        self._names = names_of(names)
         self._wrong = WrongTokens()
+        self._turns = Turns()
+
+    def learned(self, names: Iterable[str]) -> None:
+        """Note further names of this machine."""
+        self._names |= names_of(names)
+
+    async def show_access(self, request: web.Request) -> web.StreamResponse:
+        """Answer which token and certificate are valid, with the proof that it is so."""
+        return json_answer(compact_json(self._access.answer(request.query.get("nonce"))))
 
     @web.middleware
     async def check(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """The middleware: the handler's answer, or a refusal."""
         found = self._identified(request)
-        if isinstance(found, web.Response):
-            return found
-        request[_CALLER] = found
-        return self._refusal(request, found) or await handler(request)
+        if isinstance(found, Caller):
+            request[_CALLER] = found
+            refusal = self._refusal(request, found)
+            is_change = refusal is None and request.method not in READING
+            if is_change or found.role is Role.JOB:
+                return refusal or await handler(request)
+        else:
+            refusal = found
+        async with self._turns.one(request):
+            if request.transport is None:
+                raise ConnectionResetError("the caller has not waited for its turn")
+            return refusal or await handler(request)
 
     def _identified(self, request: web.Request) -> Caller | web.Response:
         """A wrong token is refused also where none is needed: its sender would go on with less."""
         address = request.remote or ""
         offered = _bearer_token(request)
+        config = self._config()
+        if config is not None:
+            self._access.exchange(keys.JOB_COORDINATOR_ACCESS_GENERATION.read(config))
         if offered is None:
             return Caller("", Role.NONE, address)
         if self._tokens.is_job(offered):
+            if isinstance(request.protocol, Handler):
+                request.protocol.is_known()
             name, role = self._tokens.holder(offered)
             return Caller(name, role, address)
+        if offered in self._access.former:
+            return _unauthorized("the job's token has been exchanged")
         now_ms = boot_ms()
         wait_ms = self._wrong.wait_ms(address, now_ms)
         if wait_ms:
@@ -84,7 +147,6 @@ class Guard:
                 f"{LIMIT} wrong tokens have come from this address: try again in {seconds} s",
                 {"Retry-After": str(seconds)},
             )
-        config = self._config()
         if config is not None:
             self._tokens.configured(config)
         name, role = self._tokens.holder(offered)
@@ -96,26 +158,38 @@ class Guard:
 
     def _refusal(self, request: web.Request, found: Caller) -> web.Response | None:
         """Of a request that its caller may not make; None: it may."""
-        resource = request.match_info.route.resource
-        route = "" if resource is None else resource.canonical
         is_reading = request.method in READING
-        if is_reading and route not in self._reading:
-            return None
+        config = self._config()
+        if found.role is Role.NONE and (refusal := self._of_another_name(request, config)):
+            return refusal
         page = map(request.headers.get, ("Origin", "Sec-Fetch-Site", "Host"))
         if not is_reading and is_of_another_page(*page):
             return error_answer(
                 HTTPStatus.FORBIDDEN, "a page of another server has made this request"
             )
-        if found.role is Role.NONE:
-            return _unauthorized("a bearer token is needed")
-        needed = self._reading[route] if is_reading else self._changing.get(route, Role.JOB)
+        needed = self._rights.needed(request, config)
         if found.role >= needed:
             return None
+        if found.role is Role.NONE:
+            return _unauthorized("a bearer token is needed")
         return error_answer(
             HTTPStatus.FORBIDDEN,
             f"the token {found.name} has the role {found.role.name.lower()}: this request needs "
             f"{needed.name.lower()}",
         )
+
+    def _of_another_name(self, request: web.Request, config: Config | None) -> web.Response | None:
+        """A refusal where the request is for another server; a page has no token."""
+        key = keys.JOB_COORDINATOR_URL_NAMES
+        further = () if config is None else names_of(key.read(config))
+        for host in request.headers.getall("Host", ()):
+            if not is_own(host, self._names, further):
+                return error_answer(
+                    HTTPStatus.MISDIRECTED_REQUEST,
+                    f"Host is {shown(host)}: it must be an address, or a name of this machine; ask "
+                    f"by one, or add the name to {key.name}",
+                )
+        return None
 
 
 def _bearer_token(request: web.Request) -> bytes | None:

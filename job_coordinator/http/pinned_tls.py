@@ -10,7 +10,9 @@ import ssl
 from pathlib import Path
 
 from homeport.config.errors import ConfigError
+from homeport.job_coordinator.access.job_access import JobSecret
 
+SECRET_FILE_NAME = "homeport-secret"  # noqa: S105 - the name of the file, not a secret
 CERTIFICATE_FILE_NAME = "homeport-certificate.pem"
 KEY_FILE_NAME = "homeport-key.pem"
 
@@ -33,9 +35,11 @@ def server_context(folder: Path) -> ssl.SSLContext | None:
     return context
 
 
-def scheme(context: ssl.SSLContext | None) -> str:
-    """The scheme of a server with this context."""
-    return "http" if context is None else "https"
+def url_at(address: tuple[str, int], context: ssl.SSLContext | None) -> str:
+    """Return the URL of a server at ``address``, with this context."""
+    host, port = address
+    host = f"[{host}]" if ":" in host else host
+    return f"{'http' if context is None else 'https'}://{host}:{port}/"
 
 
 def certificate_beside(token_file: Path) -> str | None:
@@ -61,6 +65,21 @@ def client_context(certificate: str) -> ssl.SSLContext:
     except (ssl.SSLError, ValueError) as error:
         raise _damaged(Path(CERTIFICATE_FILE_NAME), error) from None
     return context
+
+
+def unverified_context() -> ssl.SSLContext:
+    """For one question whose answer proves itself: the server may be any."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def secret_beside(token_file: Path) -> JobSecret | None:
+    """The submission's secret that came to a container with the job's token, if one did."""
+    path = token_file.with_name(SECRET_FILE_NAME)
+    return JobSecret(path.read_bytes()) if path.exists() else None
 
 
 def _damaged(path: Path, error: Exception) -> ConfigError:

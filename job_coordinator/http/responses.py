@@ -14,7 +14,8 @@ from typing import Any, Final
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 
-from homeport.job_coordinator.http.documents import Document
+from homeport.job_coordinator.http.documents import JSON, Document
+from homeport.job_coordinator.http.port.turns import end_turn
 from homeport.job_coordinator.model.json_values import compact_json, parse_object
 
 _PIECE_BYTES: Final = 32 * 1024
@@ -29,7 +30,7 @@ _BODY_S: Final = 30.0
 _SENDERS: Final = 4
 """How many readers get what their sockets take before other requests get an answer."""
 
-_JSON: Final = "application/json"
+_SERVER: Final = "homeport"
 _GZIP: Final = re.compile(r"\s*(x-)?gzip\s*(;\s*q=(?P<quality>[\d.]+)\s*)?", re.ASCII)
 
 
@@ -47,12 +48,12 @@ async def put_security_headers(_request: web.Request, response: web.StreamRespon
     """No browser runs, frames or embeds the answer, and it names no version of the server."""
     for name, value in SECURITY_HEADERS.items():
         response.headers.setdefault(name, value)
-    response.headers["Server"] = "homeport"
+    response.headers["Server"] = _SERVER
 
 
 def json_answer(body: bytes, headers: Mapping[str, str] | None = None) -> web.Response:
     """200 with that JSON."""
-    return web.Response(body=body, content_type=_JSON, headers=headers)
+    return web.Response(body=body, content_type=JSON, headers=headers)
 
 
 def error_answer(
@@ -61,7 +62,14 @@ def error_answer(
     """``{"error": ...}`` with the message as one line."""
     line = " ".join(message.split())
     body = compact_json({"error": line})
-    return web.Response(status=status, body=body, content_type=_JSON, headers=headers)
+    return web.Response(status=status, body=body, content_type=JSON, headers=headers)
+
+
+def error_without_route(status: HTTPStatus, message: str) -> web.Response:
+    """Return an error for a request that reaches no route; the connection ends with it."""
+    response = error_answer(status, message, {**SECURITY_HEADERS, "Server": _SERVER})
+    response.force_close()
+    return response
 
 
 async def request_body(request: web.Request) -> dict[str, Any]:
@@ -106,21 +114,21 @@ class DocumentSender:
         headers = {
             "Cache-Control": "private, no-cache" if trusted else "no-cache",
             "Vary": "Authorization, Accept-Encoding",
+            "Content-Type": document.content_type,
         }
         response: web.StreamResponse
         if any(known.value in {document.etag.value, "*"} for known in request.if_none_match or ()):
+            del headers["Content-Type"]
             response = web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
             response.etag = document.etag
             return response
         if document.gzip:
             headers["Content-Encoding"] = "gzip"
         if document.size <= _PIECE_BYTES:
-            body, kind = b"".join(document.parts), document.content_type
-            response = web.Response(body=body, content_type=kind, headers=headers)
+            response = web.Response(body=b"".join(document.parts), headers=headers)
             response.etag = document.etag
             return response
         response = web.StreamResponse(headers=headers)
-        response.content_type = document.content_type
         response.content_length = document.size
         response.etag = document.etag
         if request.method != "HEAD":
@@ -130,6 +138,7 @@ class DocumentSender:
     async def _send(
         self, request: web.Request, response: web.StreamResponse, document: Document
     ) -> None:
+        end_turn(request)
         transport = request.transport
         writer = await response.prepare(request)
         if transport is None or writer is None:

@@ -11,10 +11,10 @@ reference, 2.3.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import socket
-import ssl
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from http import HTTPStatus
@@ -26,35 +26,30 @@ from prometheus_client.core import Metric
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import CannotListenError, UnavailableError, WireError
+from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
 from homeport.job_coordinator.http.access import Role
 from homeport.job_coordinator.http.actions import ACTION_ROUTE, ActionRoutes, Operators
 from homeport.job_coordinator.http.audit import AuditTrail, Change
-from homeport.job_coordinator.http.dashboard import Dashboard
+from homeport.job_coordinator.http.dashboard import FILE_ROUTES, Dashboard
 from homeport.job_coordinator.http.documents import (
     Document,
     Form,
     JobModelDocuments,
-    document_of,
 )
-from homeport.job_coordinator.http.guard import Guard, caller
-from homeport.job_coordinator.http.listening import (
-    OneLineLog,
-    listen,
-    refuse_odd_expectations,
-    stop_accepting,
-)
+from homeport.job_coordinator.http.guard import Guard, Rights, caller
 from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped, Unfit
 from homeport.job_coordinator.http.metrics import CONTENT_TYPE, JobCoordinatorMetrics
 from homeport.job_coordinator.http.packages import PACKAGE_ROUTE, PackageRoutes
+from homeport.job_coordinator.http.port.port import NotFoundError, Port
+from homeport.job_coordinator.http.port.shared import SharedAnswers
 from homeport.job_coordinator.http.query_params import EventsAsked, hosts_asked, version_asked
 from homeport.job_coordinator.http.responses import (
     DocumentSender,
     error_answer,
     json_answer,
-    put_security_headers,
     request_body,
     takes_gzip,
 )
@@ -69,17 +64,12 @@ from homeport.job_coordinator.model.locality_model import (
 )
 from homeport.job_coordinator.ui.configuration import configuration
 
-MAX_BODY_BYTES: Final = 1024 * 1024
-"""Longest body of a POST."""
-
 _SHUTDOWN_S: Final = 2.0
 """How long requests under way may still take when the server stops."""
 
-_IDLE_S: Final = 75.0
-"""How long a connection may take until its next request has arrived, its headers included."""
-
 _HEALTH, _METRICS, _PROCESSOR, _EVENTS = "/health", "/metrics", "/v1/processor", "/v1/events"
 _SHUTDOWN: Final = "/v1/shutdown"
+_AUDIT: Final = "/v1/audit"
 _OF_EACH: Final = frozenset({_HEALTH, _METRICS, _PROCESSOR, ""})
 """Routes that each processor answers of itself; "" is of none, which is an error."""
 
@@ -173,11 +163,10 @@ class JobCoordinatorServer:
     def __init__(
         self,
         backend: JobCoordinatorBackend,
-        token: str,
+        access: ServedAccess | str,
         host: str,
         port: int,
         decisions: DecisionSource | None = None,
-        tls: ssl.SSLContext | None = None,
         peers: Peers | None = None,
         operators: Operators | None = None,
     ) -> None:
@@ -185,39 +174,44 @@ class JobCoordinatorServer:
 
         Args:
             backend: where the answers come from.
-            token: the job's bearer token; white space around it does not count.
+            access: the job's bearer token, or that with its certificate and later generations.
             host: address to listen on.
             port: port to listen on; 0 for any free one.
             decisions: answers about decisions; None: none.
-            tls: serves https; None: http.
             peers: one of them answers for the job, and the others redirect to it; None: this one.
             operators: what they may do, and where changes are written down; None: they may do
                 nothing, and changes are in the log alone.
         """
         self._backend = backend
-        own = token.strip().encode()
-        if not own:
-            raise ValueError("the job's token is empty: everyone would hold it")
         may = operators or Operators(None, AuditTrail(lambda _: None))
         self._audit = may.audit
         self._actions = ActionRoutes(may.actions, may.audit)
-        changing = {_SHUTDOWN: Role.OPERATE, ACTION_ROUTE: Role.OPERATE}
-        self._guard = Guard(own, self._config, changing, {PACKAGE_ROUTE: Role.JOB})
+        rights = Rights(
+            changing={_SHUTDOWN: Role.OPERATE, ACTION_ROUTE: Role.OPERATE},
+            reading={PACKAGE_ROUTE: Role.JOB, _AUDIT: Role.READ},
+            public=FILE_ROUTES,
+        )
+        served = access if isinstance(access, ServedAccess) else ServedAccess(access)
+        self._guard = Guard(served, self._config, rights, [host])
         self._host = host
-        self._port = port
-        self._runner: web.AppRunner | None = None
-        self._listener: socket.socket | None = None
+        self._at = port
+        self._port: Port | None = None
         self._documents = JobModelDocuments()
         self._sender = DocumentSender()
+        self._answers = SharedAnswers(self._sender)
         self._packages = PackageRoutes(backend.package, self._sender)
         self._decisions = decisions
-        self._tls = tls
+        self._tls = served.tls
         self._peers = peers
         self._own_status = backend.status if peers is None else peers.own_status
-        self._dashboard = Dashboard(self._look, self._sender, self._size)
+        self._dashboard = Dashboard(self._look, self._answers, self._size)
         self._metrics = JobCoordinatorMetrics(
             self._own_status, None if decisions is None else decisions.metrics
         )
+
+    def known_as(self, name: str) -> None:
+        """Note a name of this host, beside those that the machine has for itself."""
+        self._guard.learned([name])
 
     async def start(self) -> tuple[str, int]:
         """The server answers; returns the address and port that it listens on.
@@ -225,69 +219,56 @@ class JobCoordinatorServer:
         Raises:
             CannotListenError: it cannot listen there.
         """
-        runner = web.AppRunner(
-            self._application(),
-            access_log=None,
-            logger=OneLineLog(_log),
-            shutdown_timeout=_SHUTDOWN_S,
-            keepalive_timeout=_IDLE_S,
+        self._guard.learned(await asyncio.to_thread(_own_names))
+        port = Port(
+            self._routes(),
+            self._guard,
+            _log,
+            before=[self._count],
+            behind=[self._redirect],
+            shutdown_s=_SHUTDOWN_S,
         )
-        await runner.setup()
-        refuse_odd_expectations(runner)
         try:
-            self._listener = await listen(runner, self._host, self._port, self._tls)
+            address = await port.open(self._host, self._at, self._tls)
         except OSError as error:
-            await runner.cleanup()
             raise CannotListenError(
-                f"cannot listen on {self._host}:{self._port}: {error.strerror or error}; "
+                f"cannot listen on {self._host}:{self._at}: {error.strerror or error}; "
                 f"{keys.JOB_COORDINATOR_URL_PORT.name}=0 takes any free port"
             ) from None
-        self._runner = runner
+        self._port = port
         self._dashboard.start()
-        address = runner.addresses[0]
-        return address[0], address[1]
+        return address
 
     async def stop(self) -> None:
         """The port is closed, requests under way have ended; to stop again changes nothing."""
-        runner, self._runner = self._runner, None
-        listener, self._listener = self._listener, None
-        if listener is not None:
-            await stop_accepting(listener)
+        port, self._port = self._port, None
         await self._dashboard.stop()
-        if runner is not None:
-            await runner.cleanup()
+        if port is not None:
+            await port.close()
 
-    def _application(self) -> web.Application:
-        app = web.Application(
-            client_max_size=MAX_BODY_BYTES,
-            middlewares=[self._count, _errors_as_json, self._guard.check, self._redirect],
-        )
-        app.add_routes(
-            [
-                web.get("/", self._get_job_model),
-                web.get("/locality", self._get_locality),
-                web.get("/containerHeartbeat", self._get_heartbeat),
-                web.get("/config", self._get_config),
-                web.get(_METRICS, self._get_metrics),
-                web.get(_HEALTH, self._get_health),
-                web.get(_PROCESSOR, self._get_processor),
-                web.get("/v1/status", self._get_status),
-                web.get(_EVENTS, self._get_events),
-                web.get("/v1/what-if", self._get_what_if),
-                web.get("/v1/audit", self._get_audit),
-                web.get("/v1/processors/{processor_id:[^/]+}/model", self._get_part),
-                web.post("/v1/check-in", self._post_check_in),
-                web.post("/v1/started", self._post_started),
-                web.post("/v1/stopped", self._post_stopped),
-                web.post("/v1/unfit", self._post_unfit),
-                web.post(_SHUTDOWN, self._post_shutdown),
-                *self._dashboard.routes(self._get_configuration),
-                *self._actions.routes(),
-                *self._packages.routes(),
-            ]
-        )
-        app.on_response_prepare.append(put_security_headers)
-        return app
+    def _routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/", self._get_job_model),
+            web.get("/locality", self._get_locality),
+            web.get("/containerHeartbeat", self._get_heartbeat),
+            web.get("/config", self._get_config),
+            web.get(_METRICS, self._get_metrics),
+            web.get(_HEALTH, self._get_health),
+            web.get(_PROCESSOR, self._get_processor),
+            web.get("/v1/status", self._get_status),
+            web.get(_EVENTS, self._get_events),
+            web.get("/v1/what-if", self._get_what_if),
+            web.get(_AUDIT, self._get_audit),
+            web.get("/v1/processors/{processor_id:[^/]+}/model", self._get_part),
+            web.post("/v1/check-in", self._post_check_in),
+            web.post("/v1/started", self._post_started),
+            web.post("/v1/stopped", self._post_stopped),
+            web.post("/v1/unfit", self._post_unfit),
+            web.post(_SHUTDOWN, self._post_shutdown),
+            *self._dashboard.routes(self._get_configuration),
+            *self._actions.routes(),
+            *self._packages.routes(),
+        ]
 
     @web.middleware
     async def _count(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -332,7 +313,7 @@ class JobCoordinatorServer:
         model = self._model(version_asked(request.query))
         if processor_id not in model.containers:
             if processor_id not in (added := self._backend.temporary_standbys()):
-                raise _NotFoundError(f"the JobModel has no processor {shown(processor_id)}")
+                raise NotFoundError(f"the JobModel has no processor {shown(processor_id)}")
             model = replace(model, containers={**model.containers, **added})
         part = self._documents.part(model, processor_id, self._form(request))
         return await self._document(request, part)
@@ -350,10 +331,10 @@ class JobCoordinatorServer:
         return Form(mask_secrets=not _sees_secrets(request), gzip=takes_gzip(request))
 
     async def _get_locality(self, request: web.Request) -> web.StreamResponse:
-        localities = self._backend.locality()
         # Samza's rule: one parameter, of whatever name, asks for one processor.
         if len(set(request.query)) != 1:
-            return json_answer(encode_locality(LocalityModel.of(localities)))
+            return await self._answers.answer(request, "locality", self._all_locality)
+        localities = self._backend.locality()
         id_ = request.query.get("processorId")
         processor_id = None if id_ is None else ProcessorId(id_)
         host = None if processor_id is None else localities.get(processor_id)
@@ -383,49 +364,74 @@ class JobCoordinatorServer:
         model = self._backend.job_model(None)
         return 0 if model is None else len(model.containers)
 
-    async def _get_configuration(self, _request: web.Request) -> web.StreamResponse:
+    async def _get_configuration(self, request: web.Request) -> web.StreamResponse:
+        return await self._answers.answer(request, "configuration", self._configuration)
+
+    async def _configuration(self) -> bytes:
         config = self._model(None).config
         written = None if self._decisions is None else await self._decisions.written()
-        return json_answer(compact_json(configuration(config, written)))
+        return compact_json(configuration(config, written))
 
     async def _get_status(self, request: web.Request) -> web.StreamResponse:
-        if self._peers is not None:
-            await self._peers.gather()
-        status = self._backend.status()
-        if caller(request).role < Role.READ:
-            status = _without_log_lines(status)
-        return json_answer(compact_json(dict(status)))
+        async def status() -> bytes:
+            if self._peers is not None:
+                await self._peers.gather()
+            return _status_for(request, self._backend.status())
+
+        return await self._answers.answer(request, "status", status)
+
+    async def _all_locality(self) -> bytes:
+        return encode_locality(LocalityModel.of(self._backend.locality()))
 
     async def _get_events(self, request: web.Request) -> web.StreamResponse:
-        body = self._said().events(EventsAsked.from_query(request.query))
-        return await self._document(request, document_of(body, gzip=takes_gzip(request)))
+        asked, said = EventsAsked.from_query(request.query), self._said()
+
+        async def events() -> bytes:
+            return said.events(asked)
+
+        return await self._answers.answer(request, asked, events)
 
     async def _get_what_if(self, request: web.Request) -> web.StreamResponse:
-        hosts = hosts_asked(request.query.getall("host", ()))
-        body = compact_json(await self._said().what_if(hosts))
-        return await self._document(request, document_of(body, gzip=takes_gzip(request)))
+        hosts, said = hosts_asked(request.query.getall("host", ())), self._said()
+
+        async def what_if() -> bytes:
+            return compact_json(await said.what_if(hosts))
+
+        return await self._answers.answer(request, ("what-if", hosts), what_if)
 
     async def _get_audit(self, request: web.Request) -> web.StreamResponse:
-        document = document_of(self._audit.to_json(), gzip=takes_gzip(request))
-        return await self._document(request, document)
+        async def audit() -> bytes:
+            return self._audit.to_json()
+
+        return await self._answers.answer(request, "audit", audit)
 
     def _said(self) -> DecisionSource:
         if self._decisions is None:
-            raise _NotFoundError("decisions are not served here")
+            raise NotFoundError("decisions are not served here")
         return self._decisions
 
-    async def _get_health(self, _request: web.Request) -> web.StreamResponse:
+    async def _get_health(self, request: web.Request) -> web.StreamResponse:
+        return await self._answers.answer(request, "health", self._health)
+
+    async def _health(self) -> bytes:
         job = self._own_status().get("job", {})
-        health = {name: job.get(name) for name in ("state", "health")}
-        return json_answer(compact_json(health))
+        return compact_json({name: job.get(name) for name in ("state", "health")})
 
-    async def _get_processor(self, _request: web.Request) -> web.StreamResponse:
-        if self._peers is None:
-            raise _NotFoundError("no processor is served here")
-        return json_answer(compact_json(dict(self._peers.own_status())))
+    async def _get_processor(self, request: web.Request) -> web.StreamResponse:
+        peers = self._peers
+        if peers is None:
+            raise NotFoundError("no processor is served here")
 
-    async def _get_metrics(self, _request: web.Request) -> web.StreamResponse:
-        return web.Response(body=self._metrics.text(), headers={"Content-Type": CONTENT_TYPE})
+        async def processor() -> bytes:
+            return _status_for(request, peers.own_status())
+
+        return await self._answers.answer(request, "processor", processor)
+
+    async def _get_metrics(self, request: web.Request) -> web.StreamResponse:
+        async def metrics() -> bytes:
+            return self._metrics.text()
+
+        return await self._answers.answer(request, "metrics", metrics, CONTENT_TYPE)
 
     async def _post_check_in(self, request: web.Request) -> web.StreamResponse:
         order = await self._backend.check_in(CheckIn.from_json(await request_body(request)))
@@ -444,9 +450,9 @@ class JobCoordinatorServer:
         return json_answer(b"{}")
 
     async def _post_shutdown(self, request: web.Request) -> web.StreamResponse:
-        await self._backend.shutdown()
         by = caller(request)
         self._audit.add(Change(by.name, by.address, "http", "the job", "runs", "is to end"))
+        await self._backend.shutdown()
         return json_answer(b"{}")
 
     def _model(self, version: int | None) -> JobModel:
@@ -454,46 +460,22 @@ class JobCoordinatorServer:
         if model is None and version is None:
             raise UnavailableError("there is no JobModel yet; ask again")
         if model is None:
-            raise _NotFoundError(f"there is no JobModel of version {version}")
+            raise NotFoundError(f"there is no JobModel of version {version}")
         return model
 
 
-class _NotFoundError(Exception):
-    """What the path or the query names does not exist."""
+def _own_names() -> tuple[str, str]:
+    """What this machine is called, which may take a question to its resolver."""
+    return socket.gethostname(), socket.getfqdn()
 
 
-def _status_of(error: Exception) -> HTTPStatus:
-    if isinstance(error, _NotFoundError):
-        return HTTPStatus.NOT_FOUND
-    return (
-        HTTPStatus.BAD_REQUEST if isinstance(error, WireError) else HTTPStatus.SERVICE_UNAVAILABLE
-    )
-
-
-@web.middleware
-async def _errors_as_json(request: web.Request, handler: _Handler) -> web.StreamResponse:
-    try:
-        return await handler(request)
-    except web.HTTPException as error:
-        kept = {name: value for name, value in error.headers.items() if name == "Allow"}
-        text = f"{error.reason}: {request.method} {request.path}"
-        return error_answer(HTTPStatus(error.status), text, kept)
-    except (_NotFoundError, WireError, UnavailableError) as error:
-        return error_answer(_status_of(error), str(error))
-    except (ConnectionError, web.RequestPayloadError):
-        # The caller is gone: this answer has no reader.
-        return error_answer(HTTPStatus.BAD_REQUEST, "the body broke off")
-    except Exception:  # noqa: BLE001 - one answer's fault, which is logged, ends no running job
-        _log.exception("%s %s failed", request.method, request.path)
-        text = "internal error; its story is in the log of the AM"
-        return error_answer(HTTPStatus.INTERNAL_SERVER_ERROR, text)
-
-
-def _without_log_lines(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    """``status`` for a reader without the token: of each failure all but its last log lines."""
-    failures = status.get("failures", ())
-    said = [{**f, "last_lines": None} if "last_lines" in f else f for f in failures]
-    return {**status, "failures": said}
+def _status_for(request: web.Request, status: Mapping[str, Any]) -> bytes:
+    """``status`` as JSON; for a caller without a token of each failure all but its log lines."""
+    if caller(request).role < Role.READ and "failures" in status:
+        failures = status["failures"]
+        said = [{**f, "last_lines": None} if "last_lines" in f else f for f in failures]
+        status = {**status, "failures": said}
+    return compact_json(dict(status))
 
 
 def _sees_secrets(request: web.Request) -> bool:

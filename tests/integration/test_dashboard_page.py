@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 LOST = "nm02.example.com"
-ADA = "the-token-of-ada"
+ADA, EVE = "the-token-of-ada", "the-token-of-eve"
 _WATCHED = """
 window.touched = new Set(); window.tasks = []; window.updates = [];
 new MutationObserver((changes) => {
@@ -152,6 +152,25 @@ def type_token(page: Page, token: str) -> None:
     for letter in token:
         page.press(letter)
     page.run("document.querySelector('#token-use').click()")
+
+
+def test_a_job_that_is_closed_is_shown_with_a_token(page: Page, served: Served) -> None:
+    """The page is there and asks for one; that of a reader is enough to see the job."""
+    model = job_of(served).models[None]
+    closed = {
+        keys.JOB_COORDINATOR_READ_OPEN.name: "false",
+        keys.JOB_COORDINATOR_READ_TOKENS.name: f"eve:{digest_of(EVE.encode())}",
+    }
+    job_of(served).models[None] = replace(model, config=model.config.merged(closed))
+    page.open(served.url + "ui/")
+    page.until("document.querySelector('#link').innerText.includes('Needs a token')")
+    assert "nm01" not in page.run("document.documentElement.outerHTML")
+    page.press("5")
+    type_token(page, EVE)
+    page.until("document.querySelector('#token-note').innerText.includes('role read')")
+    page.until("document.body.dataset.drawn")
+    assert page.text("h1") == "All 6 containers are where they should be."
+    page.until("document.querySelector('#changes-note').innerText.includes('since')")
 
 
 def fill(page: Page, **fields: str) -> None:

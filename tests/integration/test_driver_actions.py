@@ -53,7 +53,11 @@ class Operator:
 
     async def get(self, path: str) -> Any:  # noqa: ANN401 - JSON
         """What is served there."""
-        async with aiohttp.ClientSession() as session, session.get(self._url + path) as answer:
+        headers = {"Authorization": f"Bearer {ADA}"}
+        async with (
+            aiohttp.ClientSession(headers=headers) as session,
+            session.get(self._url + path) as answer,
+        ):
             return json.loads(await answer.read())
 
     async def final(self, uuid: str) -> dict[str, Any]:

@@ -50,6 +50,7 @@ class Operator:
     file: Path
     store: CoordinatorStreamStore
     model: JobModel
+    token: str = ""
 
     def call(
         self, *words: str, typed: str = "", **overrides: str
@@ -65,7 +66,7 @@ class Operator:
             text=True,
             check=False,
             timeout=60,
-            env={"PYTHONPATH": ":".join(p for p in sys.path if p)},
+            env={"PYTHONPATH": ":".join(p for p in sys.path if p), "HOMEPORT_TOKEN": self.token},
         )
 
     def answer(self, *words: str, **overrides: str) -> str:
@@ -260,6 +261,9 @@ def test_changes_are_shown(operator: Operator, running: RunningBackend, tmp_path
     url = operator.recorded()["yarn.am.tracking.url"]
     CoordinatorClient(url, TOKEN).shutdown()
     assert running.said == ["shutdown"]
+    needed = "401 a bearer token is needed; let HOMEPORT_TOKEN hold the token of an operator"
+    assert needed in operator.refusal("audit")
+    operator.token = TOKEN
     line = operator.answer("audit")
     assert line.endswith("UTC  job from 127.0.0.1 by http: the job: 'runs' -> 'is to end'\n")
     assert json.loads(operator.answer("audit", "--json"))[0]["author"] == "job"
@@ -276,6 +280,31 @@ def test_changes_are_shown(operator: Operator, running: RunningBackend, tmp_path
     assert said.endswith("UTC  ada from 10.0.0.7 by http: config a: nothing -> '1'\n")
     assert len(said.splitlines()) == 1
     assert "it is no folder" in operator.refusal("audit", f"--history={tmp_path / 'none'}")
+
+
+def test_a_job_that_shows_nothing_without_a_token_is_read_with_one(
+    operator: Operator, running: RunningBackend
+) -> None:
+    """Without it each tool says in one line what it needs; a job that runs is not said to rest."""
+    token = operator.call("token", "new", "eve", "--role=read").stdout.strip()
+    closed = {
+        "cluster-manager.jobcoordinator.read.open": "false",
+        **{k: v for k, v in operator.recorded().items() if ".tokens." in k},
+    }
+    model = running.models[None]
+    running.models[None] = replace(model, config=model.config.merged(closed))
+    for command in (
+        ("status",),
+        ("job-model",),
+        ("config", "get", "task.commit.ms"),
+        ("locality",),
+    ):
+        assert "let HOMEPORT_TOKEN hold the token of an operator" in operator.refusal(*command)
+    operator.token = token[::-1]
+    assert "401 the bearer token is not this job's; let" in operator.refusal("locality")
+    operator.token = token
+    assert operator.answer("locality") == "processor  host\n0          h1\n"
+    assert operator.answer("config", "get", "task.commit.ms") == "77\n"
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,8 @@ class Seen:
     def tools(self, *, is_running: bool) -> None:
         """The operator's tools have been called; of a job that does not run some know nothing."""
         for command in OPERATORS:
-            done = self._job.operator(*command)
+            token = self._job.token if command == ("audit",) else ""
+            done = self._job.operator(*command, token=token)
             assert done.returncode == 0 or not is_running, done.stderr
             if "--json" in command and done.returncode == 0:
                 require_promised(command, done.stdout)
@@ -154,7 +155,6 @@ class Seen:
             "v1/status",
             "v1/events",
             "v1/what-if?host=nm1",
-            "v1/audit",
             "v1/processors/0/model?version=1",
             "v1/packages/" + "0" * 64,
             "containerHeartbeat?executionContainerId=container_1_0001_01_000001",
@@ -166,6 +166,7 @@ class Seen:
             "nothing",
         ):
             self.look(f"AM /{path}", _page(self._job.url + path))
+        self.look("AM /v1/audit", self._job.get_text("v1/audit", self._job.token))
         self.look("AM /ui/stream", _first_event(self._job.url + "ui/stream"))
 
     def yarn(self) -> None:
@@ -289,7 +290,7 @@ def _search(job: Job, collector: TraceCollector) -> None:
     # A change of a secret while the job runs is in the trail, masked.
     done = job.operator("config", "set", "my.later.password", PLANTED["my.api.key"])
     assert done.returncode == 0
-    wait_for(lambda: "my.later.password" in job.get_text("v1/audit"), job)
+    wait_for(lambda: "my.later.password" in job.get_text("v1/audit", job.token), job)
     job.wait_until_running()
     wait_for(lambda: bool(collector.received), job)
     seen.look("traces", str(collector.received))

@@ -22,11 +22,12 @@ from homeport.appmaster.environment.class_data import own_java
 from homeport.appmaster.environment.job_python import job_python, published
 from homeport.appmaster.environment.node import adopt
 from homeport.appmaster.environment.pack import Packed, pack
-from homeport.appmaster.yarn.certificate import make_certificate
 from homeport.appmaster.yarn.hadoop_files import HadoopFiles, hadoop_files
 from homeport.appmaster.yarn.package_zip import zip_folder
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError
+from homeport.job_coordinator.access.certificate import make_certificate
+from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.http.messages import Unfit
 from homeport.job_coordinator.http.pinned_tls import (
     CERTIFICATE_FILE_NAME,
@@ -262,8 +263,8 @@ def test_over_https_the_reason_goes_to_the_certificate_of_the_submission_alone(
     (tmp_path / KEY_FILE_NAME).write_bytes(key)
     loop = Loop()
     backend = Backend()
-    tls = server_context(tmp_path)
-    server = JobCoordinatorServer(backend, TOKEN, "127.0.0.1", 0, None, tls)
+    access = ServedAccess(TOKEN, tls=server_context(tmp_path))
+    server = JobCoordinatorServer(backend, access, "127.0.0.1", 0)
     _, port = loop.run(server.start())
     variables = {
         "SAMZA_COORDINATOR_URL": f"https://127.0.0.1:{port}/",

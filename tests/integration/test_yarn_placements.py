@@ -69,7 +69,7 @@ def _moved_by_http(job: Job, processor: str, host: str) -> None:
     assert act(job, new, "move", dry_run=False, processor=processor, host=host)[0] == OK
     wait_for(lambda: job.containers()[processor]["host"] == host, job)
     wait_for(lambda: job.containers()[processor]["phase"] == "running", job)
-    lines = _call(job, "audit").splitlines()
+    lines = job.operator("audit", token=new).stdout.splitlines()
     assert len([line for line in lines if "config cluster-manager.jobcoordinator" in line]) == 3
     assert "ada from " in lines[-1]
     assert lines[-1].endswith(f"by http: move {processor}: {before!r} -> {host!r}")

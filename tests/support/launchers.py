@@ -100,7 +100,7 @@ class Am:
         self.table.register(FIRST, boot_ms())
         self.table.register(SECOND, boot_ms())
         guard = RenewalGuard(1_000_000, boot_ms())
-        self.keeper = LeaseServer(self.table, guard, lease_ms=LEASE_MS, attempt=1, token=TOKEN)
+        self.keeper = LeaseServer(self.table, guard, lease_ms=LEASE_MS, attempt=1, access=TOKEN)
         self.lease_url = ""
         self._thread = threading.Thread(target=self._loop.run_forever)
 

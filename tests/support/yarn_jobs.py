@@ -167,11 +167,13 @@ class Job:
             check=False,
         )
 
-    def operator(self, *arguments: str, limit_s: float = 60) -> subprocess.CompletedProcess[str]:
-        """``homeport`` with the job's file."""
+    def operator(
+        self, *arguments: str, limit_s: float = 60, token: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        """``homeport`` with the job's file, and with that token."""
         return subprocess.run(
             self._homeport(arguments),
-            env=self.environment,
+            env={**self.environment, "HOMEPORT_TOKEN": token},
             capture_output=True,
             text=True,
             timeout=limit_s,

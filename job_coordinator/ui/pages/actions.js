@@ -1,5 +1,6 @@
 // What an operator does to the job: a token, a plan, a confirmation; and all changes so far.
 
+import { hold, isHeld, request } from "./asking.js";
 import { byId, clock, el, matches, onFilter, write } from "./dom.js";
 
 const MOVE = [["processor", "Processor", "known-processors"], ["host", "To host, any or last-seen", "known-hosts"]];
@@ -20,7 +21,6 @@ const ACTIONS = [
 const FOLLOW_MS = 1000;
 const EVERY_MS = 3000;
 
-let token = null; // in the memory of this page alone
 let coordinatorUrl = null;
 let known = "";
 let round = 0;
@@ -41,9 +41,8 @@ export function noteState(state) {
 }
 
 async function ask(path, body) {
-  const headers = { Authorization: `Bearer ${token}` };
-  if (body) headers["Content-Type"] = "application/json";
-  const answer = await fetch(path, { method: body ? "POST" : "GET", headers, redirect: "error", cache: "no-store", body: body ? JSON.stringify(body) : null });
+  const headers = body ? { "Content-Type": "application/json" } : {};
+  const answer = await request(path, { method: body ? "POST" : "GET", headers, cache: "no-store", body: body ? JSON.stringify(body) : null });
   const said = await answer.json();
   if (!answer.ok) throw Object.assign(new Error(said.error ?? String(answer.status)), { status: answer.status });
   return said;
@@ -55,11 +54,11 @@ async function takeToken() {
   const typed = byId("token").value.trim();
   byId("token").value = "";
   if (!typed) return;
-  token = typed;
+  hold(typed);
   try {
     const said = await ask("actions");
     if (said.may_act && said.actions.length) offer(said);
-    else refuse(whyNot(said));
+    else refuse(whyNot(said), said.role !== "none");
   } catch (error) {
     refuse([reasonOf(error)]);
   }
@@ -67,7 +66,7 @@ async function takeToken() {
 
 function whyNot(said) {
   if (!said.actions.length) return ["The processors of this job are placed and configured by hand: nothing can be changed here."];
-  if (said.role !== "none") return [`The token of ${said.name} has the role ${said.role}, which changes nothing.`];
+  if (said.role !== "none") return [`The token of ${said.name} has the role ${said.role}, which changes nothing. It is in use for reading until this page is left.`];
   const there = coordinatorUrl ? el("a", { href: `${coordinatorUrl}ui/`, rel: "noreferrer" }, coordinatorUrl) : "the job's own address";
   return ["A proxy between this page and the job, as YARN's, does not pass the token on: open ", there];
 }
@@ -81,8 +80,8 @@ function offer(said) {
   showFields();
 }
 
-function refuse(parts) {
-  token = null;
+function refuse(parts, mayRead = false) {
+  if (!mayRead) hold(null);
   byId("token-note").replaceChildren(...parts);
   show(false);
 }
@@ -163,9 +162,10 @@ async function carryOut(action, body) {
 /** Reads and shows the changes so far, while their view is open. */
 export async function showChanges() {
   if (document.hidden || byId("view-actions").hidden) return;
+  if (!isHeld()) return write(byId("changes-note"), "They are shown to an operator's token, of any role.");
   let found;
   try {
-    const answer = await fetch("../v1/audit", { redirect: "error" });
+    const answer = await request("../v1/audit");
     if (!answer.ok) return;
     found = await answer.json();
   } catch (error) {

@@ -1,5 +1,6 @@
 // The decision log: what was decided when, why, and what followed; with a filter.
 
+import { request } from "./asking.js";
 import { byId, clock, el, matches, onFilter, write } from "./dom.js";
 
 const FIRST = 200;
@@ -12,7 +13,7 @@ let filter = "";
 let isBusy = false;
 
 async function ask(query) {
-  const answer = await fetch(`../v1/events?${query}`, { redirect: "error" });
+  const answer = await request(`../v1/events?${query}`);
   if (!answer.ok) throw new Error(String(answer.status));
   return answer.json();
 }

@@ -1,5 +1,7 @@
 // The connection: server-sent events, or requests again and again where a proxy holds events back.
 
+import { request } from "./asking.js";
+
 const FIRST_MS = 4000; // a stream that has brought nothing by then is held back by a proxy
 const SILENT_MS = 25000; // the server says something at least every 10 s
 const POLL_MS = 2000;
@@ -16,6 +18,7 @@ export function follow(onState, onLink) {
   let watch = null;
   let again = null;
   let isBuffered = false;
+  let isClosed = false; // to a page without a token; with one it asks again and again, as a stream shows none
 
   function take(text) {
     onState(JSON.parse(text));
@@ -56,10 +59,15 @@ export function follow(onState, onLink) {
 
   async function ask() {
     try {
-      const answer = await fetch("state", { redirect: "manual", cache: "no-store" });
+      isClosed = false;
+      const answer = await request("state", { redirect: "manual", cache: "no-store" });
       if (answer.type === "opaqueredirect") {
         location.reload(); // another processor leads the job by now: its page is the one to see
         return;
+      }
+      if (answer.status === 401) {
+        onLink("lost", "Needs a token: see Actions");
+        isClosed = true;
       }
       if (!answer.ok) throw new Error(`it answers ${answer.status}`);
       const text = await answer.text();
@@ -67,7 +75,7 @@ export function follow(onState, onLink) {
       take(text);
       onLink("polls", `Every ${POLL_MS / 1000} s`);
     } catch (error) {
-      if (poll !== null) onLink("lost", "No answer");
+      if (poll !== null && !isClosed) onLink("lost", "No answer");
     }
     if (poll !== null) poll = setTimeout(ask, POLL_MS);
   }

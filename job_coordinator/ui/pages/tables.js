@@ -1,5 +1,6 @@
 // Configuration and JobModel: read when their view is opened.
 
+import { request } from "./asking.js";
 import { byId, clock, el, matches, onFilter, write } from "./dom.js";
 
 const SOURCES = {
@@ -62,7 +63,7 @@ function taskRow(id, task, model) {
 
 async function read(path) {
   try {
-    const answer = await fetch(path, { redirect: "error" });
+    const answer = await request(path);
     return answer.ok ? await answer.json() : null;
   } catch (error) {
     return null; // the connection's own sign says so

@@ -1,5 +1,6 @@
 // The table of work: a row of each container, with small plots of the last hour of those in view.
 
+import { request } from "./asking.js";
 import { shortHost } from "./hosts.js";
 import { byId, duration, el, matches, onFilter, phaseTag, short, write } from "./dom.js";
 
@@ -112,7 +113,7 @@ async function requestPlots() {
     const query = names.slice(at, at + AT_ONCE).map((id) => `processor=${encodeURIComponent(id)}`).join("&");
     let found;
     try {
-      const answer = await fetch(`plots?${query}`, { redirect: "error" });
+      const answer = await request(`plots?${query}`);
       if (!answer.ok) return;
       found = await answer.json();
     } catch (error) {

@@ -26,7 +26,7 @@ _WATCH_S = 0.5
 async def _serve(launchers: int) -> None:
     table = LeaseTable(LEASE_MS, boot_ms())
     guard = RenewalGuard(_ISOLATION_MS)
-    server = LeaseServer(table, guard, lease_ms=LEASE_MS, attempt=ATTEMPT, token=TOKEN)
+    server = LeaseServer(table, guard, lease_ms=LEASE_MS, attempt=ATTEMPT, access=TOKEN)
     for number in range(launchers):
         table.register(Incarnation(ProcessorId(str(number)), 1), boot_ms())
     guard.fetched_ms = boot_ms()

@@ -86,7 +86,7 @@ def _url(port: int) -> str:
 
 def _requests(path: str, *, gzip: bool) -> list[bytes]:
     head = (
-        "GET {} HTTP/1.1\r\nHost: am\r\nConnection: close\r\n"
+        "GET {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
         f"Accept-Encoding: {'gzip' if gzip else 'identity'}\r\n"
         f"Authorization: Bearer {TOKEN}\r\n\r\n"
     )

@@ -153,7 +153,7 @@ def test_the_served_model_has_the_requested_size() -> None:
 
 
 def _request(path: str) -> bytes:
-    head = f"GET {path} HTTP/1.1\r\nHost: am\r\nConnection: close\r\n"
+    head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
     return f"{head}Authorization: Bearer {TOKEN}\r\n\r\n".encode()
 
 

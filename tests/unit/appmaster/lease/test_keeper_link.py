@@ -36,7 +36,7 @@ def with_keeper(folder: Path, story: Callable[[], None]) -> str:
 
     async def play() -> str:
         table, guard = LeaseTable(600_000, 0), RenewalGuard(600_000, 0)
-        keeper = LeaseServer(table, guard, lease_ms=600_000, attempt=1, token=TOKEN)
+        keeper = LeaseServer(table, guard, lease_ms=600_000, attempt=1, access=TOKEN)
         url = await keeper.start("127.0.0.1", 0, folder / SOCKET_NAME)
         try:
             await asyncio.to_thread(story)

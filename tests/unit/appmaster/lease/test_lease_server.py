@@ -33,7 +33,7 @@ def _with_keeper(story: Callable[[Ask, str], Coroutine[Any, Any, None]]) -> None
 
     async def play() -> None:
         table, guard = LeaseTable(1000, 0), RenewalGuard(1000, 0)
-        keeper = LeaseServer(table, guard, lease_ms=1000, attempt=1, token=TOKEN)
+        keeper = LeaseServer(table, guard, lease_ms=1000, attempt=1, access=TOKEN)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "k"
             url = await keeper.start("127.0.0.1", 0, path)
@@ -73,6 +73,48 @@ def test_a_request_is_accepted_or_refused_in_one_line(
                 assert "\n" not in json.loads(content)["error"]
 
     _with_keeper(story)
+
+
+def test_only_a_client_with_the_token_is_heard() -> None:
+    """At both doors; a message that is no renewal gets its reason, and the keeper goes on."""
+
+    async def story(ask: Ask, url: str) -> None:
+        body = json.dumps(Renewal(1, ONE).to_json()).encode()
+        async with aiohttp.ClientSession() as session:
+            for headers in ({}, {"Authorization": "Bearer other"}, {"Authorization": TOKEN}):
+                async with session.post(f"{url}v1/lease", data=body, headers=headers) as answer:
+                    assert answer.status == 401
+                    assert "bearer token" in (await answer.json())["error"]
+                    assert answer.headers["Server"] == "homeport"
+                    assert answer.headers["X-Frame-Options"] == "DENY"
+        assert (await ask("v1/lease", b"{}"))[0] == 400
+        assert (await ask("v1/lease", body))[0] == 200
+
+    _with_keeper(story)
+
+
+def test_a_guesser_at_the_keeper_has_to_wait() -> None:
+    """The launchers beside it have not."""
+
+    async def story(ask: Ask, url: str) -> None:
+        async with aiohttp.ClientSession() as session:
+            statuses = []
+            for number in range(12):
+                headers = {"Authorization": f"Bearer guess{number}"}
+                async with session.post(f"{url}v1/lease", headers=headers) as answer:
+                    statuses.append(answer.status)
+        assert statuses == [401] * 10 + [429] * 2
+        body = json.dumps(Renewal(1, ONE).to_json()).encode()
+        assert (await ask("v1/lease", body))[0] == 200
+
+    _with_keeper(story)
+
+
+def test_an_empty_token_opens_no_keeper() -> None:
+    """Everyone would hold it."""
+    table, guard = LeaseTable(1000, 0), RenewalGuard(1000, 0)
+    with pytest.raises(ValueError, match="token is empty"):
+        LeaseServer(table, guard, lease_ms=1000, attempt=1, access="")
 
 
 def test_a_token_that_is_no_text_is_refused() -> None:

@@ -13,14 +13,19 @@ import pytest
 from homeport.appmaster.lease.lease_table import RenewalGuard
 from homeport.appmaster.programs import lease_keeper
 from homeport.appmaster.programs.lease_keeper import look, watch
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.access.job_access import JobSecret
+from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
+    set_config,
 )
 from homeport.job_coordinator.metadata.epochs import AmEpoch, Rank, am_epoch_message
 
 UNREACHED_MS = 5000
+SECRET = JobSecret(b"secret")
 LOOK_MS = 1000
 
 
@@ -28,7 +33,7 @@ LOOK_MS = 1000
 class Outside:
     """What answers at each look in turn: letters of Kafka (K, or R for a rank) and the manager (m).
 
-    ``asked``: how often the ResourceManager was.
+    ``asked``: how often the ResourceManager was. A digit: the generation of the job's token.
     """
 
     answers: Sequence[str]
@@ -37,7 +42,9 @@ class Outside:
     looked: int = 0
     guard: RenewalGuard = field(default_factory=lambda: RenewalGuard(4000))
 
-    def look(self, *_: object) -> None:
+    token: str = ""
+
+    def look(self, *_: object) -> int:
         """A second passes with each."""
         self.now_ms += LOOK_MS
         said = self.answers[self.looked]
@@ -45,6 +52,7 @@ class Outside:
         if "K" in said or "R" in said:
             self.guard.fetched_ms = self.now_ms
         self.guard.is_outranked = "R" in said
+        return next((int(c) for c in said if c.isdigit()), 0)
 
     def setting(self, _key: str) -> str:
         """YARN's limit for a silent node is the shorter one."""
@@ -66,7 +74,10 @@ def _watched(patch: pytest.MonkeyPatch, *answers: str) -> tuple[str, Outside]:
     patch.setattr(lease_keeper, "ResourceManagerRest", manager)
     container: Any = SimpleNamespace(folder=None, rank=None)
     stream: Any = None
-    return asyncio.run(watch(container, stream, outside.guard, UNREACHED_MS)), outside
+    access = ServedAccess("token", SECRET)
+    ended = asyncio.run(watch(container, stream, outside.guard, access, UNREACHED_MS))
+    outside.token = access.token.decode()
+    return ended, outside
 
 
 def test_the_manager_is_queried_only_while_kafka_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,6 +85,23 @@ def test_the_manager_is_queried_only_while_kafka_is_silent(monkeypatch: pytest.M
     why, outside = _watched(monkeypatch, "K", "m", "K", "R")
     assert why.startswith("a higher rank has taken over")
     assert outside.asked == 1
+
+
+def test_the_jobs_token_is_exchanged_while_leases_are_renewed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By what the coordinator stream has; Kafka's silence takes nothing back."""
+    _, outside = _watched(monkeypatch, "K", "K3", "m", "R")
+    assert outside.token == SECRET.token(3)
+
+
+def test_the_generation_is_read_from_the_stream() -> None:
+    """Together with the rank; 0 where the stream has none."""
+    stream = InMemoryCoordinatorStream()
+    guard, rank = RenewalGuard(4000), Rank(1, "a", 1)
+    assert look(stream, guard, rank) == 0
+    stream.write([set_config(keys.JOB_COORDINATOR_ACCESS_GENERATION.name, "7")])
+    assert look(stream, guard, rank) == 7
 
 
 def test_an_answer_of_either_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:

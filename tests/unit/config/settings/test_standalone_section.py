@@ -78,6 +78,14 @@ REFUSED = [
         ),
     ),
     (
+        {"cluster-manager.jobcoordinator.read.open": "false"},
+        (
+            "cluster-manager.jobcoordinator.read.open = 'false': processors read what the others "
+            "do, and share no token; remove the key, and let a firewall or "
+            "cluster-manager.jobcoordinator.url.host say which programs reach their ports"
+        ),
+    ),
+    (
         {"job.coordinator.factory": "raft"},
         (
             "job.coordinator.factory = 'raft': it must be one of yarn, zookeeper, local, "

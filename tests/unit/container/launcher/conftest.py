@@ -105,9 +105,9 @@ class Am(CoordinatorClient):
         self.on_report(message)
         self.reports.append(message)
 
-    def at(self, url: str, timeout_s: float) -> CoordinatorClient:
-        """The keeper."""
-        assert (url, timeout_s > 0) == (KEEPER, True)
+    def at(self, url: str, timeout_s: float, *, holds: bool = False) -> CoordinatorClient:
+        """The keeper, by one connection."""
+        assert (url, timeout_s > 0, holds) == (KEEPER, True, True)
         return self
 
     def renew(self, message: Renewal) -> LeaseGrant:

@@ -22,14 +22,14 @@ def config_with(key: str, name: str, *tokens: bytes) -> Config:
 
 def test_the_jobs_own_token_is_valid_without_a_configuration() -> None:
     """And no other is."""
-    tokens = Tokens(b"own")
+    tokens = Tokens(lambda: b"own")
     assert tokens.holder(b"own") == ("job", Role.JOB)
     assert tokens.holder(b"") == tokens.holder(b"owm") == ("", Role.NONE)
 
 
 def test_operators_tokens_are_those_of_the_configuration_in_force() -> None:
     """Rotated while it runs: the old one, both, the new one; no restart in between."""
-    tokens = Tokens(b"own")
+    tokens = Tokens(lambda: b"own")
     for valid in ((b"old",), (b"old", b"new"), (b"new",)):
         tokens.configured(config_with(OPERATE, "ada", *valid))
         for token in (b"old", b"new"):
@@ -43,7 +43,7 @@ def test_operators_tokens_are_those_of_the_configuration_in_force() -> None:
 def test_the_greater_role_counts() -> None:
     """Where a token has both."""
     both = {**config_with(READ, "eve", b"t", b"u"), **config_with(OPERATE, "ada", b"t")}
-    tokens = Tokens(b"own")
+    tokens = Tokens(lambda: b"own")
     tokens.configured(Config(both))
     tokens.configured(Config(both))
     assert tokens.holder(b"t") == ("ada", Role.OPERATE)
@@ -52,7 +52,7 @@ def test_the_greater_role_counts() -> None:
 
 def test_a_wrong_configuration_opens_nothing() -> None:
     """Validation refuses it; the server goes on with none of that key."""
-    tokens = Tokens(b"own")
+    tokens = Tokens(lambda: b"own")
     config = config_with(READ, "eve", b"u").merged({OPERATE: "damaged"})
     tokens.configured(config)
     assert tokens.holder(b"damaged") == ("", Role.NONE)

@@ -39,7 +39,9 @@ class ServedActions(Served):
 
     def changes(self) -> list[dict[str, Any]]:
         """The audit trail."""
-        found: list[dict[str, Any]] = json.loads(self.call("GET", "/v1/audit")[2])["changes"]
+        found: list[dict[str, Any]] = json.loads(
+            self.call("GET", "/v1/audit", None, Authorization=f"Bearer {TOKEN}")[2]
+        )["changes"]
         return found
 
 

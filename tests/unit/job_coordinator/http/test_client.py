@@ -82,3 +82,68 @@ def test_a_url_of_another_form_is_refused(url: str) -> None:
     """The message names the variable and the form."""
     with pytest.raises(ConfigError, match=r"SAMZA_COORDINATOR_URL.*http://host:port/"):
         CoordinatorClient(url, None)
+
+
+class _Counting:
+    """A server that answers ``answers`` requests by each connection, and then closes it."""
+
+    def __init__(self, listening: socket.socket, answers: list[int]) -> None:
+        self.connections = 0
+        self.requests = 0
+        self._listening, self._answers = listening, answers
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        for answers in self._answers:
+            connection, _ = self._listening.accept()
+            self.connections += 1
+            with connection:
+                for _ in range(answers):
+                    assert connection.recv(65536)
+                    self.requests += 1
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+    def join(self) -> None:
+        """All connections are closed."""
+        self._thread.join(30)
+
+
+def test_a_client_that_holds_its_connection_needs_no_new_one(stranger: socket.socket) -> None:
+    """Until it breaks: then the same call is made by another one."""
+    server = _Counting(stranger, [3, 2])
+    client = CoordinatorClient(f"http://127.0.0.1:{stranger.getsockname()[1]}/", TOKEN, holds=True)
+    for _ in range(5):
+        assert client.status() == {}
+    client.close()
+    server.join()
+    assert (server.connections, server.requests) == (2, 5)
+
+
+def test_a_client_that_holds_recovers_from_a_server_that_was_away(stranger: socket.socket) -> None:
+    """While there is none each call is refused; the next server is found."""
+    address = stranger.getsockname()
+    server = _Counting(stranger, [1])
+    client = CoordinatorClient(f"http://127.0.0.1:{address[1]}/", TOKEN, holds=True)
+    assert client.status() == {}
+    server.join()
+    stranger.close()
+    for _ in range(2):
+        with pytest.raises(UnavailableError, match="no answer"):
+            client.status()
+    with socket.create_server(address) as back:
+        again = _Counting(back, [1])
+        assert client.status() == {}
+        client.close()
+        again.join()
+
+
+def test_a_held_connection_that_is_silent_costs_one_time_out(stranger: socket.socket) -> None:
+    """The next call opens another one."""
+    url = f"http://127.0.0.1:{stranger.getsockname()[1]}/"
+    client = CoordinatorClient(url, TOKEN, timeout_s=0.05, holds=True)
+    for _ in range(2):
+        with pytest.raises(UnavailableError, match="no answer: timed out"):
+            client.status()
+    for _ in range(2):
+        stranger.accept()[0].close()

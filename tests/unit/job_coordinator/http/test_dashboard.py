@@ -205,7 +205,7 @@ def test_a_page_that_takes_nothing_is_cut_off_and_holds_one_state(
     job.current = jobs.settled_job(400, 20)
     client = socket.create_connection(("127.0.0.1", page.port))
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    client.sendall(b"GET /ui/stream HTTP/1.1\r\nHost: x\r\n\r\n")
+    client.sendall(b"GET /ui/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
     panel = page.server._dashboard
 
     async def changes() -> int:

@@ -12,6 +12,7 @@ from coordinator_server import LOG_LINE, TOKEN, Served, small_model
 
 from homeport.config.access_tokens import digest_of
 from homeport.config.declarations import all_keys as keys
+from homeport.job_coordinator.access.job_access import ACCESS_ROUTE
 from homeport.job_coordinator.http.wrong_tokens import LIMIT
 
 OPERATE, READ = "an-operators-token", "a-readers-token"
@@ -94,7 +95,7 @@ def test_each_of_two_tokens_ends_the_job_and_is_in_the_trail(served: Served) -> 
     )
     assert served.call("POST", "/v1/shutdown", b"{}", Authorization=bearer(OLD))[0] == 401
     assert served.call("POST", "/v1/shutdown", b"{}", Authorization=bearer(OPERATE))[0] == 200
-    changes = json.loads(served.call("GET", "/v1/audit")[2])["changes"]
+    changes = json.loads(served.call("GET", "/v1/audit", Authorization=bearer(TOKEN))[2])["changes"]
     assert [(c["author"], c["address"], c["what"], c["after"]) for c in changes] == [
         ("ada", "127.0.0.1", "the job", "is to end")
     ] * 3
@@ -184,3 +185,103 @@ def test_a_browser_is_not_allowed_to_send_the_token_from_elsewhere(served: Serve
     )
     assert status == 403
     assert not [name for name in headers if name.startswith("access-control")]
+
+
+def _raw(served: Served, *hosts: str) -> str:
+    """The status line of a request with these headers ``Host``."""
+    lines = "".join(f"Host: {host}\r\n" for host in hosts)
+    with socket.create_connection(("127.0.0.1", served.port), timeout=10) as connection:
+        connection.sendall(f"GET /v1/status HTTP/1.1\r\n{lines}Connection: close\r\n\r\n".encode())
+        answer = b""
+        while part := connection.recv(65_536):
+            answer += part
+    assert b"Server: homeport\r\n" in answer
+    assert b"X-Frame-Options: DENY\r\n" in answer
+    return answer.partition(b"\r\n")[0].decode()
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/v1/status", "/config", "/v1/events", "/ui/state", "/ui/stream", "/ui/", "/no"]
+)
+def test_a_page_with_a_name_of_its_own_reads_nothing(served: Served, path: str) -> None:
+    """It has had its name resolved to this server; with a token the request is no page's."""
+    error = served.error("GET", path, Host="evil.example:80", X_Forwarded_Host="127.0.0.1")
+    assert error.startswith("421 Host is 'evil.example:80': it must be an address, or a name of ")
+    assert error.endswith("or add the name to cluster-manager.jobcoordinator.url.names")
+    if path != "/ui/stream":
+        asked = served.call("GET", path, Host="evil.example", Authorization=bearer(READ))
+        assert asked[0] in {200, 404}
+
+
+def test_the_names_of_this_machine_and_those_that_are_set_are_its_own(served: Served) -> None:
+    """A change of the key counts at once."""
+    for host in ("127.0.0.1", "[::1]:99", "localhost:1", socket.gethostname(), socket.getfqdn()):
+        assert _raw(served, host).endswith(" 200 OK")
+    assert " 421 " in _raw(served, "jobs.example.com")
+    served.server.known_as("nm7")
+    assert _raw(served, "nm7:8088").endswith(" 200 OK")
+    names = {keys.JOB_COORDINATOR_URL_NAMES.name: "a.example, jobs.example.com"}
+    served.backend.models[None] = small_model(**names)
+    assert _raw(served, "jobs.example.com").endswith(" 200 OK")
+    assert " 400 " in _raw(served, "127.0.0.1", "evil.example")
+
+
+CLOSED = {keys.JOB_COORDINATOR_READ_OPEN.name: "false"}
+
+
+def test_closed_reading_needs_a_token_for_all_but_the_empty_page(served: Served) -> None:
+    """Each route that shows something of the job, and the unknown ones; the page asks for one."""
+    read = {keys.JOB_COORDINATOR_READ_TOKENS.name: f"eve:{digest_of(READ.encode())}"}
+    served.backend.models[None] = small_model(**CLOSED, **read)
+    port = served.server._port
+    assert port is not None
+    routes = {r.resource.canonical for r in port._runner.app.router.routes() if r.resource}
+    # What that answers proves the server, and shows nothing of the job.
+    assert served.call("GET", ACCESS_ROUTE)[0] == 400
+    for route in sorted(routes - {ACCESS_ROUTE} | {"/no"}):
+        path = route.format(file="main.js", name="0", uuid="0" * 36, processor_id="0", action="x")
+        for method in ("GET", "HEAD"):
+            status = served.call(method, path)[0]
+            is_file = route in {"/ui", "/ui/", "/ui/{file}"}
+            assert (status in {200, 308}) if is_file else (status == 401), (method, route)
+            if is_file or route == "/ui/stream":
+                continue
+            assert served.call(method, path, Authorization=bearer(READ))[0] != 401
+            assert served.call(method, path, Authorization=bearer(TOKEN))[0] < 500
+    assert served.call("GET", "/v1/status", Authorization=bearer(READ))[0] == 200
+
+
+def test_the_trail_is_for_operators(served: Served) -> None:
+    """It has their names and addresses."""
+    assert served.error("GET", "/v1/audit") == "401 a bearer token is needed"
+    for token in (READ, OPERATE, TOKEN):
+        assert served.call("GET", "/v1/audit", Authorization=bearer(token))[0] == 200
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        "\x16\x03%s %d\r\n\r\n",
+        "GET / HTTP/9.9\r\n\r\n",
+        "G\x01T / HTTP/1.1\r\n\r\n",
+        "GET / HTTP/1.1\r\nX: a\x00b\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + "x" * 20_000 + "\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nExpect: 200-ok\r\n\r\n",
+    ],
+)
+def test_what_reaches_no_route_has_the_headers_of_safety_too(served: Served, sent: str) -> None:
+    """In the form of every error, with nothing that was sent, and no version of the server."""
+    with socket.create_connection(("127.0.0.1", served.port), timeout=10) as connection:
+        connection.sendall(sent.encode())
+        answer = b""
+        while b"}" not in answer and (part := connection.recv(65_536)):
+            answer += part
+    head, _, body = answer.decode().partition("\r\n\r\n")
+    assert head.split()[1] in {"400", "417"}
+    headers = dict(line.split(": ", 1) for line in head.splitlines()[1:])
+    assert headers["Server"] == "homeport"
+    for name in ("Content-Security-Policy", "X-Content-Type-Options", "X-Frame-Options"):
+        assert headers[name]
+    assert "aiohttp" not in answer.decode()
+    assert list(json.loads(body)) == ["error"]

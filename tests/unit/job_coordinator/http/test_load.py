@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 from coordinator_server import CHECK_IN, ORDER, TOKEN, Loop, Served, small_model
 
-from homeport.job_coordinator.http import documents, listening
+from homeport.job_coordinator.http import documents
 from homeport.job_coordinator.http import responses as answers
 from homeport.job_coordinator.http.documents import Form, JobModelDocuments
+from homeport.job_coordinator.http.port import listening
 from homeport.job_coordinator.model.codec import encode_job_model
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.job_model_pieces import encode_containers
@@ -31,7 +32,9 @@ def _resident_bytes() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def _asked(served: Served, request: str = "GET / HTTP/1.1\r\nHost: x\r\n\r\n") -> socket.socket:
+def _asked(
+    served: Served, request: str = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+) -> socket.socket:
     """A connection on which that has been sent."""
     connection = socket.create_connection(("127.0.0.1", served.port), timeout=30)
     connection.sendall(request.encode())
@@ -50,8 +53,9 @@ def _rest(connection: socket.socket) -> bytes:
 
 async def _nobody_connected(served: Served) -> None:
     """The server has no connection any more."""
-    runner = served.server._runner
-    assert runner is not None
+    port = served.server._port
+    assert port is not None
+    runner = port._runner
     async with asyncio.timeout(30):
         while runner.server is not None and runner.server.connections:  # noqa: ASYNC110 - it sends no signal
             await asyncio.sleep(0.01)
@@ -116,7 +120,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(
 ) -> None:
     """408 in one line."""
     monkeypatch.setattr(answers, "_BODY_S", 0.05)
-    head = f"POST /v1/check-in HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
+    head = f"POST /v1/check-in HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
     connection = _asked(served, f"{head}Content-Length: 100\r\n\r\n{{")
     answer = connection.recv(65_536)
     connection.close()
@@ -149,13 +153,15 @@ def test_a_process_of_few_files_takes_more_connections(monkeypatch: pytest.Monke
     """A server raises its limit of open files as far as it may."""
     set_to: list[tuple[int, int]] = []
     monkeypatch.setattr(resource, "setrlimit", lambda _, limits: set_to.append(limits))
-    for limits in ((1024, 4096), (1024, 1 << 20), (1024, resource.RLIM_INFINITY)):
-        monkeypatch.setattr(resource, "getrlimit", lambda _, limits=limits: limits)
-        listening._allow_open_files()
-    assert set_to == [(4096, 4096), (16_384, 1 << 20), (16_384, resource.RLIM_INFINITY)]
-    for limits in ((1 << 20, 1 << 20), (resource.RLIM_INFINITY, resource.RLIM_INFINITY)):
-        monkeypatch.setattr(resource, "getrlimit", lambda _, limits=limits: limits)
-        listening._allow_open_files()
+
+    def allowed(soft: int, hard: int) -> int:
+        monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
+        return listening._allowed_open_files()
+
+    most = resource.RLIM_INFINITY
+    assert [allowed(1024, hard) for hard in (4096, 1 << 20, most)] == [4096, 16_384, 16_384]
+    assert set_to == [(4096, 4096), (16_384, 1 << 20), (16_384, most)]
+    assert [allowed(n, n) for n in (1 << 20, most)] == [16_384, 16_384]
     assert len(set_to) == 3
 
 

@@ -13,9 +13,10 @@ from coordinator_server import CHECK_IN, ORDER, TOKEN, Backend, Loop, Served
 
 from homeport.appmaster.lease.lease_server import LeaseServer
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
-from homeport.appmaster.yarn.certificate import make_certificate
 from homeport.appmaster.yarn.private_files import private_folder
 from homeport.config.errors import ConfigError, UnavailableError
+from homeport.job_coordinator.access.certificate import make_certificate
+from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import LeaseAnswer, Renewal
 from homeport.job_coordinator.http.pinned_tls import (
@@ -43,8 +44,8 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def port(loop: Loop, folder: Path) -> Iterator[int]:
     """Where a server with TLS listens."""
-    tls = server_context(folder)
-    server = JobCoordinatorServer(Backend(), TOKEN, "127.0.0.1", 0, None, tls)
+    access = ServedAccess(TOKEN, tls=server_context(folder))
+    server = JobCoordinatorServer(Backend(), access, "127.0.0.1", 0)
     yield loop.run(server.start())[1]
     loop.run(server.stop())
 
@@ -102,8 +103,7 @@ def test_leases_are_renewed_over_tls(folder: Path) -> None:
             RenewalGuard(60_000, 0),
             lease_ms=60_000,
             attempt=1,
-            token=TOKEN,
-            tls=server_context(folder),
+            access=ServedAccess(TOKEN, tls=server_context(folder)),
         )
         url = await keeper.start("127.0.0.1", 0, None)
         assert url.startswith("https://")

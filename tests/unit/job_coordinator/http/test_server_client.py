@@ -24,7 +24,8 @@ from coordinator_server import (
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import Order, Started
-from homeport.job_coordinator.http.server import MAX_BODY_BYTES, JobCoordinatorServer
+from homeport.job_coordinator.http.port.port import MAX_BODY_BYTES
+from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
 
@@ -41,7 +42,10 @@ def test_locality_is_served_as_samza_does(served: Served) -> None:
     unknown = json.loads(served.call("GET", "/locality?processorId=7")[2])
     assert unknown == one | {"id": "7", "host": ""}
     served.backend.localities = {}
-    assert served.call("GET", "/locality")[2] == b'{"processor-localities":{}}'
+    assert (
+        served.call("GET", "/locality", Authorization=f"Bearer {TOKEN}")[2]
+        == b'{"processor-localities":{}}'
+    )
 
 
 def test_one_query_parameter_of_any_name_asks_for_one_locality(served: Served) -> None:

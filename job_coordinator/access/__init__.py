@@ -1,0 +1,1 @@
+"""What the programs of one submission show each other: token, certificate, and their exchange."""

@@ -1,0 +1,84 @@
+"""What the programs of one submission show each other, and how it changes while they run.
+
+PURE. A submission makes a token and a secret. The token goes with each request; the secret goes
+with none. From it every program derives the tokens of later generations, and knows a server that
+has a new certificate: a token or a certificate that others have got is of no use after the next
+generation has begun.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from homeport.config.errors import WireError
+from homeport.job_coordinator.model.json_values import (
+    compact_json,
+    optional_field,
+    required_field,
+    shown,
+)
+
+ACCESS_ROUTE: Final = "/v1/access"
+_NONCE: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAccess:
+    """What a server shows that may show it: its generation, and its certificate as PEM, if any."""
+
+    generation: int
+    certificate: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the body without its proof."""
+        return {"generation": self.generation, "certificate": self.certificate}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> ShownAccess:
+        """Return what ``body`` shows; WireError where a field is missing or wrong."""
+        certificate = optional_field(body, "certificate", str)
+        return cls(required_field(body, "generation", int), certificate)
+
+
+@dataclass(frozen=True, slots=True)
+class JobSecret:
+    """What a submission gives to its programs, and no program ever sends."""
+
+    value: bytes = field(repr=False)
+
+    def token(self, generation: int) -> str:
+        """Return the token of ``generation``, from 1 on; the first one is the submission's."""
+        return base64.urlsafe_b64encode(self._code(f"token {generation}")).decode().rstrip("=")
+
+    def proof(self, nonce: str, access: ShownAccess) -> str:
+        """Return what only a holder of the secret can say of ``access`` to who sent ``nonce``."""
+        body = compact_json(access.to_json()).decode()
+        return self._code(f"access {nonce} {body}").hex()
+
+    def proven(self, nonce: str, body: Mapping[str, Any]) -> ShownAccess:
+        """Return what ``body`` shows.
+
+        Raises:
+            WireError: the server that sent it does not have the secret, or a field is wrong.
+        """
+        access = ShownAccess.from_json(body)
+        proof = required_field(body, "proof", str)
+        if not hmac.compare_digest(proof.encode(), self.proof(nonce, access).encode()):
+            raise WireError("the server does not have the secret of this submission")
+        return access
+
+    def _code(self, text: str) -> bytes:
+        return hmac.digest(self.value, text.encode(), hashlib.sha256)
+
+
+def require_nonce(text: str | None) -> str:
+    """Return the nonce of a request; WireError where it is none of ours."""
+    if text is None or _NONCE.fullmatch(text) is None:
+        raise WireError(f"nonce must be 32 hexadecimal digits, not {shown(text)}")
+    return text

@@ -1,0 +1,96 @@
+"""The token and the certificate with which one server answers, generation by generation.
+
+SHELL around ``job_access``. To be used on the server's event loop.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from homeport.config.errors import WireError
+from homeport.job_coordinator.access.certificate import make_certificate
+from homeport.job_coordinator.access.job_access import JobSecret, ShownAccess, require_nonce
+
+_FORMER = 100
+"""Tokens of so many generations before are known for what they are."""
+
+_log = logging.getLogger(__name__)
+
+
+class ServedAccess:
+    """What a server's clients must show, and what it shows them.
+
+    Args:
+        token: the submission's own, of generation 0; white space around it does not count.
+        secret: the submission's; None: there is one generation alone.
+        tls: of the server's port; None: http.
+        certificate: of ``tls``, as PEM.
+        on_certificate: called with each new certificate.
+    """
+
+    def __init__(
+        self,
+        token: str,
+        secret: JobSecret | None = None,
+        tls: ssl.SSLContext | None = None,
+        certificate: str | None = None,
+        on_certificate: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.token = token.strip().encode()
+        if not self.token:
+            raise ValueError("the job's token is empty: everyone would hold it")
+        self._first = self.token
+        self.former: frozenset[bytes] = frozenset()
+        self.tls = tls
+        self._secret = secret
+        self._shown = ShownAccess(0, certificate)
+        self._on_certificate = on_certificate
+
+    @property
+    def certificate(self) -> str | None:
+        """The certificate in use, as PEM; None: http."""
+        return self._shown.certificate
+
+    def exchange(self, generation: int) -> None:
+        """Go over to ``generation``; without a secret, or to the same one, nothing changes.
+
+        Connections that are open stay; ``former`` has the tokens that were valid before.
+        """
+        if self._secret is None or generation in {0, self._shown.generation}:
+            return
+        certificate = None if self.tls is None else _new_certificate(self.tls)
+        last = range(max(1, generation - _FORMER), generation)
+        earlier = (self._secret.token(number).encode() for number in last)
+        self.former = frozenset({self._first, *earlier})
+        self.token = self._secret.token(generation).encode()
+        self._shown = ShownAccess(generation, certificate)
+        _log.info("the job's token is that of generation %d now", generation)
+        if certificate is not None:
+            self._on_certificate(certificate)
+
+    def answer(self, nonce: str | None) -> Mapping[str, Any]:
+        """Return generation and certificate with the proof that they are this submission's.
+
+        Raises:
+            WireError: the nonce is none, or there is no secret to prove anything by.
+        """
+        if self._secret is None:
+            raise WireError("this job's token is not exchanged while it runs")
+        proof = self._secret.proof(require_nonce(nonce), self._shown)
+        return {**self._shown.to_json(), "proof": proof}
+
+
+def _new_certificate(tls: ssl.SSLContext) -> str:
+    """Return the certificate, as PEM, that ``tls`` shows from now on."""
+    certificate, key = make_certificate("homeport")
+    with tempfile.TemporaryDirectory(prefix="homeport-access-") as name:  # of mode 0700
+        paths = Path(name) / "certificate", Path(name) / "key"
+        for path, pem in zip(paths, (certificate, key), strict=True):
+            path.write_bytes(pem)
+        tls.load_cert_chain(*paths)
+    return certificate.decode()

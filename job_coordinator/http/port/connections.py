@@ -1,0 +1,106 @@
+"""Which connections of a port end when there are too many.
+
+PURE. A *stranger* is a connection that has not shown the job's token. Whatever a stranger does, it
+takes no file that a launcher needs: strangers share the room that the others leave, those of one
+address an eighth of it, and the one that has asked nothing for longest makes place for a new one.
+A connection with the job's token is not closed for another one.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from itertools import takewhile
+from typing import Final, Generic, TypeVar
+
+from homeport.job_coordinator.http.wrong_tokens import network_of
+
+FIRST_MS: Final = 15_000
+"""Within it a new connection has to have asked something."""
+
+_FILES_OF_OTHERS: Final = 8
+"""The share of its files that a process keeps for what is no connection of its port."""
+
+_SHARE_OF_ONE: Final = 8
+"""Of the room, what strangers of one address have."""
+
+_LEAST: Final = 16
+"""Of the room, what strangers have however many others there are."""
+
+K = TypeVar("K")
+
+
+class Connections(Generic[K]):
+    """Connections by a key of the caller's; times are of one clock that never goes back, in ms.
+
+    Args:
+        files: how many the process may have open.
+    """
+
+    def __init__(self, files: int) -> None:
+        # What is closed lets its file go a moment later: these few come out of the others' share.
+        self._room = files - files // _FILES_OF_OTHERS
+        self._of_one = max(1, self._room // _SHARE_OF_ONE)
+        self._strangers: OrderedDict[K, str] = OrderedDict()
+        """{key: its network}, the one that has asked nothing for longest first."""
+        self._by_network: dict[str, OrderedDict[K, None]] = {}
+        self._silent: OrderedDict[K, int] = OrderedDict()
+        """{key: when it came} of those that have asked nothing at all, by that time."""
+        self._known: set[K] = set()
+
+    def came(self, key: K, address: str, now_ms: int) -> K | None:
+        """Add a stranger; return the one that is to be closed for it, which is forgotten."""
+        network = network_of(address)
+        same = self._by_network.get(network, ())
+        most = max(self._room // _LEAST, self._room - len(self._known))
+        closed = None
+        if len(same) >= self._of_one:
+            closed = self._first_of(same)
+        elif len(self._strangers) >= most:
+            closed = self._first_of(self._strangers)
+        self._strangers[key] = network
+        self._by_network.setdefault(network, OrderedDict())[key] = None
+        self._silent[key] = now_ms
+        return closed
+
+    def asked(self, key: K) -> None:
+        """Note that a whole request has come by it."""
+        self._silent.pop(key, None)
+        network = self._strangers.get(key)
+        if network is not None:
+            self._strangers.move_to_end(key)
+            self._by_network[network].move_to_end(key)
+
+    def is_known(self, key: K) -> None:
+        """Note that it has shown the job's token."""
+        if key in self._strangers:
+            self.left(key)
+            self._known.add(key)
+
+    def left(self, key: K) -> None:
+        """Forget it."""
+        self._silent.pop(key, None)
+        self._known.discard(key)
+        network = self._strangers.pop(key, None)
+        if network is not None:
+            same = self._by_network[network]
+            del same[key]
+            if not same:
+                del self._by_network[network]
+
+    def oldest(self) -> K | None:
+        """Return the stranger that has asked nothing for longest, which is forgotten."""
+        return self._first_of(self._strangers)
+
+    def late(self, now_ms: int) -> list[K]:
+        """Return those that had time enough to ask something; they are forgotten."""
+        found = list(takewhile(lambda key: now_ms - self._silent[key] >= FIRST_MS, self._silent))
+        for key in found:
+            self.left(key)
+        return found
+
+    def _first_of(self, keys: Iterable[K]) -> K | None:
+        first = next(iter(keys), None)
+        if first is not None:
+            self.left(first)
+        return first

@@ -1,0 +1,160 @@
+"""One port of a job: its routes behind their guard, the same for every program that has one.
+
+SHELL. The job coordinator, a standalone processor and the lease keeper differ in their routes
+alone: connections, limits, headers, errors and the log of what is no HTTP are these.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+from aiohttp.typedefs import Middleware
+
+from homeport.config.errors import UnavailableError, WireError
+from homeport.job_coordinator.access.job_access import ACCESS_ROUTE
+from homeport.job_coordinator.http.guard import Guard
+from homeport.job_coordinator.http.port.listening import Handler, Listener
+from homeport.job_coordinator.http.port.one_line_log import OneLineLog
+from homeport.job_coordinator.http.responses import (
+    error_answer,
+    error_without_route,
+    put_security_headers,
+)
+
+MAX_BODY_BYTES: Final = 1024 * 1024
+"""Longest body of a POST."""
+
+_IDLE_S: Final = 75.0
+"""How long a connection may take until its next request has arrived, its headers included."""
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class NotFoundError(Exception):
+    """What the path or the query names does not exist."""
+
+
+class Port:
+    """Serves between ``open`` and ``close``; to be used on one event loop.
+
+    Args:
+        routes: what is served.
+        guard: lets requests through to them.
+        log: of errors.
+        before: middlewares that see every request and every answer.
+        behind: middlewares that see what the guard has let through.
+        shutdown_s: how long requests under way may still take at the end.
+    """
+
+    def __init__(
+        self,
+        routes: Iterable[web.RouteDef],
+        guard: Guard,
+        log: logging.Logger,
+        *,
+        before: Sequence[Middleware] = (),
+        behind: Sequence[Middleware] = (),
+        shutdown_s: float = 1.0,
+    ) -> None:
+        app = web.Application(
+            client_max_size=MAX_BODY_BYTES,
+            middlewares=[*before, self._errors_as_json, guard.check, *behind],
+        )
+        app.add_routes([*routes, web.get(ACCESS_ROUTE, guard.show_access)])
+        app.on_response_prepare.append(put_security_headers)
+        self._log = log
+        self._options = {
+            "access_log": None,
+            "logger": OneLineLog(log),
+            "keepalive_timeout": _IDLE_S,
+        }
+        self._runner = web.AppRunner(app, shutdown_timeout=shutdown_s, **self._options)
+        self._listener: Listener | None = None
+
+    async def open(
+        self, host: str, port: int, tls: ssl.SSLContext | None = None
+    ) -> tuple[str, int]:
+        """Serve there, with TLS if it is given; return address and port.
+
+        Raises:
+            OSError: the address or port is not to be had.
+        """
+        server = await self._server()
+
+        def handler(listener: Listener) -> Handler:
+            return Handler(listener, server, **self._options)
+
+        try:
+            self._listener = Listener(handler, host, port, tls)
+        except OSError:
+            await self.close()
+            raise
+        return self._listener.address
+
+    async def open_socket(self, path: Path) -> None:
+        """Serve at that Unix socket; OSError where it cannot be had."""
+        await self._server()
+        await web.UnixSite(self._runner, str(path)).start()
+
+    async def close(self) -> None:
+        """Serve no more; requests under way have ended. To close again changes nothing."""
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            await listener.close()
+        await self._runner.cleanup()
+
+    async def _server(self) -> web.Server:
+        await self._runner.setup()
+        server = self._runner.server
+        if not isinstance(server, web.Server):
+            raise TypeError("the runner is not set up")
+        inner = server.request_handler
+
+        async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            """A request that expects anything but ``100-continue`` gets 417.
+
+            aiohttp (3.14) answers these before any middleware, and fails at a value that is not
+            UTF-8.
+            """
+            if isinstance(request.protocol, Handler):
+                request.protocol.asked()
+            expected = request.headers.get("Expect", "100-continue")
+            if expected.lower() != "100-continue":
+                text = "no expectation but 100-continue is met"
+                return error_without_route(HTTPStatus.EXPECTATION_FAILED, text)
+            return await inner(request)
+
+        server.request_handler = handle
+        return server
+
+    @web.middleware
+    async def _errors_as_json(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except web.HTTPException as error:
+            kept = {name: value for name, value in error.headers.items() if name == "Allow"}
+            text = f"{error.reason}: {request.method} {request.path}"
+            return error_answer(HTTPStatus(error.status), text, kept)
+        except (NotFoundError, WireError, UnavailableError) as error:
+            return error_answer(_status_of(error), str(error))
+        except (ConnectionError, web.RequestPayloadError):
+            # The caller is gone: this answer has no reader.
+            return error_answer(HTTPStatus.BAD_REQUEST, "the body broke off")
+        except Exception:  # noqa: BLE001 - one answer's fault, which is logged, ends no running job
+            self._log.exception("%s %s failed", request.method, request.path)
+            text = "internal error; its story is in the log of the AM"
+            return error_answer(HTTPStatus.INTERNAL_SERVER_ERROR, text)
+
+
+def _status_of(error: Exception) -> HTTPStatus:
+    if isinstance(error, NotFoundError):
+        return HTTPStatus.NOT_FOUND
+    return (
+        HTTPStatus.BAD_REQUEST if isinstance(error, WireError) else HTTPStatus.SERVICE_UNAVAILABLE
+    )

@@ -1,0 +1,75 @@
+"""The job's own token and certificate are exchanged while the job runs on a real YARN."""
+
+from __future__ import annotations
+
+import os
+import signal
+import urllib.error
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from yarn_jobs import Job, pids_of, wait_for
+
+from homeport.job_coordinator.http.client import CoordinatorClient
+
+
+def test_nothing_restarts_and_the_former_token_is_refused(make_job: Callable[[str], Job]) -> None:
+    """Later starts, and a later driver and keeper, go on with what is valid then."""
+    job = make_job("exchange")
+    job.values["cluster-manager.jobcoordinator.tls.enabled"] = "true"
+    job.produce(60)
+    job.run()
+    before, pids = job.wait_until_running(), job.settled()
+    former, certificate = job.token, job.written("yarn.am.certificate")
+    for generation in (1, 2):
+        done = job.operator("token", "exchange")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith(f"generation {generation}: ")
+        assert job.token not in {former, done.stdout + done.stderr}
+    wait_for(lambda: job.written("yarn.am.certificate") != certificate, job)
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        job.get_text("config", former)
+    with pytest.raises(Exception, match="CERTIFICATE_VERIFY"):
+        CoordinatorClient(job.url, None, certificate=certificate).status()
+    job.produce(60, first=60)
+    job.expects(120)
+    assert job.settled() == pids
+    assert {p: c["epoch"] for p, c in job.containers().items()} == {
+        p: c["epoch"] for p, c in before.items()
+    }
+    os.kill(pids["0"], signal.SIGKILL)
+    wait_for(lambda: job.containers()["0"]["epoch"] > before["0"]["epoch"], job)
+    job.settled()
+    for name in ("lease_keeper", "application_master"):
+        pid = job.program(name)
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        wait_for(lambda name=name, pid=pid: job.program(name) not in {None, pid}, job)  # type: ignore[misc]
+    # By now longer than a lease: renewals have found the keeper's token, and its certificate.
+    assert job.settled()["1"] == pids["1"]
+    job.produce(60, first=120)
+    job.expects(180)
+    done = job.operator("token", "exchange")
+    assert done.returncode == 0, done.stderr
+    assert job.kill() == f"stopped {job.application_id} in order"
+    wait_for(lambda: not pids_of(job.application_id), job)
+    job.judge_history()
+
+
+def test_the_exchange_needs_the_submitters_files(
+    make_job: Callable[[str], Job], tmp_path: Path
+) -> None:
+    """Another user, or machine, gets one line, and nothing is written."""
+    job = make_job("exchange")
+    job.run()
+    job.wait_until_running()
+    before = job.operator("config", "get", "--json").stdout
+    job.environment["HOMEPORT_CACHE_DIR"] = str(tmp_path)
+    done = job.operator("token", "exchange")
+    del job.environment["HOMEPORT_CACHE_DIR"]
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "it does not have the secret of" in done.stderr
+    assert "exchange as the user, and on the machine, of its submission" in done.stderr
+    assert job.operator("config", "get", "--json").stdout == before
+    job.kill()
