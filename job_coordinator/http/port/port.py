@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 from aiohttp.typedefs import Middleware
@@ -69,7 +69,7 @@ class Port:
         app.add_routes([*routes, web.get(ACCESS_ROUTE, guard.show_access)])
         app.on_response_prepare.append(put_security_headers)
         self._log = log
-        self._options = {
+        self._options: dict[str, Any] = {
             "access_log": None,
             "logger": OneLineLog(log),
             "keepalive_timeout": _IDLE_S,

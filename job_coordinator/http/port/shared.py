@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
-from functools import partial
 from typing import Any, Final, TypeVar
 
 from aiohttp import web
@@ -79,14 +78,12 @@ class SharedAnswers:
         content_type: str = JSON,
     ) -> web.StreamResponse:
         """Answer with what ``make`` makes; ``what``: its name, with all that decides it."""
-        is_gzip, trusted = takes_gzip(request), caller(request).role is Role.JOB
+        role, is_gzip = caller(request).role, takes_gzip(request)
+        is_shared = role is Role.NONE
 
-        async def document(body: Awaitable[bytes]) -> Document:
-            return await document_of(await body, gzip=is_gzip, content_type=content_type)
+        async def document() -> Document:
+            body = await (self._shared.get(what, make) if is_shared else make())
+            return await document_of(body, gzip=is_gzip, content_type=content_type)
 
-        if caller(request).role is Role.NONE:
-            body = partial(self._shared.get, what, make)
-            found = await self._shared.get((what, is_gzip), lambda: document(body()))
-        else:
-            found = await document(make())
-        return await self._sender.answer(request, found, trusted=trusted)
+        made = self._shared.get((what, is_gzip), document) if is_shared else document()
+        return await self._sender.answer(request, await made, trusted=role is Role.JOB)
