@@ -121,16 +121,22 @@ def _refused(metrics: str) -> float:
 
 
 def test_a_reader_of_another_address_waits_for_few_of_the_first(loop: Loop, noting: Served) -> None:
-    """Addresses take turns, so that one that asks much keeps no other one from reading."""
-    connected = [_asking(noting, "/locality?processorId=0") for _ in range(READERS)]
+    """Addresses take turns, so that two that ask much keep no third one from reading."""
+    connected = [
+        _asking(noting, "/locality?processorId=0", source)
+        for source in ("127.0.0.1", "127.0.0.8")
+        for _ in range(READERS // 2)
+    ]
     other = _asking(noting, "/locality?processorId=0", "127.0.0.9")
     for connection in [*connected, other]:
         assert connection.getresponse().read()
     _asked(noting).clear()
     go = _stopped(loop)
-    for connection in connected:
+    for connection in connected[: READERS // 2]:
         connection.request("GET", "/locality?processorId=0")
     other.request("GET", "/v1/status")
+    for connection in connected[READERS // 2 :]:
+        connection.request("GET", "/locality?processorId=0")
     go.set()
     for connection in [*connected, other]:
         assert connection.getresponse().read()
