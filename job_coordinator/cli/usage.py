@@ -9,12 +9,16 @@ from typing import Any, TextIO
 
 import typer
 
-from homeport.config.errors import HomeportError, UnansweredError
+from homeport.config.errors import HomeportError, NoRightError, UnansweredError
 from homeport.config.printable import printable
 
 _NOISE = "Value error, "
 _INTERRUPTED = 130
 _UNANSWERED = 3
+_NO_RIGHT = (
+    "let HOMEPORT_TOKEN hold the token of an operator: homeport token new NAME --role=read "
+    "makes one"
+)
 
 
 class Control(str):
@@ -67,6 +71,8 @@ def run_program(
             sys.stdout.flush()
         except UnansweredError as error:
             line, code = f"error: {error}", _UNANSWERED
+        except NoRightError as error:
+            line = f"error: {error}; {_NO_RIGHT}"
         except HomeportError as error:
             line = f"error: {error}"
         except typer.TyperException as error:

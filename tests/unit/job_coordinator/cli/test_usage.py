@@ -9,7 +9,7 @@ from typing import NoReturn
 import pytest
 import typer
 
-from homeport.config.errors import HomeportError, UnansweredError
+from homeport.config.errors import HomeportError, NoRightError, UnansweredError
 from homeport.job_coordinator.cli.usage import Control, printable_streams, run_app, run_program
 
 
@@ -73,3 +73,17 @@ def test_what_is_printed_only_shows(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr()
     assert shown.out == "a\\u001b[2J b\nc\td\n\\u009b1m\n\x1b[H\\u0007\\b"
     assert shown.err == "\\r\n"
+
+
+def test_what_needs_a_token_says_how_one_is_given(capsys: pytest.CaptureFixture[str]) -> None:
+    """In the same line."""
+
+    def refused() -> None:
+        raise NoRightError("GET http://h:1/v1/audit: 401 a bearer token is needed")
+
+    with pytest.raises(SystemExit, match="1"):
+        run_program(refused, "homeport audit")
+    assert capsys.readouterr().err == (
+        "error: GET http://h:1/v1/audit: 401 a bearer token is needed; let HOMEPORT_TOKEN hold "
+        "the token of an operator: homeport token new NAME --role=read makes one\n"
+    )
