@@ -22,7 +22,7 @@ SHOWS = 'read -r permit; echo "imports from $PYTHONPATH"; exec sleep 600'
 
 def folder_of(name: str) -> str:
     """Where a launcher unpacks it."""
-    return f"__package-{name[:16]}"
+    return f"__package-{name}"
 
 
 def wants(name: str | None) -> Order:
