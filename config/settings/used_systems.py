@@ -5,7 +5,7 @@ PURE. Another one that is declared may get outputs, or none: the first send to i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from homeport.config.config import Config
@@ -79,17 +79,15 @@ _APART = frozenset({_INPUT, _OUTPUT})
 """Uses that exclude each other: what is sent would be read again, for ever."""
 
 
-def require_own_topics(config: Config, filling: Mapping[str, SystemStream]) -> None:
+def require_own_topics(config: Config) -> None:
     """Raise ConfigError where a topic that only the job may write has another use too.
 
     Of a changelog that is an input, each change is read as input, for ever; two stores in one
     changelog mix their keys; and whatever else lies in a changelog, a checkpoint topic or a
     coordinator stream is read as what it is not. Systems on the same brokers have the same topics.
-
-    Shapes: ``filling`` {key: a stream that fills an adjunct store}.
     """
     found: dict[tuple[str, str], list[_Use]] = {}
-    for use in _uses(config, filling):
+    for use in _uses(config):
         topic = _brokers(config, use.stream.system), use.stream.stream
         before = found.setdefault(topic, [])
         for other in before:
@@ -115,7 +113,7 @@ class _Use:
     is_own: bool = False
 
 
-def _uses(config: Config, filling: Mapping[str, SystemStream]) -> Iterator[_Use]:
+def _uses(config: Config) -> Iterator[_Use]:
     job, task, name = JobConfig.of(config), TaskConfig.of(config), keys.JOB_NAME.name
     coordinator = SystemStream(job.coordinator_system, job.coordinator_topic)
     yield _Use(name, coordinator, "the job's coordinator stream", is_own=True)
@@ -125,8 +123,6 @@ def _uses(config: Config, filling: Mapping[str, SystemStream]) -> Iterator[_Use]
         yield _Use(keys.TASK_INPUTS.name, stream, _INPUT)
     for stream in broadcast_streams(config):
         yield _Use(keys.TASK_BROADCAST_INPUTS.name, stream, _INPUT)
-    for key, stream in filling.items():
-        yield _Use(key, stream, "the stream of an adjunct store")
     for store in StorageConfig.of(config).stores.values():
         if store.changelog is not None:
             key = keys.STORE_CHANGELOG.named(store.name)

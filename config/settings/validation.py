@@ -77,7 +77,7 @@ def validate(config: Config) -> tuple[str, ...]:
     for reporter in snapshot_reporters(config):
         SystemConfig.of(config, reporter.stream.system)
     _check_pipeline_output(config)
-    require_own_topics(config, {s.input_key: s.stream for s in adjuncts.stores.values()})
+    require_own_topics(config)
     _check_standby(config, job, storage, adjuncts)
     _check_prewarmed_standbys(config, task)
     _check_prewarmed_containers(config, task)

@@ -100,6 +100,8 @@ def _whole(what: str, given: object, remedy: str) -> int:
 
 
 def _name(name: object) -> str:
+    if isinstance(name, str) and name.isascii() and "\0" not in name:
+        return name
     if not isinstance(name, str):
         raise TypeError(f"the name {name!r} of a header is {_kind(name)}: give a str")
     _encoded(f"the name {name!r} of a header", name)

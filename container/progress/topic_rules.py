@@ -5,6 +5,7 @@ PURE. A broker names neither record nor topic; the broker in memory of a test de
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -20,8 +21,8 @@ BATCH_BYTES = 1_000_000
 """librdkafka's default of ``batch.size``."""
 _BATCH_OVERHEAD_BYTES = 61
 _LAST_MS = 2**63 - 1
-_VARINT = ((1 << 6, 1), (1 << 13, 2), (1 << 20, 3), (1 << 27, 4))
-_LONGEST_VARINT = 5
+_VARINT = (1 << 6, 1 << 13, 1 << 20, 1 << 27)
+"""From each of these on, a length takes one byte more."""
 _SIZES = "topic's max.message.bytes"
 
 
@@ -153,7 +154,7 @@ def _length(data: bytes | None) -> int:
 
 
 def _varint(length: int) -> int:
-    return next((size for above, size in _VARINT if length < above), _LONGEST_VARINT)
+    return 1 + bisect_right(_VARINT, length)
 
 
 def _number(topic: Mapping[str, str], name: str, default: int) -> int:

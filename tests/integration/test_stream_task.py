@@ -253,8 +253,9 @@ def test_an_oversized_output_names_stream_size_and_limit(make: Make) -> None:
     container = job.start(1)
     assert container.process.wait(DEADLINE_S) == 1
     assert container.last_line().startswith(
-        f"error: output stream {job.topic('out')}: a record of 3000005 bytes exceeds the limit of "
-        "1000000 bytes;"
+        f"error: task 'Partition 0' failed in process of {job.topic('in')} partition 0 offset 0: "
+        f"ValueError: a record for {job.topic('out')} with key b'large': it has 3000005 bytes, "
+        "with what the client adds 3000041, and at most 1000000 are sent; write smaller values,"
     )
     assert job.read(job.topic("out")) == []
     assert job.read(job.topic("changelog")) == []
