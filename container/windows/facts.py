@@ -37,7 +37,9 @@ def kind_of(aggregate: object) -> str | None:
 def code_of(*functions: Callable[..., Any] | None) -> str:
     """Return a text that changes with the functions' own code; of another Python it differs."""
     said = "\n".join(map(_code, functions))
-    return f"{importlib.util.MAGIC_NUMBER.hex()} {hashlib.sha256(said.encode()).hexdigest()[:_DIGITS]}"
+    return (
+        f"{importlib.util.MAGIC_NUMBER.hex()} {hashlib.sha256(said.encode()).hexdigest()[:_DIGITS]}"
+    )
 
 
 def changed(store: str, kept: Mapping[str, str], now: Mapping[str, str]) -> str | None:

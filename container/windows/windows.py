@@ -20,6 +20,7 @@ from homeport.container.api import (
     MessageCollector,
     TaskContext,
 )
+from homeport.container.callables import fault_of
 from homeport.container.progress.watermark import NO_TIME, Watermark, newest_times
 from homeport.container.windows import facts
 from homeport.container.windows.ends import Ends
@@ -80,6 +81,13 @@ class Aggregate:
     merge: Callable[[Any, Any], Any] | None = None
     name: str | None = None
 
+    def __post_init__(self) -> None:
+        """A call of each function would run it; else TypeError."""
+        _require_runs("init", self.init, ())
+        _require_runs("add", self.add, ("aggregate", "value"))
+        if self.merge is not None:
+            _require_runs("merge", self.merge, ("older", "newer"))
+
 
 OnLate = Callable[[Late, MessageCollector], None]
 
@@ -127,6 +135,7 @@ class Windows:
         ahead_ms: int | None = None,
     ) -> None:
         """What the store holds is open again."""
+        _require_made(span, aggregate, on_late)
         has_sessions = isinstance(span, Session)
         if has_sessions and aggregate.merge is None:
             raise ValueError("sessions grow together: give merge, of two aggregates to one")
@@ -142,9 +151,7 @@ class Windows:
         self._retention_ms = retention_ms
         self._on_late = on_late
         self._scheduler = context.scheduler
-        self._store = WindowStore(
-            store, self._own_store(context, store), has_sessions=has_sessions
-        )
+        self._store = WindowStore(store, self._own_store(context, store), has_sessions=has_sessions)
         self._keep_facts(store, emit)
         job = TimersConfig.of(Config(context.config))
         self._ahead_ms = job.ahead_ms if ahead_ms is None else ahead_ms
@@ -167,7 +174,9 @@ class Windows:
             )
         other = _IN_USE.get(store)
         if other is not None and other() is not None:
-            raise ValueError(f"the store {name!r} has windows already: give each a store of its own")
+            raise ValueError(
+                f"the store {name!r} has windows already: give each a store of its own"
+            )
         _IN_USE[store] = weakref.ref(self)
         return store
 
@@ -475,6 +484,27 @@ def _checked_time(message: IncomingMessage, at_ms: int | None) -> int:
             "give at_ms as int"
         )
     return time_ms
+
+
+def _require_made(span: object, aggregate: object, on_late: object) -> None:
+    for name, given, kinds, example in (
+        ("span", span, Hopping | Session, "Tumbling(60_000)"),
+        ("aggregate", aggregate, Aggregate, "Aggregate(init=int, add=...)"),
+    ):
+        if not isinstance(given, kinds):
+            kind = "the class" if isinstance(given, type) else "an object of"
+            name_of = getattr(given, "__name__", type(given).__name__)
+            raise TypeError(f"{name} is {kind} {name_of}: give an object, such as {example}")
+    if isinstance(on_late, type):
+        raise TypeError(f"on_late is the class {on_late.__name__}: give a function or a method")
+    if on_late is not None:
+        _require_runs("on_late", on_late, ("late", "collector"))
+
+
+def _require_runs(name: str, function: object, parameters: Sequence[str]) -> None:
+    fault = fault_of(function, name, parameters)
+    if fault is not None:
+        raise TypeError(f"{name} is {fault.what}: {fault.remedy}")
 
 
 def _checked_key(key: object) -> str:

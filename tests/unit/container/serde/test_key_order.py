@@ -44,7 +44,9 @@ def test_a_range_is_that_of_its_keys(name: str) -> None:
 
 @pytest.mark.search
 @settings(max_examples=300, deadline=None)
-@given(st.lists(st.integers(-300, 300), max_size=40), st.integers(-301, 301), st.integers(-301, 301))
+@given(
+    st.lists(st.integers(-300, 300), max_size=40), st.integers(-301, 301), st.integers(-301, 301)
+)
 def test_a_range_of_whole_numbers_is_python_s(keys: list[int], start: int, end: int) -> None:
     """Over what is committed and what is not."""
     for name in ("integer", "long"):

@@ -50,7 +50,10 @@ def test_a_product_and_a_mean_beyond_their_type_are_exact() -> None:
     assert _of(pa.array([1 << 40] * 4), "product") == {"v_product": 1 << 160}
     nines = Decimal("9" * 38)
     column = pa.array([nines, nines, nines], pa.decimal128(38, 0))
-    assert _of(column, "mean", "product") == {"v_mean": nines, "v_product": Decimal(int(nines) ** 3)}
+    assert _of(column, "mean", "product") == {
+        "v_mean": nines,
+        "v_product": Decimal(int(nines) ** 3),
+    }
 
 
 def test_what_fits_and_what_is_not_whole_is_arrow_s() -> None:
