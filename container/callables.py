@@ -106,7 +106,7 @@ def _body(found: Any) -> Any:  # noqa: ANN401 - any callable
         found = found.func
     if inspect.isroutine(found) or isinstance(found, type):
         return found
-    return getattr(type(found), "__call__", found)
+    return type(found).__call__
 
 
 def _wrong_arguments(found: Any, count: int) -> str | None:  # noqa: ANN401 - any callable

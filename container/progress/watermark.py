@@ -98,8 +98,8 @@ def newest_times(
     """(source, its newest time) of each that has rows with a time.
 
     A column of anything but whole numbers and timestamps, as a pipeline may make one, has none.
-    ``last_ms``: a later time is none. A source is (system, stream, partition). Rows that do not say where they are from, as a
-    pipeline may leave them, are of all of ``sources``.
+    ``last_ms``: a later time is none. A source is (system, stream, partition). Rows that do not say
+    where they are from, as a pipeline may leave them, are of all of ``sources``.
     """
     kind = rows.column(column).type
     if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind)):

@@ -50,7 +50,7 @@ def parts_of_range(serde: Serde, start: Any, end: Any) -> list[Part]:  # noqa: A
 
 
 def is_by_text(serde: Serde, bound: object) -> bool:
-    """Return whether the serde writes a number in ``bound`` as text, in whose order 10 is below 9."""
+    """Return whether the serde writes a number in ``bound`` as text, where 10 comes before 9."""
     return serde.name == _JSON and _has_number(bound)
 
 

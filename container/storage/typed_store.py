@@ -15,7 +15,6 @@ from homeport.container.serde.serdes import Serde
 from homeport.container.storage.overlay import Pairs
 from homeport.container.storage.value_guard import ValueGuard
 
-
 _LOG = logging.getLogger(__name__)
 
 

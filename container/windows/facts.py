@@ -1,6 +1,6 @@
 """Facts: what the windows of a store were made with, which is kept with them.
 
-PURE. Windows of two spans, or aggregates of two functions, are not told apart in a store.
+PURE. A store shows no difference between windows of two spans, or aggregates of two functions.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _code(function: object) -> str:
     code = getattr(function, "__code__", None)
     if isinstance(code, CodeType):
         return _of_code(code, getattr(function, "__doc__", None))
-    called = getattr(type(function), "__call__", None)
+    called: object = type(function).__call__  # type: ignore[operator]  # it can be called
     own = getattr(called, "__code__", None)
     if isinstance(own, CodeType):
         return _of_code(own, getattr(called, "__doc__", None))

@@ -79,7 +79,7 @@ def _may_overflow(column: pa.ChunkedArray, function: str) -> bool:
 
 
 def _exactly(values: Sequence[Any], function: str) -> int | Decimal | None:
-    """Return the sum, product or mean of those values that are not null, as Arrow leaves them out."""
+    """Return the sum, product or mean of the values; nulls are left out, as Arrow does."""
     given = [value for value in values if value is not None]
     if not given:
         return None

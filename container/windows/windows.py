@@ -112,9 +112,7 @@ class Windows:
             ``task.watermark.lateness.ms``, or 0.
         retention_ms: how much longer, in event time, a closed window can be read.
         on_late: is handed what is too late or too far ahead; None: it is dropped. Either way
-            ``late`` and ``ahead`` count it.
-        ahead_ms: how far ahead of the clock a record's time may be; None: the job's
-            ``task.watermark.ahead.ms``, or any time.
+            ``late`` and ``ahead`` count it; ``task.watermark.ahead.ms`` says what is too far.
 
     Raises:
         KeyError: there is no such store.
@@ -132,7 +130,6 @@ class Windows:
         lateness_ms: int | None = None,
         retention_ms: int = 0,
         on_late: OnLate | None = None,
-        ahead_ms: int | None = None,
     ) -> None:
         """What the store holds is open again."""
         _require_made(span, aggregate, on_late)
@@ -141,8 +138,8 @@ class Windows:
             raise ValueError("sessions grow together: give merge, of two aggregates to one")
         if emit not in ("close", "update"):
             raise ValueError(f"emit={emit!r}: it must be 'close' or 'update'")
-        if min(lateness_ms or 0, retention_ms, ahead_ms or 0) < 0:
-            raise ValueError("lateness_ms, retention_ms and ahead_ms must be at least 0")
+        if min(lateness_ms or 0, retention_ms) < 0:
+            raise ValueError("lateness_ms and retention_ms must be at least 0")
         self.late = 0
         self.ahead = 0
         self._span = span
@@ -154,7 +151,7 @@ class Windows:
         self._store = WindowStore(store, self._own_store(context, store), has_sessions=has_sessions)
         self._keep_facts(store, emit)
         job = TimersConfig.of(Config(context.config))
-        self._ahead_ms = job.ahead_ms if ahead_ms is None else ahead_ms
+        self._ahead_ms = job.ahead_ms
         self._watermark = self._found_watermark(context, job, lateness_ms)
         reached = self._store.reached()
         self._closed = _NEVER if reached is None else reached
@@ -438,7 +435,7 @@ class Windows:
     ) -> None:
         before = self.late
         self.late += len(records) if count is None else count
-        if _is_told(before, self.late):
+        if _is_logged(before, self.late):
             _LOG.warning("%d records were too late for their windows so far", self.late)
         self._hand_on(records, collector)
 
@@ -447,7 +444,7 @@ class Windows:
     ) -> None:
         before = self.ahead
         self.ahead += len(records) if count is None else count
-        if _is_told(before, self.ahead):
+        if _is_logged(before, self.ahead):
             _LOG.warning(
                 "%d records were too far ahead of the clock for windows so far: their time is "
                 "beyond %d ms since 1970",
@@ -462,7 +459,7 @@ class Windows:
                 self._on_late(record, collector)
 
 
-def _is_told(before: int, now: int) -> bool:
+def _is_logged(before: int, now: int) -> bool:
     """Whether the log has it: the first one, the tenth, the hundredth; a stream fills no log."""
     return now > before and (len(str(before)) < len(str(now)) or before == 0)
 

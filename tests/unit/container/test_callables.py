@@ -36,7 +36,7 @@ def plain(function):
         return function(*arguments)
     return call
 
-def told(function):
+def adding(function):
     @functools.wraps(function)
     def call(self, message, collector, coordinator):
         return function(self, message, collector, coordinator, "more")
@@ -118,7 +118,7 @@ _RIGHT = [
     ("Task", "@staticmethod\n def process(m, c, co):\n  pass"),
     ("Task", "@classmethod\n def process(cls, m, c, co):\n  pass"),
     ("Task", "@plain\n def process(self, m, c, co):\n  pass"),
-    ("Task", "@told\n def process(self, m, c, co, more):\n  pass"),
+    ("Task", "@adding\n def process(self, m, c, co, more):\n  pass"),
     ("Task", "@property\n def process(self):\n  return lambda m, c, co: None"),
     ("Task", "def __init__(self, more=1, *rest):\n  self.close = lambda: None"),
     ("Task", "def process(self, m, c, co):\n  return [x for x in self.some()]"),
@@ -130,7 +130,7 @@ _RIGHT = [
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A module of a job that is written anew."""
+    """A module of a job, to be written."""
     monkeypatch.syspath_prepend(str(tmp_path))
     yield tmp_path / "called_job.py"
     sys.modules.pop("called_job", None)
@@ -198,15 +198,15 @@ def test_serdes_and_factories_are_looked_at_too(module: Path) -> None:
         load_serde("stores.s.msg.serde", "called_job:Writes")
     with pytest.raises(ConfigError, match="its get_key_value_extractor is a coroutine"):
         load_extractor_factory("k", "called_job:Made")
-    with pytest.raises(ConfigError, match="not to be made without arguments: .*'more'"):
+    with pytest.raises(ConfigError, match=r"not to be made without arguments: .*'more'"):
         load_extractor_factory("k", "called_job:NotMade")
 
 
-async def _coroutine(*_arguments: Any) -> None:
+async def _coroutine(*_arguments: object) -> None:
     raise AssertionError
 
 
-def _generator(*_arguments: Any) -> Iterator[int]:
+def _generator(*_arguments: object) -> Iterator[int]:
     yield 1
 
 
@@ -270,7 +270,7 @@ class _HiddenBatch(WindowTask):
     def _hidden(self, name: str) -> Any:  # noqa: ANN401 - as above
         return _generator() if KEPT.get("hides") == name else None
 
-    def window(self, *_arguments: Any) -> Any:  # noqa: ANN401 - as above
+    def window(self, *_arguments: object) -> Any:  # noqa: ANN401 - as above
         """Hides a generator."""
         return self._hidden("window")
 
@@ -278,7 +278,7 @@ class _HiddenBatch(WindowTask):
         """Hides a generator."""
         return self._hidden("close")
 
-    def process(self, *_arguments: Any) -> Any:  # noqa: ANN401 - as above
+    def process(self, *_arguments: object) -> Any:  # noqa: ANN401 - as above
         """Hides a generator."""
         return self._hidden("process")
 
@@ -295,12 +295,17 @@ def test_what_a_decorator_hides_is_refused_when_it_is_called(
         task__ignored__exceptions="*", task__window__ms="10", task__max__concurrency=calls
     )
     said = f"failed in {hook}.*: TypeError: it has returned a generator, which is never run"
-    with pytest.raises(TaskFailedError, match=said), TestRunner(keys, task=_HiddenBatch) as runner:
+    with pytest.raises(TaskFailedError, match=said):
+        _run_to_its_end(keys)
+    KEPT.clear()
+
+
+def _run_to_its_end(keys: dict[str, str]) -> None:
+    with TestRunner(keys, task=_HiddenBatch) as runner:
         runner.send("kafka.in", key="a", value={"n": 1})
         runner.run()
         runner.advance(20)
         runner.restart()
-    KEPT.clear()
 
 
 def test_an_object_in_the_place_of_a_task_class_is_refused() -> None:

@@ -109,7 +109,7 @@ def test_a_range_by_the_text_of_numbers_is_warned_of_once(
     store = _store(serde("json"), ["a", ["b", 1], True])
     with caplog.at_level(logging.WARNING):
         list(store.range("a", "b"))
-        list(store.range(True, True))
+        list(store.range([True], [True]))
         assert caplog.records == []
         for start, end in ((10, 20), ([10], [20]), ({"a": [1.5]}, {"b": 2})):
             list(store.range(start, end))

@@ -106,7 +106,7 @@ def test_a_change_of_what_windows_were_made_with_is_refused_at_the_start(
     ],
 )
 def test_what_means_the_same_goes_on(before: dict[str, Any], after: dict[str, Any]) -> None:
-    """The same windows in other words, results of another kind, aggregates that are given a name."""
+    """The same windows in other words, and aggregates that are given a name."""
     KEPT.update(before)
     with TestRunner(config("json"), task=WindowTask) as runner:
         _at_work(runner)
@@ -150,7 +150,7 @@ class _Two(StreamTask):
         self.one = Windows(context, "windows", Tumbling(10), SUM)
         self.other = Windows(context, "windows", Tumbling(10), SUM)
 
-    def process(self, *_arguments: Any) -> None:
+    def process(self, *_arguments: object) -> None:
         """Does nothing."""
 
 

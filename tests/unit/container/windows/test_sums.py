@@ -74,7 +74,7 @@ def test_what_fits_and_what_is_not_whole_is_arrow_s() -> None:
 def test_a_group_of_nulls_beside_one_that_overflows_has_no_sum() -> None:
     """As Arrow has it."""
     table = pa.table({"key": ["a", "a", "b"], "v": pa.array([_NS * 5, _NS * 5, None])})
-    assert dict((by[0], row["v_sum"]) for by, row in grouped(table, ["key"], [("v", "sum")])) == {
+    assert {by[0]: row["v_sum"] for by, row in grouped(table, ["key"], [("v", "sum")])} == {
         "a": _NS * 10,
         "b": None,
     }
