@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -20,11 +19,11 @@ from homeport.container.api import (
     MessageCollector,
     TaskContext,
 )
-from homeport.container.callables import fault_of
 from homeport.container.progress.watermark import NO_TIME, Watermark, newest_times
 from homeport.container.windows import facts
 from homeport.container.windows.ends import Ends
 from homeport.container.windows.partials import partials
+from homeport.container.windows.parts import Aggregate, Late, OnLate, WindowResult, require_made
 from homeport.container.windows.spans import LIMIT_MS, Hopping, Session, Span
 from homeport.container.windows.window_store import Place, WindowStore
 
@@ -38,58 +37,6 @@ _IN_USE: weakref.WeakKeyDictionary[KeyValueStore, weakref.ref[Windows]] = (
     weakref.WeakKeyDictionary()
 )
 """Whose the stores of windows are."""
-
-
-@dataclass(frozen=True, slots=True)
-class WindowResult:
-    """The aggregate of one window; None for a session that has become part of an older one.
-
-    ``is_final``: whether the window is closed, else it may change.
-    """
-
-    key: str
-    start_ms: int
-    end_ms: int
-    value: Any
-    is_final: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Late:
-    """A record that is in no window; of a table, its row as ``value``.
-
-    ``is_ahead``: its time is too far ahead of the clock; else its windows were closed when it came.
-    """
-
-    key: str
-    value: Any
-    at_ms: int
-    is_ahead: bool = False
-
-
-@dataclass(frozen=True)
-class Aggregate:
-    """What a window keeps of its records.
-
-    ``init`` makes it of no record. ``add``: it and one more value, to the new one, never None.
-    ``merge``: two to one, the older one first; sessions need it. ``name``: what it is, such as
-    "miles"; it is kept with the windows. Without one, the code of these functions is.
-    """
-
-    init: Callable[[], Any]
-    add: Callable[[Any, Any], Any]
-    merge: Callable[[Any, Any], Any] | None = None
-    name: str | None = None
-
-    def __post_init__(self) -> None:
-        """A call of each function would run it; else TypeError."""
-        _require_runs("init", self.init, ())
-        _require_runs("add", self.add, ("aggregate", "value"))
-        if self.merge is not None:
-            _require_runs("merge", self.merge, ("older", "newer"))
-
-
-OnLate = Callable[[Late, MessageCollector], None]
 
 
 class Windows:
@@ -132,7 +79,7 @@ class Windows:
         on_late: OnLate | None = None,
     ) -> None:
         """What the store holds is open again."""
-        _require_made(span, aggregate, on_late)
+        require_made(span, aggregate, on_late)
         has_sessions = isinstance(span, Session)
         if has_sessions and aggregate.merge is None:
             raise ValueError("sessions grow together: give merge, of two aggregates to one")
@@ -481,27 +428,6 @@ def _checked_time(message: IncomingMessage, at_ms: int | None) -> int:
             "give at_ms as int"
         )
     return time_ms
-
-
-def _require_made(span: object, aggregate: object, on_late: object) -> None:
-    for name, given, kinds, example in (
-        ("span", span, Hopping | Session, "Tumbling(60_000)"),
-        ("aggregate", aggregate, Aggregate, "Aggregate(init=int, add=...)"),
-    ):
-        if not isinstance(given, kinds):
-            kind = "the class" if isinstance(given, type) else "an object of"
-            name_of = getattr(given, "__name__", type(given).__name__)
-            raise TypeError(f"{name} is {kind} {name_of}: give an object, such as {example}")
-    if isinstance(on_late, type):
-        raise TypeError(f"on_late is the class {on_late.__name__}: give a function or a method")
-    if on_late is not None:
-        _require_runs("on_late", on_late, ("late", "collector"))
-
-
-def _require_runs(name: str, function: object, parameters: Sequence[str]) -> None:
-    fault = fault_of(function, name, parameters)
-    if fault is not None:
-        raise TypeError(f"{name} is {fault.what}: {fault.remedy}")
 
 
 def _checked_key(key: object) -> str:
