@@ -122,3 +122,10 @@ def test_rows_without_elements_stay_as_arrow_has_them(session: SparkSession) -> 
     """Also with structs; nothing is made of them twice."""
     table = pa.table({"a": [1, None], "s": pa.array([{"x": 1}, None])})
     assert frame_of(session, table).toArrow().to_pylist() == table.to_pylist()
+
+
+def test_spark_itself_fails_at_a_null_that_arrow_has(session: SparkSession) -> None:
+    """Which is why rows take Spark's own form first; once it does not, they need not."""
+    frame = session.createDataFrame(_table(1))
+    with pytest.raises(Exception, match="Value at index is null"):
+        _of(_EXPRESSIONS[0], {"f": frame}).toArrow()
