@@ -53,7 +53,9 @@ class Aggregate:
     name: str | None = None
 
     def __post_init__(self) -> None:
-        """A call of each function would run it; else TypeError."""
+        """A call of each function would run it, and the name is text; else TypeError."""
+        if not isinstance(self.name, str | None):
+            raise TypeError(f"name is {self.name!r}: give a str, such as 'miles'")
         _require_runs("init", self.init, ())
         _require_runs("add", self.add, ("aggregate", "value"))
         if self.merge is not None:

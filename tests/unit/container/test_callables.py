@@ -249,6 +249,7 @@ def test_an_aggregate_takes_functions_that_run() -> None:
         ({"init": int, "add": _generator}, "add is a generator"),
         ({"init": int, "add": lambda total: total}, "add is not to be called with"),
         ({"init": int, "add": max, "merge": _coroutine}, "merge is a coroutine"),
+        ({"init": int, "add": max, "name": 5}, "name is 5: give a str"),
         ({"init": 0, "add": max}, "init is a int, which cannot be called: define init"),
         ({"init": lambda total: total, "add": max}, r"init is not to be called with \(\)"),
     ]
