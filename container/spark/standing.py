@@ -25,7 +25,7 @@ def frame_of(session: SparkSession, table: pa.Table) -> DataFrame:
     find as Arrow has it: such rows are made into Spark's own form first.
     """
     frame = session.createDataFrame(table)
-    if not any(_has_elements(field.type) for field in table.schema):
+    if table.num_rows == 0 or not any(_has_elements(field.type) for field in table.schema):
         return frame
     from pyspark.sql.classic.dataframe import DataFrame  # noqa: PLC0415 - pyspark is there by now
 
