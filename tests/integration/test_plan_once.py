@@ -277,7 +277,7 @@ MOMENTS = [
     "1 + CASE WHEN timestamp_ntz\"now\" > timestamp'2020-01-01' THEN 1 END",
     "timestamp -- 'x'\n r'now UTC'",
     "date'\\u0074oday'",
-    long("array(timestamp_ltz'yesterday +1')[0]"),
+    long("array(timestamp_ltz'yesterday UTC')[0]"),
     long("transform(array(1), x -> date_add(date'tomorrow', x))"),
     long("'\U0001f600' || date'today'"),
     long("to_timestamp('now')"),
