@@ -57,7 +57,8 @@ class Timers:
                     f"the store of timers has an entry {entry!r}, which is none: task.timers.store "
                     "needs a store that nothing else has written"
                 )
-            self._add(Timer(*parts, at_ms, kind == _EVENT))
+            name, key = parts
+            self._add(Timer(name, key, at_ms, kind == _EVENT))
 
     # -- what a task calls
 

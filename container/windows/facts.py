@@ -77,7 +77,7 @@ def _has_other_code(was: str | None, now: str | None) -> bool:
     return python == python_now and code != code_now
 
 
-def _code(function: object) -> str:
+def _code(function: Any) -> str:  # noqa: ANN401 - any callable
     if isinstance(function, functools.partial):
         given = [*function.args, *sorted(function.keywords.items())]
         return f"{_code(function.func)} {_simple(tuple(given))}"
@@ -85,7 +85,7 @@ def _code(function: object) -> str:
     code = getattr(function, "__code__", None)
     if isinstance(code, CodeType):
         return _of_code(code, getattr(function, "__doc__", None))
-    called: object = type(function).__call__  # type: ignore[operator]  # it can be called
+    called: object = type(function).__call__
     own = getattr(called, "__code__", None)
     if isinstance(own, CodeType):
         return _of_code(own, getattr(called, "__doc__", None))

@@ -67,10 +67,11 @@ OnLate = Callable[[Late, MessageCollector], None]
 
 def require_made(span: object, aggregate: object, on_late: object) -> None:
     """Require objects of their kinds, and a function that runs; else TypeError."""
-    for name, given, kinds, example in (
+    required: tuple[tuple[str, object, Any, str], ...] = (
         ("span", span, Hopping | Session, "Tumbling(60_000)"),
         ("aggregate", aggregate, Aggregate, "Aggregate(init=int, add=...)"),
-    ):
+    )
+    for name, given, kinds, example in required:
         if not isinstance(given, kinds):
             kind = "the class" if isinstance(given, type) else "an object of"
             name_of = getattr(given, "__name__", type(given).__name__)

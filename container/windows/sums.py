@@ -69,7 +69,7 @@ def _may_overflow(column: pa.ChunkedArray, function: str) -> bool:
     if not is_decimal:
         most = max(map(abs, ends), default=0)
         if function == _PRODUCT:
-            return most.bit_length() * count > _WHOLE_BITS
+            return bool(most.bit_length() * count > _WHOLE_BITS)
         return bool(most * count >= 1 << _WHOLE_BITS)
     # Not by abs: it rounds a decimal.
     digits = max((len(end.as_tuple().digits) for end in ends), default=0)
@@ -78,13 +78,13 @@ def _may_overflow(column: pa.ChunkedArray, function: str) -> bool:
     return places > _DECIMAL_DIGITS
 
 
-def _exactly(values: Sequence[Any], function: str) -> int | Decimal | None:
+def _exactly(values: Sequence[Any], function: str) -> Any:  # noqa: ANN401 - as the values are
     """Return the sum, product or mean of the values; nulls are left out, as Arrow does."""
     given = [value for value in values if value is not None]
     if not given:
         return None
     with localcontext(Context(prec=_DIGITS_AT_WORK)):
-        found = math.prod(given) if function == _PRODUCT else sum(given)
+        found: Any = math.prod(given) if function == _PRODUCT else sum(given)
         if function == _MEAN:
             found /= len(given)
         # A sum has this scale already.
