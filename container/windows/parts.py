@@ -54,8 +54,7 @@ class Aggregate:
 
     def __post_init__(self) -> None:
         """A call of each function would run it, and the name is text; else TypeError."""
-        if not isinstance(self.name, str | None):
-            raise TypeError(f"name is {self.name!r}: give a str, such as 'miles'")
+        _require_name(self.name)
         _require_runs("init", self.init, ())
         _require_runs("add", self.add, ("aggregate", "value"))
         if self.merge is not None:
@@ -63,6 +62,11 @@ class Aggregate:
 
 
 OnLate = Callable[[Late, MessageCollector], None]
+
+
+def _require_name(name: object) -> None:
+    if not isinstance(name, str | None):
+        raise TypeError(f"name is {name!r}: give a str, such as 'miles'")
 
 
 def require_made(span: object, aggregate: object, on_late: object) -> None:
