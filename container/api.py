@@ -98,7 +98,12 @@ class ReadableStore(Protocol):
         """The values of ``keys``, in their order, null where there is none."""
 
     def range(self, start: Any, end: Any) -> KeyValueIterator:  # noqa: ANN401 - a user's value
-        """Pairs with start <= key < end, by the key's bytes."""
+        """Pairs with start <= key < end: numbers of ``integer`` and ``long`` in their order.
+
+        All other keys are in that of their bytes, which for ``string`` and ``bytes`` is their own;
+        ``double`` has it from 0 on, and ``json`` goes by its text. ValueError where the range would
+        be wrong for that.
+        """
 
     def prefix(self, prefix: str | bytes) -> KeyValueIterator:
         """Pairs whose key's bytes begin with ``prefix``, in their order; str stands for UTF-8."""
@@ -215,6 +220,7 @@ class Scheduler(Protocol):
         """``on_timer`` is called once the clock is at ``at_ms``, or ``after_ms`` from now.
 
         Raises:
+            TypeError: name or key is no str. Nothing is scheduled after an error.
             ValueError: not one of both is given, ``after_ms`` is below 1, or the name has a ``/``.
         """
 

@@ -23,6 +23,7 @@ from homeport.container.api import (
     KeyValueExtractorFactory,
     StreamTask,
 )
+from homeport.container.callables import fault_of, is_coroutine, making_fault, method_fault
 from homeport.container.serde.columns import Columns
 from homeport.container.serde.registry_serde import Place
 from homeport.container.serde.schema_serde import schema_serde
@@ -36,7 +37,10 @@ IMPORTING = threading.RLock()
 """Held by a thread that imports the job's modules, or pyspark. The modules of pyspark import each
 other: where two threads import them at once, both fail."""
 MANAGER_FACTORY = "adstore.manager.factory"
-_HOOKS = ("init", "window", "on_timer", "end_of_stream", "close")
+_HOOKS = (
+    ("process", "process_batch"),
+    ("init", "window", "on_timer", "end_transaction", "end_of_stream", "close"),
+)
 
 
 def load_task_class(name: str) -> type[BatchTask | StreamTask]:
@@ -66,26 +70,30 @@ def checked_task_class(name: str, found: object) -> type[BatchTask | StreamTask]
         raise ConfigError(
             TASK_CLASS, name, "the class must define every method", f"define {missing}"
         )
-    _refuse_lost_coroutines(name, found)
+    _require_calls(name, found)
     return found
 
 
-def _refuse_lost_coroutines(name: str, found: type[BatchTask | StreamTask]) -> None:
-    """Nothing where each coroutine of the class would be awaited."""
-    is_stream = issubclass(found, StreamTask)
-    if is_stream and inspect.iscoroutinefunction(getattr(found, "process", None)):
-        return
-    lost = [
-        hook
-        for hook in (_HOOKS if is_stream else (*_HOOKS, "process_batch", "end_transaction"))
-        if inspect.iscoroutinefunction(getattr(found, hook, None))
-    ]
-    if lost:
+def _require_calls(name: str, found: type[BatchTask | StreamTask]) -> None:
+    """Nothing where a call of each of its methods would run it; else ConfigError."""
+    _require_made(TASK_CLASS, name, found)
+    base = StreamTask if issubclass(found, StreamTask) else BatchTask
+    may_wait = base is StreamTask and is_coroutine(found, "process")
+    for hook in (hook for hooks in _HOOKS for hook in hooks if hasattr(base, hook)):
+        fault = method_fault(found, base, hook, may_be_coroutine=may_wait)
+        if fault is not None:
+            remedy = fault.remedy
+            if is_coroutine(found, hook):
+                remedy = f"a BatchTask has none: {remedy}"
+                remedy = "let process be one too" if base is StreamTask else remedy
+            raise ConfigError(TASK_CLASS, name, f"its {hook} is {fault.what}", remedy)
+
+
+def _require_made(key: str, name: str, found: type) -> None:
+    fault = making_fault(found)
+    if fault is not None:
         raise ConfigError(
-            TASK_CLASS,
-            name,
-            f"its {lost[0]} is a coroutine, which nothing would await",
-            "let process be one too" if is_stream else "a BatchTask has none: use def",
+            key, name, f"the class is {fault.what}", "give each parameter of __init__ a default"
         )
 
 
@@ -114,6 +122,10 @@ def load_function(name: str) -> Callable[..., Any]:
             "it must name a function that returns a DataFrame",
             f"this is {_described(found)}",
         )
+    # Its parameters are looked at where the streams are known.
+    fault = fault_of(found, "pipeline", ())
+    if fault is not None and not fault.remedy.startswith("write"):
+        raise ConfigError(PIPELINE_CLASS, name, f"the function is {fault.what}", fault.remedy)
     function: Callable[..., Any] = found
     return function
 
@@ -152,6 +164,11 @@ def _load_factory(key: str, name: str, base: type) -> Any:  # noqa: ANN401 - a c
     if inspect.isabstract(found):
         missing = ", ".join(sorted(getattr(found, "__abstractmethods__", ())))
         raise ConfigError(key, name, "the class must define every method", f"define {missing}")
+    _require_made(key, name, found)
+    (method,) = getattr(base, "__abstractmethods__", ())
+    fault = method_fault(found, base, method)
+    if fault is not None:
+        raise ConfigError(key, name, f"its {method} is {fault.what}", fault.remedy)
     return found
 
 
@@ -212,11 +229,10 @@ def _own_serde(key: str, name: str) -> Serde:
             f"an object cannot be made of it: {in_one_line(error)}",
             "let it be made without arguments",
         ) from None
-    for method in ("to_bytes", "from_bytes"):
-        try:
-            inspect.signature(getattr(own, method)).bind(None)
-        except (AttributeError, TypeError, ValueError) as error:
-            raise ConfigError(key, name, rule, f"{method} of one argument: {error}") from None
+    for method, parameter in (("to_bytes", "value"), ("from_bytes", "data")):
+        fault = fault_of(getattr(own, method, None), method, [parameter], is_method=True)
+        if fault is not None:
+            raise ConfigError(key, name, rule, f"its {method} is {fault.what}: {fault.remedy}")
     return Serde(name, _own_to_bytes(name, own), _own_from_bytes(name, own), is_own=True)
 
 

@@ -274,6 +274,17 @@ TASK_WATERMARK_LATENESS_MS = IntKey(
     source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
+TASK_WATERMARK_AHEAD_MS = IntKey(
+    name="task.watermark.ahead.ms",
+    minimum=0,
+    unit="ms",
+    meaning=(
+        "how far ahead of the clock a record's time may be; what is further does not move the"
+        " watermark, and windows report it as they do what is late; not set: any time"
+    ),
+    source=OWN,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
 TASK_WATERMARK_IDLE_MS = IntKey(
     name="task.watermark.idle.ms",
     default=60000,

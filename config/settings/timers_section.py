@@ -17,11 +17,13 @@ class TimersConfig:
     """``store``: None: timers are in memory. ``lateness_ms``: None: the job has no event time.
 
     ``idle_ms``: a partition that brings nothing for so long is left out; None: none ever is.
+    ``ahead_ms``: how far ahead of the clock a time may be; None: as far as it likes.
     """
 
     store: str | None
     lateness_ms: int | None
     idle_ms: int | None
+    ahead_ms: int | None
 
     @staticmethod
     def of(config: Config) -> TimersConfig:
@@ -31,6 +33,7 @@ class TimersConfig:
             store=_store(config),
             lateness_ms=keys.TASK_WATERMARK_LATENESS_MS.find(config),
             idle_ms=idle_ms if idle_ms >= 0 else None,
+            ahead_ms=keys.TASK_WATERMARK_AHEAD_MS.find(config),
         )
 
 

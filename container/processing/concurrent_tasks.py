@@ -13,13 +13,14 @@ from typing import Any
 import pyarrow as pa
 
 from homeport.container.api import IncomingMessage, StreamTask
+from homeport.container.callables import is_coroutine, unrun
 from homeport.container.processing.concurrent_calls import LoopCalls, ThreadCalls
 from homeport.container.processing.stream_task_instance import (
     StreamTaskInstance,
     StreamTaskParts,
     step_of,
 )
-from homeport.container.processing.task_instance import Context, task_failed
+from homeport.container.processing.task_instance import Context, require_run, task_failed
 
 
 class _ConcurrentStreamTask(StreamTaskInstance):
@@ -63,10 +64,12 @@ class ThreadedStreamTask(_ConcurrentStreamTask):
 
     def _process(self, message: IncomingMessage) -> None:
         try:
-            self._task.process(message, self._parts.outputs, self._coordinator)
+            found: object = self._task.process(message, self._parts.outputs, self._coordinator)  # type: ignore[func-returns-value]  # what it must not return
         except BaseException as error:  # noqa: BLE001 - user code may raise anything
             with self._counting:
                 self._raised(step_of(message), error)
+        else:
+            require_run(self._name, step_of(message), found)
 
 
 class AsyncStreamTask(_ConcurrentStreamTask):
@@ -115,6 +118,8 @@ class AsyncStreamTask(_ConcurrentStreamTask):
             error = self._calls.outcome(found, may_be_stopped=may_be_stopped)
             if error is not None:
                 raise error
+        elif (reason := unrun(found)) is not None:
+            raise TypeError(reason)
 
 
 def order_of(task_name: str, message: IncomingMessage) -> Hashable | None:
@@ -140,7 +145,7 @@ def calls_for(
     ``begins``: called before each call on an event loop. ``around``: each one in a thread is made
     within what that returns.
     """
-    if inspect.iscoroutinefunction(getattr(task_class, "process", None)):
+    if is_coroutine(task_class, "process"):
         return LoopCalls(limit, may_go_on, begins)
     is_stream = issubclass(task_class, StreamTask)
     return ThreadCalls(limit, may_go_on, around) if is_stream and limit > 1 else None

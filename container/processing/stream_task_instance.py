@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -16,15 +15,16 @@ from homeport.config.errors import HomeportError
 from homeport.config.settings.records_section import ALL_EXCEPTIONS
 from homeport.container.api import IncomingMessage, StreamTask, Timer
 from homeport.container.processing.records import Messages
-from homeport.container.processing.task_instance import Context, Outputs, task_failed
+from homeport.container.processing.task_instance import (
+    Context,
+    Outputs,
+    require_run,
+    task_failed,
+)
 
 _LOG = logging.getLogger(__name__)
 _PROJECT = "homeport."
 """With what the names of its modules begin."""
-_AWAITABLE = (
-    "it has returned a coroutine, which is never awaited: define process with async def, without a "
-    "decorator that hides that"
-)
 
 
 @dataclass
@@ -87,12 +87,13 @@ class StreamTaskInstance:
         self.ignored = 0
         try:
             self._task = task_class()
-            self._initialise(context)
+            found = self._initialise(context)
         except BaseException as error:  # user code may raise anything, SystemExit too
             raise task_failed(self._name, "init", error) from error
+        require_run(self._name, "init", found)
 
-    def _initialise(self, context: Context) -> None:
-        self._task.init(context)
+    def _initialise(self, context: Context) -> object:
+        return self._task.init(context)  # type: ignore[func-returns-value]  # what it must not return
 
     def process_batch(self, rows: pa.Table) -> None:
         """The task has seen every message of ``rows``; TaskFailedError where it raised.
@@ -111,8 +112,8 @@ class StreamTaskInstance:
             except BaseException as error:  # noqa: BLE001 - user code may raise anything
                 self._raised(step_of(message), error)
             else:
-                if found is not None and inspect.isawaitable(found):
-                    raise task_failed(self._name, step_of(message), TypeError(_AWAITABLE))
+                if found is not None:
+                    require_run(self._name, step_of(message), found)
 
     def end_transaction(self) -> None:
         """Nothing: a StreamTask sends when it is called."""
@@ -134,15 +135,18 @@ class StreamTaskInstance:
     def close(self) -> None:
         """The task was closed; TaskFailedError where it raised."""
         try:
-            self._task.close()
+            found: object = self._task.close()  # type: ignore[func-returns-value]  # as above
         except BaseException as error:  # user code may raise anything, SystemExit too
             raise task_failed(self._name, "close", error) from error
+        require_run(self._name, "close", found)
 
     def _call(self, step: str, hook: Callable[..., Any], *arguments: object) -> None:
         try:
-            hook(*arguments)
+            found = hook(*arguments)
         except BaseException as error:  # noqa: BLE001 - user code may raise anything
             self._raised(step, error)
+        else:
+            require_run(self._name, step, found)
 
     def _raised(self, step: str, error: BaseException) -> None:
         kind = type(error)

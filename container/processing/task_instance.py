@@ -12,6 +12,7 @@ import pyarrow as pa
 from homeport.config.errors import HomeportError, in_one_line
 from homeport.config.system_stream import is_topic_name
 from homeport.container.api import BatchTask, KeyValueStore, Partitioner, Scheduler, Timer
+from homeport.container.callables import unrun
 from homeport.container.processing.placement import Counts, placed
 from homeport.container.processing.record_rules import (
     checked_headers,
@@ -255,50 +256,47 @@ class TaskInstance:
         self._outputs = outputs
         try:
             self._task = task_class()
-            self._task.init(context)
         except BaseException as error:  # user code may raise anything, SystemExit too
-            raise self._failed("init", error) from error
+            raise task_failed(self._name, "init", error) from error
+        self._call("init", self._task.init, context)
 
     def process_batch(self, rows: pa.Table) -> None:
         """The task has seen ``rows``; TaskFailedError where it raised."""
-        try:
-            self._task.process_batch(rows, self._outputs)
-        except BaseException as error:  # user code may raise anything, SystemExit too
-            raise self._failed("process_batch", error) from error
+        self._call("process_batch", self._task.process_batch, rows, self._outputs)
 
     def on_timer(self, timer: Timer) -> None:
         """The task was called for ``timer``; TaskFailedError where it raised."""
-        try:
-            self._task.on_timer(timer, self._outputs)
-        except BaseException as error:  # user code may raise anything, SystemExit too
-            raise self._failed(f"on_timer of {timer.name!r}", error) from error
+        self._call(f"on_timer of {timer.name!r}", self._task.on_timer, timer, self._outputs)
 
     def end_transaction(self) -> None:
         """The task had its last chance to send; TaskFailedError where it raised."""
-        try:
-            self._task.end_transaction(self._outputs)
-        except BaseException as error:  # user code may raise anything, SystemExit too
-            raise self._failed("end_transaction", error) from error
+        self._call("end_transaction", self._task.end_transaction, self._outputs)
 
     def close(self) -> None:
         """The task was closed; TaskFailedError where it raised."""
-        try:
-            self._task.close()
-        except BaseException as error:  # user code may raise anything, SystemExit too
-            raise self._failed("close", error) from error
+        self._call("close", self._task.close)
 
     def window(self) -> None:
         """Nothing: a BatchTask has none."""
 
     def end_of_stream(self) -> None:
         """The task knows that it gets no more input; TaskFailedError where it raised."""
-        try:
-            self._task.end_of_stream(self._outputs)
-        except BaseException as error:  # user code may raise anything, SystemExit too
-            raise self._failed("end_of_stream", error) from error
+        self._call("end_of_stream", self._task.end_of_stream, self._outputs)
 
-    def _failed(self, step: str, error: BaseException) -> TaskFailedError:
-        return task_failed(self._name, step, error)
+    def _call(self, step: str, hook: Callable[..., object], *arguments: object) -> None:
+        try:
+            found = hook(*arguments)
+        except BaseException as error:  # user code may raise anything, SystemExit too
+            raise task_failed(self._name, step, error) from error
+        require_run(self._name, step, found)
+
+
+def require_run(task_name: str, step: str, found: object) -> None:
+    """Nothing where the call that returned ``found`` has run; else TaskFailedError."""
+    reason = unrun(found)
+    if reason is not None:
+        hidden = TypeError(f"{reason}: define it without a decorator that hides what it is")
+        raise task_failed(task_name, step, hidden)
 
 
 def task_failed(task_name: str, step: str, error: BaseException) -> TaskFailedError:

@@ -18,6 +18,7 @@ from homeport.job_coordinator.model.job_model import TaskModel
 _MS_PER_S = 1000
 _SPARE = 64
 _EVENT, _CLOCK = "event", "clock"
+_LIMIT_MS = 1 << 63
 
 Partitions = tuple[tuple[str, str, int], ...]
 
@@ -29,6 +30,10 @@ class Timers:
         now_ms: the clock.
         watermark: how far event time has come; None: the job has none.
         store: where timers are kept, ``kind/name/key`` to their time; None: in memory alone.
+        ahead_ms: what is further ahead of the clock does not bring event time on; None: all does.
+
+    Raises:
+        ValueError: the store has what is no timer.
     """
 
     def __init__(
@@ -36,15 +41,23 @@ class Timers:
         now_ms: Callable[[], int] = wall_ms,
         watermark: Watermark | None = None,
         store: KeyValueStore | None = None,
+        ahead_ms: int | None = None,
     ) -> None:
         """What the store holds is scheduled."""
+        self._ahead_ms = ahead_ms
         self._now_ms = now_ms
         self._watermark = watermark
         self._store = store
         self._timers: dict[tuple[str, str], Timer] = {}
         self._heaps: dict[bool, list[tuple[int, str, str]]] = {False: [], True: []}
         for entry, at_ms in store.all() if store is not None else ():
-            kind, name, key = entry.split("/", 2)
+            kind, *parts = entry.split("/", 2)
+            if kind not in (_EVENT, _CLOCK) or len(parts) != 2:  # noqa: PLR2004 - name and key
+                raise ValueError(
+                    f"the store of timers has an entry {entry!r}, which is none: task.timers.store "
+                    "needs a store that nothing else has written"
+                )
+            name, key = parts
             self._add(Timer(name, key, at_ms, kind == _EVENT))
 
     # -- what a task calls
@@ -72,7 +85,7 @@ class Timers:
         if after_ms is not None and after_ms < 1:
             raise ValueError(f"the timer {name!r} has after_ms={after_ms}, it must be at least 1")
         due_ms = at_ms if after_ms is None else self._now_ms() + after_ms
-        self._put(Timer(name, key, int(due_ms or 0)))
+        self._put(name, key, due_ms, is_event_time=False)
 
     def schedule_event(self, name: str, key: str = "", *, at_ms: int) -> None:
         """The timer is due at that time of the input.
@@ -85,14 +98,16 @@ class Timers:
                 f"the timer {name!r} is one of event time, of which the job has none: set "
                 "task.watermark.lateness.ms"
             )
-        self._put(Timer(name, key, int(at_ms), is_event_time=True))
+        self._put(name, key, at_ms, is_event_time=True)
 
     def scheduled(self, name: str, key: str = "") -> Timer | None:
         """The timer of that name and key."""
+        _require_text(name, key)
         return self._timers.get((name, key))
 
     def cancel(self, name: str, key: str = "") -> None:
         """There is none of that name and key."""
+        _require_text(name, key)
         timer = self._timers.pop((name, key), None)
         if timer is not None and self._store is not None:
             self._store.delete(_entry(timer))
@@ -108,8 +123,11 @@ class Timers:
         """The task has processed these, which brings event time on."""
         watermark = self._watermark
         if watermark is not None and "timestamp" in rows.column_names:
-            for source, newest_ms in newest_times(rows, "timestamp", watermark.sources):
-                watermark.saw(source, newest_ms, self._now_ms())
+            now_ms = self._now_ms()
+            last_ms = None if self._ahead_ms is None else now_ms + self._ahead_ms
+            found = newest_times(rows, "timestamp", watermark.sources, last_ms)
+            for source, newest_ms in found:
+                watermark.saw(source, newest_ms, now_ms)
 
     def wait_s(self) -> float:
         """Seconds until one is due; infinite where none will be without more input."""
@@ -156,9 +174,12 @@ class Timers:
 
     # -- inside
 
-    def _put(self, timer: Timer) -> None:
-        if "/" in timer.name:
-            raise ValueError(f"the name of the timer {timer.name!r} has a '/': use another sign")
+    def _put(self, name: str, key: str, at_ms: object, *, is_event_time: bool) -> None:
+        # Nothing is written before all is known to fit.
+        _require_text(name, key)
+        if "/" in name:
+            raise ValueError(f"the name of the timer {name!r} has a '/': use another sign")
+        timer = Timer(name, key, _checked_time(name, at_ms), is_event_time)
         before = self._timers.get((timer.name, timer.key))
         if before == timer:
             return
@@ -208,7 +229,8 @@ def timers_of(
     if settings.lateness_ms is not None:
         sources = partitions_of(task, unseen)
         watermark = Watermark(sources, settings.lateness_ms, settings.idle_ms, now_ms())
-    return Timers(now_ms, watermark, None if settings.store is None else stores[settings.store])
+    store = None if settings.store is None else stores[settings.store]
+    return Timers(now_ms, watermark, store, settings.ahead_ms)
 
 
 def partitions_of(task: TaskModel, unseen: Collection[SystemStream] = ()) -> Partitions:
@@ -220,6 +242,32 @@ def partitions_of(task: TaskModel, unseen: Collection[SystemStream] = ()) -> Par
             if ssp.system_stream not in unseen
         )
     )
+
+
+def _require_text(name: object, key: object) -> None:
+    """Both are what a store carries, and gives back as it was."""
+    for what, text in (("name", name), ("key", key)):
+        if not isinstance(text, str):
+            raise TypeError(
+                f"the {what} of a timer must be str, not {type(text).__name__}: decode bytes, or "
+                "set the stream's samza.key.serde to string"
+            )
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise ValueError(
+                f"the {what} of a timer, {text!r}, has half a surrogate pair, which no text in "
+                "UTF-8 can have"
+            ) from None
+
+
+def _checked_time(name: str, at_ms: object) -> int:
+    """The time in whole ms, as the store carries it."""
+    if not isinstance(at_ms, int | float) or isinstance(at_ms, bool):
+        raise TypeError(f"the timer {name!r} has the time {at_ms!r}: give ms since 1970 as int")
+    if not -_LIMIT_MS <= at_ms < _LIMIT_MS:
+        raise ValueError(f"the timer {name!r} has the time {at_ms!r}: it must fit into 64 bits")
+    return int(at_ms)
 
 
 def _entry(timer: Timer) -> str:

@@ -11,6 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _PLACE = ["system", "stream", "partition"]
+_OF_KAFKA = "timestamp"
+NO_TIME = -1
+"""What Kafka has as the timestamp of a record without one, and a batch in the column of it."""
 
 
 class Watermark:
@@ -76,27 +79,35 @@ class Watermark:
         return min((end_ms for end_ms in ends if end_ms > now_ms), default=None)
 
 
-def milliseconds(times: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times as ms since 1970: of a column of timestamps, or of numbers, which are such."""
+def times_of(rows: pa.Table, column: str) -> pa.ChunkedArray:
+    """Times as ms since 1970, null for none: of a column of timestamps, or of numbers of ms."""
+    times = rows.column(column)
     if pa.types.is_timestamp(times.type):
-        return times.cast(pa.timestamp("ms", times.type.tz), safe=False).cast(pa.int64())
-    return times.cast(pa.int64())
+        # Not by a cast alone: of times before 1970 it would leave out parts of a ms upwards.
+        whole = pc.floor_temporal(times, unit="millisecond")
+        return whole.cast(pa.timestamp("ms", times.type.tz)).cast(pa.int64())
+    times = times.cast(pa.int64())
+    if column != _OF_KAFKA:
+        return times
+    return pc.if_else(pc.equal(times, NO_TIME), pa.scalar(None, pa.int64()), times)
 
 
 def newest_times(
-    rows: pa.Table, column: str, sources: Sequence[Hashable]
+    rows: pa.Table, column: str, sources: Sequence[Hashable], last_ms: int | None = None
 ) -> list[tuple[Hashable, int]]:
-    """(source, its newest time) of each that has rows with a time, which is never negative.
+    """(source, its newest time) of each that has rows with a time.
 
     A column of anything but whole numbers and timestamps, as a pipeline may make one, has none.
-    A source is (system, stream, partition). Rows that do not say where they are from, as a
-    pipeline may leave them, are of all of ``sources``.
+    ``last_ms``: a later time is none. A source is (system, stream, partition). Rows that do not say
+    where they are from, as a pipeline may leave them, are of all of ``sources``.
     """
     kind = rows.column(column).type
     if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind)):
         return []
     at = rows.column_names.index(column)
-    rows = rows.set_column(at, column, milliseconds(rows.column(column)))
+    rows = rows.set_column(at, column, times_of(rows, column))
+    if last_ms is not None:
+        rows = rows.filter(pc.less_equal(rows.column(column), last_ms))
     if len(sources) == 1 or not set(_PLACE) <= set(rows.column_names):
         newest = pc.max(rows.column(column)).as_py()
         found = [(source, newest) for source in sources]
@@ -104,4 +115,4 @@ def newest_times(
         groups = rows.group_by(_PLACE).aggregate([(column, "max")])
         columns = [groups.column(name).to_pylist() for name in (*_PLACE, f"{column}_max")]
         found = [((system, stream, p), at) for system, stream, p, at in zip(*columns, strict=True)]
-    return [(source, newest) for source, newest in found if newest is not None and newest >= 0]
+    return [(source, newest) for source, newest in found if newest is not None]

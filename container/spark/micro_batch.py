@@ -28,7 +28,7 @@ from homeport.container.spark.pipeline_failures import (
     failure,
     is_lost_jvm,
 )
-from homeport.container.spark.standing import FramesOfEachPlan
+from homeport.container.spark.standing import FramesOfEachPlan, frame_of
 from homeport.container.spark.table_order import ORDER_COLUMNS, sorted_rows
 from homeport.container.spark.work import Tables
 
@@ -190,7 +190,7 @@ class SparkPipeline:
             found = once.run(tables, function, schemas, stores)
             if found is not None:
                 return found
-        frames = {name: self._session.createDataFrame(part) for name, part in tables.items()}
+        frames = {name: frame_of(self._session, part) for name, part in tables.items()}
         made = {name: partial(self._standing.of, name, held) for name, held in stores.items()}
         rows: pa.Table = function(Tables(frames, made)).toArrow()
         self._tidy_up()

@@ -10,11 +10,35 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from homeport.container.adjunct.frames import StoreFrame, StoreFrames
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+
+def frame_of(session: SparkSession, table: pa.Table) -> DataFrame:
+    """Return a frame with the rows of ``table``.
+
+    Spark's functions over arrays and maps, such as ``transform``, fail at a null in one that they
+    find as Arrow has it: such rows are made into Spark's own form first.
+    """
+    frame = session.createDataFrame(table)
+    if table.num_rows == 0 or not any(_has_elements(field.type) for field in table.schema):
+        return frame
+    from pyspark.sql.classic.dataframe import DataFrame  # noqa: PLC0415 - pyspark is there by now
+
+    own: Any = frame._jdf  # noqa: SLF001 - pyspark has no such call
+    spark: Any = session._jsparkSession  # noqa: SLF001 - as above
+    rows = own.queryExecution().toRdd()
+    return DataFrame(spark.internalCreateDataFrame(rows, own.schema(), False), session)  # noqa: FBT003 - Spark's
+
+
+def _has_elements(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return any(_has_elements(kind.field(index).type) for index in range(kind.num_fields))
+    return pa.types.is_nested(kind)
 
 
 @dataclass
@@ -40,7 +64,7 @@ class FramesOfEachPlan:
         """The frame of the store."""
         held = self._held.get(name)
         if held is None or held.number != rows.number:
-            frame = self._session.createDataFrame(rows.rows)
+            frame = frame_of(self._session, rows.rows)
             # For Spark its size is unknown: it would sort both sides of a join instead.
             held = self._held[name] = _Held(rows.number, frame.hint("broadcast"))
         return held.frame

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
 from homeport.container.serde.arrow_serdes import ArrowForm, arrow_form
+from homeport.container.serde.key_order import is_by_text, parts_of_range
 from homeport.container.serde.serdes import Serde
 from homeport.container.storage.overlay import Pairs
 from homeport.container.storage.value_guard import ValueGuard
+
+_LOG = logging.getLogger(__name__)
 
 
 class Entries(Protocol):
@@ -47,6 +51,7 @@ class TypedStore:
         self._get, self._put = entries.get, entries.put
         self._key_to, self._msg_to = key_serde.to_bytes, msg_serde.to_bytes
         self._msg_from = msg_serde.from_bytes
+        self._has_warned = False
 
     def get(self, key: Any) -> Any | None:  # noqa: ANN401 - the type is the serde's
         """The value of ``key``, None where there is none."""
@@ -114,8 +119,25 @@ class TypedStore:
         self._entries.put_all(dict.fromkeys(map(self._key_bytes, keys)))
 
     def range(self, start: Any, end: Any) -> TypedPairs:  # noqa: ANN401 - the type is the serde's
-        """Pairs with start <= key < end, in the order of the key's bytes, as they stand now."""
-        return self._typed(self._entries.scan(self._key_bytes(start), self._key_bytes(end)))
+        """Pairs with start <= key < end, as they stand now; whole numbers in their order.
+
+        Other keys are in the order of their bytes.
+
+        Raises:
+            ValueError: by that order the range would be wrong.
+        """
+        if start is None or end is None:
+            raise _no_key()
+        parts = parts_of_range(self._key, start, end)
+        if not self._has_warned and is_by_text(self._key, start):
+            self._has_warned = True
+            _LOG.warning(
+                "range(%r, %r) goes by the text of the serde 'json', in which 10 comes before 9: "
+                "it is that of the numbers only where all have one width",
+                start,
+                end,
+            )
+        return self._typed(chain.from_iterable([self._entries.scan(*part) for part in parts]))
 
     def prefix(self, prefix: str | bytes) -> TypedPairs:
         """Pairs whose key's bytes begin with ``prefix``, as they stand now; str: its UTF-8."""
@@ -143,7 +165,7 @@ class TypedStore:
         data: list[Any] = _form(self._key).to_bytes(keys)
         return data
 
-    def _typed(self, pairs: Pairs) -> TypedPairs:
+    def _typed(self, pairs: Iterable[tuple[bytes, bytes]]) -> TypedPairs:
         return TypedPairs(_decoded(pairs, self._key, self._msg))
 
 
@@ -171,7 +193,9 @@ class TypedPairs:
         self.close()
 
 
-def _decoded(pairs: Pairs, key: Serde, msg: Serde) -> Generator[tuple[Any, Any], None, None]:
+def _decoded(
+    pairs: Iterable[tuple[bytes, bytes]], key: Serde, msg: Serde
+) -> Generator[tuple[Any, Any], None, None]:
     key_from, msg_from = key.from_bytes, msg.from_bytes
     for key_bytes, msg_bytes in pairs:
         yield key_from(key_bytes), msg_from(msg_bytes)

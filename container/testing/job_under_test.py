@@ -56,7 +56,9 @@ class JobUnderTest:
         is_file = isinstance(config, (Path, str))
         given = {**(load(str(config)) if is_file else config), **overrides}
         if task is not None:
-            given[keys.TASK_CLASS.name] = f"{task.__module__}:{task.__name__}"
+            kind: type = task if isinstance(task, type) else type(task)
+            given[keys.TASK_CLASS.name] = f"{kind.__module__}:{kind.__name__}"
+            checked_task_class(given[keys.TASK_CLASS.name], task)
         checked = _completed(given)
         warnings = validate(checked)
         checked = checked.merged(
@@ -67,8 +69,7 @@ class JobUnderTest:
         if uneven is not None:
             warnings = *warnings, uneven
         job = ContainerJob.of(calculate_job_model(checked, counts, NOTHING), ONLY)
-        name = job.task.task_class or ""
-        found = task_class_of(checked) if task is None else checked_task_class(name, task)
+        found = task_class_of(checked) if task is None else task
         require_single_calls(found, job.records.max_concurrency)
         return JobUnderTest(job, found, counts, warnings)
 

@@ -1,6 +1,7 @@
 """Spans of event time: which windows a time belongs to.
 
-PURE. A window [start, end) has its start and not its end; times are in ms since 1970.
+PURE. A window [start, end) has its start and not its end; times are in ms since 1970, those before
+it are negative.
 """
 
 from __future__ import annotations
@@ -8,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+LIMIT_MS = 10**15
+"""Windows lie within so many ms of 1970, some 31,000 years: their store has places for no more."""
+_LONGEST_MS = LIMIT_MS // 10
+
 
 @dataclass(frozen=True, slots=True)
 class Hopping:
     """Windows of ``size_ms`` that begin every ``step_ms``; a time belongs to size / step of them.
 
     Raises:
-        ValueError: the size is no multiple of the step.
+        ValueError: the size is no multiple of the step, or too long.
     """
 
     size_ms: int
@@ -27,11 +32,22 @@ class Hopping:
                 f"windows of {self.size_ms} ms every {self.step_ms} ms: the size must be a "
                 "multiple of the step, and the step at least 1"
             )
+        _require_short(self.size_ms)
 
     def starts(self, time_ms: int) -> Iterator[int]:
         """The starts of the windows that have ``time_ms``, the oldest first."""
         last = time_ms - time_ms % self.step_ms
         return iter(range(last - self.size_ms + self.step_ms, last + 1, self.step_ms))
+
+    @property
+    def reach_ms(self) -> int:
+        """How far a window goes beyond a time that it has."""
+        return self.size_ms
+
+    @property
+    def text(self) -> str:
+        """Which windows these are, for stores and people."""
+        return f"windows of {self.size_ms} ms every {self.step_ms} ms"
 
 
 class Tumbling(Hopping):
@@ -40,7 +56,7 @@ class Tumbling(Hopping):
     __slots__ = ()
 
     def __init__(self, size_ms: int) -> None:
-        """The first one begins in 1970."""
+        """One of them begins with 1970."""
         super().__init__(size_ms, size_ms)
 
 
@@ -49,7 +65,7 @@ class Session:
     """A window that lasts as long as no two records of its key are ``gap_ms`` apart, and the gap.
 
     Raises:
-        ValueError: the gap is below 1.
+        ValueError: the gap is below 1, or too long.
     """
 
     gap_ms: int
@@ -58,6 +74,22 @@ class Session:
         """There is a gap."""
         if self.gap_ms < 1:
             raise ValueError(f"a session with a gap of {self.gap_ms} ms: it must be at least 1")
+        _require_short(self.gap_ms)
+
+    @property
+    def reach_ms(self) -> int:
+        """How far a session goes beyond a time that it has."""
+        return self.gap_ms
+
+    @property
+    def text(self) -> str:
+        """Which windows these are, for stores and people."""
+        return f"sessions with a gap of {self.gap_ms} ms"
 
 
 Span = Hopping | Session
+
+
+def _require_short(span_ms: int) -> None:
+    if span_ms > _LONGEST_MS:
+        raise ValueError(f"a span of {span_ms} ms: it must be at most {_LONGEST_MS}")

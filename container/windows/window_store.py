@@ -1,10 +1,11 @@
 """WindowStore: windows in a store of the task's, in the order in which they end.
 
-Entries, where times are fifteen digits:
+Entries, where times are fifteen digits, behind a "-" counted from LIMIT_MS before 1970:
 
 * ``w/<end>/<start>/<key>``: the aggregate of one window;
 * ``k/<length of key>/<key>/<start>``: the end of a session, so that a key finds its own;
-* ``t/`` how far event time has come, ``t/<source>`` the newest time of a source.
+* ``t/`` how far event time has come, ``t/<source>`` the newest time of a source;
+* ``f/<fact>/<text>`` what the windows were made with, whatever values the store carries.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from homeport.container.api import KeyValueStore
+from homeport.container.windows.spans import LIMIT_MS
 
 _FORMS: tuple[Callable[[int], Any], ...] = (int, float, str, lambda time_ms: b"%d" % time_ms)
 """How a store that carries only numbers, text or bytes can carry a time; int() reads them all."""
 
 
+_ANY_MS = 10**13
+"""The value of a fact: one that a store can carry which carries times."""
 _KEYS = 100_000
 """Whose sessions are known, at most; those that were read longest ago are forgotten first."""
 
@@ -81,19 +85,19 @@ class WindowStore:
 
     def ending(self, first_ms: int, last_ms: int) -> list[tuple[Place, Any]]:
         """The windows whose end is one of these or between, in the order of their ends."""
-        found = self._store.range(f"w/{_digits(first_ms)}", f"w/{_digits(last_ms + 1)}")
+        found = self._store.range(_from(first_ms), _from(last_ms + 1))
         with found as pairs:
             return [(_place(entry), value) for entry, value in pairs]
 
     def ends(self) -> Iterator[int]:
         """The ends of all windows, each once, in their order."""
-        end_ms = self._first_end(0)
+        end_ms = self._first_end(-LIMIT_MS)
         while end_ms is not None:
             yield end_ms
             end_ms = self._first_end(end_ms + 1)
 
     def _first_end(self, from_ms: int) -> int | None:
-        with self._store.range(f"w/{_digits(from_ms)}", "w0") as pairs:
+        with self._store.range(_from(from_ms), "w0") as pairs:
             entry = next((entry for entry, _ in pairs), None)
         return None if entry is None else _place(entry).end_ms
 
@@ -106,11 +110,27 @@ class WindowStore:
         if known is None:
             prefix = _own(key)
             with self._store.prefix(prefix) as pairs:
-                known = [Place(int(end), int(entry[len(prefix) :]), key) for entry, end in pairs]
+                known = [Place(int(end), _time(entry[len(prefix) :]), key) for entry, end in pairs]
             if len(self._known) >= _KEYS:
                 del self._known[next(iter(self._known))]
         self._known[key] = known
         return list(known)
+
+    # -- facts
+
+    def facts(self) -> dict[str, str]:
+        """{fact: its text} of what the windows were made with."""
+        with self._store.range("f/", "f0") as pairs:
+            return dict(entry[2:].split("/", 1) for entry, _ in pairs)
+
+    def put_facts(self, facts: Mapping[str, str]) -> None:
+        """These are kept with the windows; TypeError where the store cannot carry times."""
+        kept = self.facts()
+        for fact, text in facts.items():
+            if kept.get(fact) != text:
+                if fact in kept:
+                    self._store.delete(f"f/{fact}/{kept[fact]}")
+                self._put_time(f"f/{fact}/{text}", _ANY_MS)
 
     # -- times
 
@@ -158,17 +178,27 @@ def _start_of(place: Place) -> int:
     return place.start_ms
 
 
-def _digits(time_ms: int) -> str:
-    return f"{max(0, time_ms):015d}"
+def _text(time_ms: int) -> str:
+    """Return the time so that the order of texts, by their bytes, is that of times."""
+    return f"{time_ms:015d}" if time_ms >= 0 else f"-{LIMIT_MS + time_ms:015d}"
+
+
+def _time(text: str) -> int:
+    return int(text[1:]) - LIMIT_MS if text[0] == "-" else int(text)
+
+
+def _from(time_ms: int) -> str:
+    """Return where the windows that end then or later begin."""
+    return "w0" if time_ms >= LIMIT_MS else f"w/{_text(max(time_ms, -LIMIT_MS))}"
 
 
 def _entry(place: Place) -> str:
-    return f"w/{place.end_ms:015d}/{place.start_ms:015d}/{place.key}"
+    return f"w/{_text(place.end_ms)}/{_text(place.start_ms)}/{place.key}"
 
 
 def _place(entry: str) -> Place:
     _, end, start, key = entry.split("/", 3)
-    return Place(int(end), int(start), key)
+    return Place(_time(end), _time(start), key)
 
 
 def _own(key: str) -> str:
@@ -176,7 +206,7 @@ def _own(key: str) -> str:
 
 
 def _session(place: Place) -> str:
-    return f"{_own(place.key)}{place.start_ms:015d}"
+    return f"{_own(place.key)}{_text(place.start_ms)}"
 
 
 def _source(source: Hashable) -> str:

@@ -3,63 +3,40 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import pyarrow as pa
 
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.timers_section import TimersConfig
-from homeport.container.api import IncomingMessage, MessageCollector, TaskContext
-from homeport.container.progress.watermark import Watermark, newest_times
+from homeport.container.api import (
+    IncomingMessage,
+    KeyValueStore,
+    MessageCollector,
+    TaskContext,
+)
+from homeport.container.progress.watermark import NO_TIME, Watermark, newest_times
+from homeport.container.windows import facts
 from homeport.container.windows.ends import Ends
 from homeport.container.windows.partials import partials
-from homeport.container.windows.spans import Hopping, Session, Span
+from homeport.container.windows.parts import Aggregate, Late, OnLate, WindowResult, require_made
+from homeport.container.windows.spans import LIMIT_MS, Hopping, Session, Span
 from homeport.container.windows.window_store import Place, WindowStore
 
 _LOG = logging.getLogger(__name__)
 
 _OF_MESSAGE: Any = object()
-
-
-@dataclass(frozen=True, slots=True)
-class WindowResult:
-    """The aggregate of one window; None for a session that has become part of an older one.
-
-    ``is_final``: whether the window is closed, else it may change.
-    """
-
-    key: str
-    start_ms: int
-    end_ms: int
-    value: Any
-    is_final: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Late:
-    """A record whose windows were all closed when it came; of a table, its row as ``value``."""
-
-    key: str
-    value: Any
-    at_ms: int
-
-
-@dataclass(frozen=True)
-class Aggregate:
-    """What a window keeps of its records.
-
-    ``init`` makes it of no record. ``add``: it and one more value, to the new one, never None.
-    ``merge``: two to one, the older one first; sessions need it.
-    """
-
-    init: Callable[[], Any]
-    add: Callable[[Any, Any], Any]
-    merge: Callable[[Any, Any], Any] | None = None
-
-
-OnLate = Callable[[Late, MessageCollector], None]
+_STRING = "string"
+_NEVER = -(1 << 62)
+"""How far event time has come before it is known: no window ends then."""
+_IN_USE: weakref.WeakKeyDictionary[KeyValueStore, weakref.ref[Windows]] = (
+    weakref.WeakKeyDictionary()
+)
+"""Whose the stores of windows are."""
 
 
 class Windows:
@@ -81,11 +58,12 @@ class Windows:
         lateness_ms: how much older than the newest record one may be; None: the job's
             ``task.watermark.lateness.ms``, or 0.
         retention_ms: how much longer, in event time, a closed window can be read.
-        on_late: is handed what is too late; None: it is dropped. Either way ``late`` counts it.
+        on_late: is handed what is too late or too far ahead; None: it is dropped. Either way
+            ``late`` and ``ahead`` count it; ``task.watermark.ahead.ms`` says what is too far.
 
     Raises:
         KeyError: there is no such store.
-        ValueError: an argument does not fit.
+        ValueError: an argument does not fit, or not what the store's windows were made with.
     """
 
     def __init__(
@@ -101,6 +79,7 @@ class Windows:
         on_late: OnLate | None = None,
     ) -> None:
         """What the store holds is open again."""
+        require_made(span, aggregate, on_late)
         has_sessions = isinstance(span, Session)
         if has_sessions and aggregate.merge is None:
             raise ValueError("sessions grow together: give merge, of two aggregates to one")
@@ -109,21 +88,61 @@ class Windows:
         if min(lateness_ms or 0, retention_ms) < 0:
             raise ValueError("lateness_ms and retention_ms must be at least 0")
         self.late = 0
+        self.ahead = 0
         self._span = span
         self._aggregate = aggregate
         self._emits_updates = emit == "update"
         self._retention_ms = retention_ms
         self._on_late = on_late
         self._scheduler = context.scheduler
-        self._store = WindowStore(store, context.store(store), has_sessions=has_sessions)
-        self._watermark = self._found_watermark(context, lateness_ms)
+        self._store = WindowStore(store, self._own_store(context, store), has_sessions=has_sessions)
+        self._keep_facts(store, emit)
+        job = TimersConfig.of(Config(context.config))
+        self._ahead_ms = job.ahead_ms
+        self._watermark = self._found_watermark(context, job, lateness_ms)
         reached = self._store.reached()
-        self._closed = -1 if reached is None else reached
-        self._watermark.reach(self._closed)
+        self._closed = _NEVER if reached is None else reached
+        if reached is not None:
+            self._watermark.reach(reached)
         self._ends = Ends(self._closed, self._store.ends())
 
-    def _found_watermark(self, context: TaskContext, lateness_ms: int | None) -> Watermark:
-        job, now_ms = TimersConfig.of(Config(context.config)), self._scheduler.now_ms
+    def _own_store(self, context: TaskContext, name: str) -> KeyValueStore:
+        """The store, which no other windows have."""
+        store = context.store(name)
+        configured = StorageConfig.of(Config(context.config)).stores.get(name)
+        serde = _STRING if configured is None else configured.key_serde
+        if isinstance(self._span, Session) and serde != _STRING:
+            raise ValueError(
+                f"{keys.STORE_KEY_SERDE.named(name)}={serde}: sessions are found by the order of "
+                f"text: set it to {_STRING}"
+            )
+        other = _IN_USE.get(store)
+        if other is not None and other() is not None:
+            raise ValueError(
+                f"the store {name!r} has windows already: give each a store of its own"
+            )
+        _IN_USE[store] = weakref.ref(self)
+        return store
+
+    def _keep_facts(self, store: str, emit: str) -> None:
+        """What these windows are made with is in the store; ValueError where others are there."""
+        own = self._aggregate
+        now = {facts.SPAN: self._span.text, facts.EMIT: emit}
+        kind = facts.kind_of(own.init())
+        if kind is not None:
+            now[facts.KIND] = kind
+        if own.name is not None:
+            now[facts.NAME] = own.name
+        now[facts.CODE] = facts.code_of(own.init, own.add, own.merge)
+        reason = facts.changed(store, self._store.facts(), now)
+        if reason is not None:
+            raise ValueError(reason)
+        self._store.put_facts(now)
+
+    def _found_watermark(
+        self, context: TaskContext, job: TimersConfig, lateness_ms: int | None
+    ) -> Watermark:
+        now_ms = self._scheduler.now_ms
         rest_ms = (job.lateness_ms or 0) if lateness_ms is None else lateness_ms
         watermark = Watermark(context.partitions, rest_ms, job.idle_ms, now_ms)
         for source, newest_ms in self._store.newest(context.partitions):
@@ -133,7 +152,7 @@ class Windows:
     @property
     def watermark_ms(self) -> int | None:
         """How far event time has come; None before it is known."""
-        return self._closed if self._closed >= 0 else None
+        return None if self._closed == _NEVER else self._closed
 
     def add(
         self,
@@ -151,7 +170,7 @@ class Windows:
             collector: for ``on_late``.
             key: the key of the windows, a str.
             value: what ``add`` is called with.
-            at_ms: its event time, in ms since 1970.
+            at_ms: its event time, in ms since 1970; before that it is negative.
 
         Returns:
             Updated windows first, where these are wanted; then the closed ones, by their end.
@@ -162,12 +181,13 @@ class Windows:
         """
         own = _checked_key(message.key if key is None else key)
         what = message.value if value is _OF_MESSAGE else value
-        time_ms = message.timestamp if at_ms is None else at_ms
-        if time_ms < 0:
-            raise ValueError(
-                f"{message.stream} partition {message.partition} offset {message.offset} has no "
-                "timestamp: give at_ms"
-            )
+        time_ms = _checked_time(message, at_ms)
+        if time_ms > self._last_ms:
+            self._too_far([Late(own, what, time_ms, is_ahead=True)], collector)
+            return []
+        if time_ms < self._first_ms:
+            self._too_late([Late(own, what, time_ms)], collector)
+            return []
         if isinstance(self._span, Session):
             results = self._add_to_session(self._span, own, what, time_ms)
         else:
@@ -208,10 +228,10 @@ class Windows:
         """
         if isinstance(self._span, Session):
             raise TypeError("sessions take one record after the other: use add")
-        found = partials(table, self._span, self._closed, aggregates, key, at)
-        if found.too_late.num_rows:
-            wanted = found.late() if self._on_late is not None else ()
-            self._too_late([Late(*late) for late in wanted], collector, found.too_late.num_rows)
+        found = partials(table, self._span, self._closed, self._last_ms, aggregates, key, at)
+        lost = [Late(*late) for late in found.late()] if self._on_late is not None else []
+        self._too_late([r for r in lost if not r.is_ahead], collector, found.too_late.num_rows)
+        self._too_far([r for r in lost if r.is_ahead], collector, found.ahead.num_rows)
         before = self._store.get_all(found.windows)
         windows = {}
         for place, value in found.windows.items():
@@ -301,6 +321,19 @@ class Windows:
 
     # -- inside
 
+    @property
+    def _first_ms(self) -> int:
+        """The first time that a window may have."""
+        return self._span.reach_ms - LIMIT_MS
+
+    @property
+    def _last_ms(self) -> int:
+        """The last time that a record may have by now."""
+        last_ms = LIMIT_MS - 1 - self._span.reach_ms
+        if self._ahead_ms is None:
+            return last_ms
+        return min(last_ms, self._scheduler.now_ms + self._ahead_ms)
+
     def _new(self, place: Place) -> Any:  # noqa: ANN401 - a user's value
         """The aggregate of a window that begins."""
         self._ends.add(place.end_ms)
@@ -349,16 +382,52 @@ class Windows:
     ) -> None:
         before = self.late
         self.late += len(records) if count is None else count
-        if len(str(before)) < len(str(self.late)) or before == 0:
-            # The first one, the tenth, the hundredth: a stream of late ones fills no log.
+        if _is_logged(before, self.late):
             _LOG.warning("%d records were too late for their windows so far", self.late)
+        self._hand_on(records, collector)
+
+    def _too_far(
+        self, records: Sequence[Late], collector: MessageCollector, count: int | None = None
+    ) -> None:
+        before = self.ahead
+        self.ahead += len(records) if count is None else count
+        if _is_logged(before, self.ahead):
+            _LOG.warning(
+                "%d records were too far ahead of the clock for windows so far: their time is "
+                "beyond %d ms since 1970",
+                self.ahead,
+                self._last_ms,
+            )
+        self._hand_on(records, collector)
+
+    def _hand_on(self, records: Iterable[Late], collector: MessageCollector) -> None:
         if self._on_late is not None:
             for record in records:
                 self._on_late(record, collector)
 
 
+def _is_logged(before: int, now: int) -> bool:
+    """Whether the log has it: the first one, the tenth, the hundredth; a stream fills no log."""
+    return now > before and (len(str(before)) < len(str(now)) or before == 0)
+
+
 def _places(span: Hopping, key: str, time_ms: int) -> list[Place]:
-    return [Place(start + span.size_ms, start, key) for start in span.starts(time_ms) if start >= 0]
+    return [Place(start + span.size_ms, start, key) for start in span.starts(time_ms)]
+
+
+def _checked_time(message: IncomingMessage, at_ms: int | None) -> int:
+    if at_ms is None and message.timestamp == NO_TIME:
+        raise ValueError(
+            f"{message.stream} partition {message.partition} offset {message.offset} has no "
+            "timestamp: give at_ms"
+        )
+    time_ms: object = message.timestamp if at_ms is None else at_ms
+    if not isinstance(time_ms, int) or isinstance(time_ms, bool):
+        raise TypeError(
+            f"the time of a record must be whole ms since 1970, not {type(time_ms).__name__}: "
+            "give at_ms as int"
+        )
+    return time_ms
 
 
 def _checked_key(key: object) -> str:

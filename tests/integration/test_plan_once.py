@@ -273,6 +273,13 @@ def test_the_time_goes_on(session: SparkSession, function: Frames) -> None:
 MOMENTS = [
     "to_date('today')",
     "cast('today Europe/Berlin' as date)",
+    "DATE /* of */\n 'Today'",
+    "1 + CASE WHEN timestamp_ntz\"now\" > timestamp'2020-01-01' THEN 1 END",
+    "timestamp -- 'x'\n r'now UTC'",
+    "date'\\u0074oday'",
+    long("array(timestamp_ltz'yesterday UTC')[0]"),
+    long("transform(array(1), x -> date_add(date'tomorrow', x))"),
+    long("'\U0001f600' || date'today'"),
     long("to_timestamp('now')"),
     long("cast('today UTC' as timestamp)"),
     long("cast(' Tomorrow' as timestamp_ntz)"),
@@ -290,7 +297,10 @@ def test_text_that_is_a_moment_is_planned_for_each(session: SparkSession, text: 
 
 def test_text_of_a_fixed_time_is_planned_once(session: SparkSession) -> None:
     """A date, and what only looks like a moment."""
-    fixed = "struct(to_date('2013-01-02'), cast('epoch' as date), try_to_date('nowhere'))"
+    fixed = (
+        "struct(to_date('2013-01-02'), cast('epoch' as date), try_to_date('nowhere'), "
+        "date'2013-01-02', timestamp'epoch', 'today', timestamp'1970-01-01 00:00:01' AS now)"
+    )
     new, old, once = pair(session, by_moment(fixed))
     for table in (batch(1), batch(3)):
         assert new.run(table).equals(old.run(table))

@@ -129,6 +129,30 @@ def test_windows_of_an_async_task_are_exact_after_sigkills(
     assert sorted(found) == sorted((key, start, n) for (key, start), n in expected.items())
 
 
+def test_windows_of_another_span_are_refused_by_what_the_changelog_has(make: Make) -> None:
+    """On another host's empty disk too; with the old span the job goes on there."""
+    job = make(WINDOWS)
+    first = job.start(1)
+    job.produce([(p, b"a", b'{"n": 1, "at": 100}') for p in (0, 1)])
+    job.until(lambda: job.processed() == 2, first)
+    assert first.stop() == 143
+    module = job.folder / "package" / "user_job.py"
+    code = module.read_text(encoding="utf-8")
+    module.write_text(code.replace("Tumbling(1000)", "Tumbling(50_000)"), encoding="utf-8")
+    for epoch, stores in ((2, "stores"), (3, "elsewhere")):
+        other = job.start(epoch, list(range(1, epoch)), stores=stores)
+        assert other.process.wait(DEADLINE_S) == 1
+        assert (
+            "with windows of 1000 ms every 1000 ms, and now has windows of 5" in other.last_line()
+        )
+    module.write_text(code, encoding="utf-8")
+    last = job.start(4, [1, 2, 3], stores="elsewhere")
+    job.produce([(p, b"a", b'{"n": 1, "at": 1700}') for p in (0, 1)])
+    job.until(lambda: job.processed() == 4, last)
+    assert last.stop() == 143
+    assert job.read(job.topic("out")) == [(b"a", b"0 1")] * 2
+
+
 ENDS = """
 from homeport.container.api import BatchTask
 

@@ -7,7 +7,12 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.TaskContext;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.execution.arrow.ArrowConverters$;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.collection.AbstractIterator;
 import scala.collection.Iterator;
@@ -49,10 +54,30 @@ final class BatchRdd extends RDD {
         byte[][] batches = Batches.of(source, partition.index());
         Iterator found = CollectionConverters.asScala(Arrays.asList((Object[]) batches).iterator());
         StructType narrow = Batches.narrowed(source);
+        StructType read = narrow == null ? schema : narrow;
         Iterator rows =
                 ArrowConverters$.MODULE$.fromBatchIterator(
-                        found, narrow == null ? schema : narrow, timeZone, true, hasLargeTypes, context);
+                        found, read, timeZone, true, hasLargeTypes, context);
+        if (hasElements(read)) {
+            rows = new Unsafe(rows, UnsafeProjection.create(read));
+        }
         return narrow == null ? rows : new Widened(rows, new WideRow(schema, narrow));
+    }
+
+    /**
+     * Whether rows have arrays or maps. As Arrow has them, Spark's functions over them, such as
+     * transform, fail at a null element.
+     */
+    private static boolean hasElements(DataType type) {
+        if (!(type instanceof StructType)) {
+            return type instanceof ArrayType || type instanceof MapType;
+        }
+        StructField[] fields = ((StructType) type).fields();
+        boolean found = false;
+        for (int index = 0; index < fields.length && !found; index++) {
+            found = hasElements(fields[index].dataType());
+        }
+        return found;
     }
 
     long source() {
@@ -70,6 +95,25 @@ final class BatchRdd extends RDD {
             all[index] = new Numbered(index);
         }
         return all;
+    }
+
+    /** Each row in Spark's own form; all of them are the same object. */
+    static final class Unsafe extends AbstractIterator {
+        private final Iterator rows;
+        private final UnsafeProjection projection;
+
+        Unsafe(Iterator rows, UnsafeProjection projection) {
+            this.rows = rows;
+            this.projection = projection;
+        }
+
+        public boolean hasNext() {
+            return rows.hasNext();
+        }
+
+        public Object next() {
+            return projection.apply((InternalRow) rows.next());
+        }
     }
 
     /** Each row with all columns of the schema. */

@@ -18,6 +18,7 @@ import org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable;
 import org.apache.spark.sql.catalyst.expressions.SparkPartitionID;
 import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
+import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.trees.TreePattern$;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.RDDScanExec;
@@ -113,6 +114,11 @@ final class Soundness {
             Pattern.compile(
                     "[^\\p{Alnum}]*(now|today|tomorrow|yesterday)(?!\\p{Alpha}).*",
                     Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
+
+    /** The same within a text of SQL; a backslash there may stand for any letter. */
+    private static final Pattern SAID =
+            Pattern.compile(
+                    "(now|today|tomorrow|yesterday)(?!\\p{Alpha})|\\\\", Pattern.CASE_INSENSITIVE);
 
     private boolean needsScheduler;
 
@@ -249,6 +255,9 @@ final class Soundness {
         if (isCurrent || isMoment(one)) {
             return name + " has its value when it is planned";
         }
+        if (isLiteral(one) && isTime(one) && saysMoment(one.origin())) {
+            return "date'today' or the like has its value when it is planned";
+        }
         if (one instanceof ExpressionWithRandomSeed) {
             return name + " has its seed when it is planned";
         }
@@ -268,13 +277,36 @@ final class Soundness {
         if (!(one instanceof Cast) || !((Cast) one).child().foldable()) {
             return false;
         }
-        Object type = one.dataType();
-        boolean isTime =
-                type instanceof TimestampType
-                        || type instanceof TimestampNTZType
-                        || type instanceof DateType;
         Expression text = ((Cast) one).child();
-        return isTime && (MOMENT.matcher(text.toString()).matches() || !isLiteral(text));
+        return isTime(one) && (MOMENT.matcher(text.toString()).matches() || !isLiteral(text));
+    }
+
+    private static boolean isTime(Expression one) {
+        Object type = one.dataType();
+        return type instanceof TimestampType
+                || type instanceof TimestampNTZType
+                || type instanceof DateType;
+    }
+
+    /**
+     * Whether the text of SQL that an expression was written as may be a moment's: what Spark has
+     * read of it, a point in time, shows no more.
+     */
+    private static boolean saysMoment(Origin origin) {
+        if (origin.sqlText().isEmpty()) {
+            return false;
+        }
+        String text = (String) origin.sqlText().get();
+        if (!origin.startIndex().isEmpty() && !origin.stopIndex().isEmpty()) {
+            int first = ((Integer) origin.startIndex().get()).intValue();
+            int last = ((Integer) origin.stopIndex().get()).intValue();
+            int points = text.codePointCount(0, text.length());
+            if (0 <= first && first <= last && last < points) {
+                int begin = text.offsetByCodePoints(0, first);
+                text = text.substring(begin, text.offsetByCodePoints(begin, last + 1 - first));
+            }
+        }
+        return SAID.matcher(text).find();
     }
 
     private static boolean isLiteral(Expression one) {

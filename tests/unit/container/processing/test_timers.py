@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from homeport.config.config import Config
 from homeport.config.settings.timers_section import TimersConfig
 from homeport.config.system_stream import SystemStream
+from homeport.container.api import Timer
 from homeport.container.processing.timers import Timers, partitions_of, timers_of
 from homeport.container.progress.watermark import Watermark
 from homeport.job_coordinator.clocks import wall_ms
@@ -140,3 +141,85 @@ def test_the_clock_is_the_calendar_s() -> None:
     """Milliseconds since 1970."""
     assert Timers().now_ms == pytest.approx(wall_ms(), abs=10_000)
     assert wall_ms() > 1_700_000_000_000
+
+
+class _Text(str):
+    """Text of a class of its own."""
+
+    __slots__ = ()
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "at_ms", "error", "said"),
+    [
+        ("x", b"ann", 1, TypeError, "the key of a timer must be str, not bytes: decode"),
+        ("x", 5, 1, TypeError, "the key of a timer must be str, not int"),
+        ("x", None, 1, TypeError, "the key of a timer must be str, not NoneType"),
+        ("x", ("ann", 1), 1, TypeError, "the key of a timer must be str, not tuple"),
+        (b"x", "k", 1, TypeError, "the name of a timer must be str, not bytes"),
+        ("a/b", "k", 1, ValueError, "has a '/': use another sign"),
+        ("x", "\ud83d", 1, ValueError, "half a surrogate pair"),
+        ("x", "k", "5", TypeError, "give ms since 1970 as int"),
+        ("x", "k", True, TypeError, "give ms since 1970 as int"),
+        ("x", "k", 1 << 63, ValueError, "must fit into 64 bits"),
+        ("x", "k", math.nan, ValueError, "must fit into 64 bits"),
+    ],
+)
+@pytest.mark.parametrize("is_event_time", [True, False])
+def test_a_timer_that_a_store_cannot_carry_is_refused_before_anything_is_written(
+    name: Any,  # noqa: ANN401 - also what is wrong
+    key: Any,  # noqa: ANN401 - as above
+    at_ms: Any,  # noqa: ANN401 - as above
+    error: type[Exception],
+    said: str,
+    *,
+    is_event_time: bool,
+) -> None:
+    """With a store and without, of both kinds; one of the other kind stays as it was."""
+    for store in (None, _Store()):
+        mark = Watermark(["a"], 0, None, 0)
+        timers = Timers(lambda: 0, mark, cast("KeyValueStore | None", store))
+        timers.schedule("x", "k", at_ms=7)
+        timers.schedule_event("y", "k", at_ms=7)
+        calls = [] if store is None else list(store.calls)
+        schedule = timers.schedule_event if is_event_time else timers.schedule
+        with pytest.raises(error, match=said):
+            schedule(name, key, at_ms=at_ms)
+        assert timers.count == 2
+        assert timers.scheduled("x", "k") == Timer("x", "k", 7)
+        assert store is None or store.calls == calls
+        if error is TypeError and at_ms == 1 and at_ms is not True:
+            for call in (timers.scheduled, timers.cancel):
+                with pytest.raises(error, match=said):
+                    call(name, key)
+
+
+def test_a_timer_is_the_same_after_a_restart() -> None:
+    """Whatever text its key is, and times before 1970 and parts of a millisecond."""
+    store = _Store()
+    keys = ["", "/", "a/b/c", "é\U0001f600", "\x00", " ", _Text("own"), "clock/x/k"]
+    for number, key in enumerate(keys):
+        timers = Timers(lambda: 0, None, cast("KeyValueStore", store))
+        timers.schedule("x", key, at_ms=-number - 0.5)  # type: ignore[arg-type]  # as time() gives
+    again = Timers(lambda: 0, None, cast("KeyValueStore", store))
+    assert [again.scheduled("x", key) for key in keys] == [
+        Timer("x", key, -number) for number, key in enumerate(keys)
+    ]
+
+
+@pytest.mark.parametrize("entry", ["", "clock", "clock/x", "other/x/k"])
+def test_a_store_that_something_else_has_written_is_no_store_of_timers(entry: str) -> None:
+    """In one line."""
+    store = _Store()
+    store.put(entry, 5)
+    with pytest.raises(ValueError, match="needs a store that nothing else has written"):
+        Timers(lambda: 0, None, cast("KeyValueStore", store))
+
+
+def test_a_time_far_ahead_of_the_clock_brings_event_time_no_further() -> None:
+    """Nor one that no record has; times before 1970 do."""
+    place = ("kafka", "in", 0)
+    timers = Timers(lambda: 1000, Watermark([place], 0, None, 0), None, ahead_ms=10)
+    for times, reached in (([-1], None), ([-7, -1], -7), ([1010, 1011], 1010), ([2000], 1010)):
+        timers.saw(pa.table({"timestamp": pa.array(times, pa.int64())}))
+        assert timers.watermark_ms == reached

@@ -1,0 +1,126 @@
+"""Callables: whether a call of a job's function runs its body, by what can be seen before the call.
+
+PURE. A generator, a coroutine that nothing awaits, or a function of other parameters never runs.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Sequence
+from types import FunctionType
+from typing import Any, NamedTuple
+
+_GENERATOR = "a generator: a call of it runs nothing of its body"
+_ASYNC_GENERATOR = "an async generator: a call of it runs nothing of its body"
+_COROUTINE = "a coroutine, which nothing would await"
+_NO_YIELD = "remove its yield: send by the collector, or return a value"
+_SELF = "self"
+_BOUND = (FunctionType, staticmethod, classmethod, functools.partialmethod)
+"""What a class hands out bound; other descriptors are code of the job's own, and not asked."""
+
+
+class Fault(NamedTuple):
+    """Why a callable would not run: what it is, and what to do."""
+
+    what: str
+    remedy: str
+
+
+def fault_of(
+    found: object,
+    name: str,
+    parameters: Sequence[str],
+    *,
+    may_be_coroutine: bool = False,
+    is_method: bool = False,
+) -> Fault | None:
+    """Return why ``found``, called with so many arguments, would not run; None: it would.
+
+    ``is_method``: whether the remedy names ``self``. What cannot be seen, such as the parameters of
+    a function in C, is no fault.
+    """
+    if not callable(found):
+        return Fault(f"{_kind(found)}, which cannot be called", f"define {name} as a function")
+    runs = _body(found)
+    if inspect.isasyncgenfunction(runs):
+        return Fault(_ASYNC_GENERATOR, _NO_YIELD)
+    if inspect.isgeneratorfunction(runs):
+        return Fault(_GENERATOR, _NO_YIELD)
+    if inspect.iscoroutinefunction(runs) and not may_be_coroutine:
+        return Fault(_COROUTINE, "use def")
+    wrong = _wrong_arguments(found, len(parameters))
+    if wrong is None:
+        return None
+    written = ", ".join([_SELF, *parameters] if is_method else parameters)
+    given = ", ".join(parameters)
+    return Fault(f"not to be called with ({given}): {wrong}", f"write def {name}({written})")
+
+
+def method_fault(
+    owner: type, base: type, name: str, *, may_be_coroutine: bool = False
+) -> Fault | None:
+    """Return why the method of a class, called as that of ``base`` is, would not run.
+
+    None: it would, or it is the one of ``base``.
+    """
+    own, of_base = inspect.getattr_static(owner, name, None), inspect.getattr_static(base, name)
+    if own is of_base:
+        return None
+    if isinstance(own, _BOUND):
+        # As an object of the class would have it: none is made, whose code would run.
+        own = own.__get__(_Nobody(), owner)
+    elif hasattr(type(own), "__get__"):
+        return None
+    parameters = list(inspect.signature(of_base).parameters)[1:]
+    return fault_of(own, name, parameters, may_be_coroutine=may_be_coroutine, is_method=True)
+
+
+def is_coroutine(owner: type, name: str) -> bool:
+    """Return whether the method of that name is a coroutine."""
+    return inspect.iscoroutinefunction(_body(getattr(owner, name, None)))
+
+
+def making_fault(owner: type) -> Fault | None:
+    """Return why no object can be made of the class without arguments; None: one can."""
+    wrong = _wrong_arguments(owner, 0)
+    return None if wrong is None else Fault(f"not to be made without arguments: {wrong}", "")
+
+
+def unrun(found: object) -> str | None:
+    """Return what a call has returned in the place of running; None: it has run."""
+    if found is None:
+        return None
+    if inspect.isawaitable(found) or inspect.isasyncgen(found):
+        return "it has returned a coroutine, which is never awaited"
+    return "it has returned a generator, which is never run" if inspect.isgenerator(found) else None
+
+
+class _Nobody:
+    """Stands for an object of a class, of which none is made."""
+
+
+def _body(found: Any) -> Any:  # noqa: ANN401 - any callable
+    """Return the function whose body a call runs."""
+    while isinstance(found, functools.partial):
+        found = found.func
+    if inspect.isroutine(found) or isinstance(found, type):
+        return found
+    return type(found).__call__
+
+
+def _wrong_arguments(found: Any, count: int) -> str | None:  # noqa: ANN401 - any callable
+    try:
+        # A decorator's own parameters count, not those of what it says to wrap.
+        signature = inspect.signature(found, follow_wrapped=False)
+    except (TypeError, ValueError):
+        return None
+    try:
+        signature.bind(*[None] * count)
+    except TypeError as error:
+        return str(error)
+    return None
+
+
+def _kind(found: object) -> str:
+    return "None" if found is None else f"a {type(found).__name__}"

@@ -1,0 +1,69 @@
+"""The order of keys: which parts of a store, by the order of bytes, make a range of its keys.
+
+PURE. Bytes are Samza's, whose order is not that of all numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from homeport.container.serde.serdes import Serde
+
+_WHOLE = frozenset({"integer", "long"})
+_DOUBLE, _JSON = "double", "json"
+
+Part = tuple[bytes, bytes | None]
+"""From and to, without the latter; None: to the end."""
+
+
+def parts_of_range(serde: Serde, start: Any, end: Any) -> list[Part]:  # noqa: ANN401 - the type is the serde's
+    """Return the parts of a store that have the keys from ``start`` on, below ``end``, in order.
+
+    Raises:
+        TypeError: the serde cannot carry one of both.
+        ValueError: the order of the keys' bytes is another one, so that the range would be wrong.
+    """
+    first, behind = serde.to_bytes(start), serde.to_bytes(end)
+    if serde.name in _WHOLE:
+        if start >= end:
+            return []
+        # By their bytes negative numbers come behind all others.
+        if start < 0 < end:
+            return [(first, None), (serde.to_bytes(0), behind)]
+        return [(first, None if end == 0 else behind)]
+    if serde.name == _DOUBLE:
+        if not (start >= 0 and end >= 0):
+            raise ValueError(
+                f"range({start!r}, {end!r}): the bytes of the serde 'double' have the order of "
+                "numbers from 0 on alone: begin there, use the serde long, or all()"
+            )
+        # -0.0 is not below 0, and its bytes are those of a negative number.
+        return [(serde.to_bytes(start + 0.0), serde.to_bytes(end + 0.0))]
+    if first > behind and _is_less(start, end):
+        raise ValueError(
+            f"range({start!r}, {end!r}): by the bytes of the serde {serde.name!r} the second comes "
+            "before the first, and no key would be found: use keys of the serde long, or of "
+            "string with all numbers of one width"
+        )
+    return [(first, behind)]
+
+
+def is_by_text(serde: Serde, bound: object) -> bool:
+    """Return whether the serde writes a number in ``bound`` as text, where 10 comes before 9."""
+    return serde.name == _JSON and _has_number(bound)
+
+
+def _has_number(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_has_number, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_has_number, value))
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_less(start: Any, end: Any) -> bool:  # noqa: ANN401 - a user's values
+    try:
+        return bool(start < end)
+    except Exception:  # noqa: BLE001 - keys of any class, which may have no order
+        return False
