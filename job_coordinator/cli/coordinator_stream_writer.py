@@ -24,7 +24,7 @@ from homeport.job_coordinator.cli.config_change import (
     check_deletion,
     check_key,
     checked_change,
-    require_model,
+    require_model_here,
 )
 from homeport.job_coordinator.cli.job_view import (
     CONFIGURED_BY_FILE,
@@ -201,14 +201,14 @@ def _checked(job: JobView, message: CoordinatorStreamMessage) -> ConfigChange:
     if message.is_tombstone:
         by_hand = ConfigManager(job.stream).written()
         check_deletion(message.key, is_set_by_hand=message.key in by_hand)
-    before = job.recorded_config()
+    key, value = message.key, message.value("value")
     return checked_change(
-        message.key,
-        message.value("value"),
-        before,
+        key,
+        value,
+        job.recorded_config(),
         job.given,
         has_state=bool(ChangelogPartitionManager(job.stream).read()),
-        check_model=require_model,
+        check_model=require_model_here(job.given, key, value),
     )
 
 
