@@ -181,7 +181,7 @@ def with_written_keys(job: Job) -> Job:
         written = ConfigManager(store).written()
     refuse_written(written, job.config)
     for key, value in written.items():
-        if job.config.get(key) != value:
+        if job.config.get(key, "") != value:
             shown = shown_value(key, value)
             say(
                 f"note: {key} = {shown} was set by coordinator-stream-writer and stands; "

@@ -127,7 +127,7 @@ def test_a_restart_is_planned_carried_out_and_audited_once(tmp_path: Path) -> No
         assert answer == {"status": "SUCCEEDED", "message": "0@2 runs on nm1", "final": True}
         restart = ("ada", "http", "restart 0", "nm1", "FORCE_RESTART_LAST_SEEN")
         assert await operator.changes() == [
-            ("user", WRITER_SOURCE, f"config {OPERATE}", None, "********"),
+            ("user", WRITER_SOURCE, f"config {OPERATE}", None, "ada (new)"),
             restart,
         ]
         await am.backend.stopped(Stopped(SECOND, StopCause.FINISHED, 0))

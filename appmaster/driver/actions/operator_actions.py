@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 from homeport.appmaster.allocation.what_if import what_if_commanded
-from homeport.appmaster.driver.actions.draining import DrainHost, key_record
+from homeport.appmaster.driver.actions.draining import DrainHost, write_by_http
 from homeport.appmaster.driver.actions.outlook_text import REFUSED, outlook_lines
 from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.job_model.live_configuration import has_state
@@ -29,8 +29,10 @@ from homeport.job_coordinator.cli.config_change import (
     checked_change,
 )
 from homeport.job_coordinator.clocks import wall_ms
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
+    MessageType,
 )
 from homeport.job_coordinator.http.access import Caller
 from homeport.job_coordinator.http.actions import Plan
@@ -74,7 +76,7 @@ class DriverActions:
 
     def __init__(self, driver: Driver, file: Config, check_model: CheckModel) -> None:
         self._driver = driver
-        self._drain = DrainHost(driver)
+        self._drain = DrainHost(driver, file)
         self._actions: Mapping[str, _Action] = {
             "move": _Move(driver),
             "restart": _Restart(driver),
@@ -133,7 +135,7 @@ class _Move:
         """The request is in the stream; its answer comes under its uuid."""
         del by  # the record of a request, which is Samza's, has no room for a name
         request = self._request(asked)
-        self._driver.audit.by_http(request=request.uuid)
+        self._driver.audit.requested_by_http(request.uuid)
         message = PlacementManager.request_message(request)
         await self._driver.view.stream.change(lambda _: [message])
         return {"uuid": request.uuid, "message": f"{placement_named(request)} is written"}
@@ -224,9 +226,11 @@ class _SetKey:
         """The record is in the stream, as of the writer tool: a later deployment leaves it."""
         key, value = _key_of(asked)
         check_operators_key(key)
-        self._driver.audit.by_http(key=key, value=value)
-        message = key_record(key, value, by)
-        await self._driver.view.stream.change(lambda _: [message])
+        record = wire.tombstone(MessageType.SET_CONFIG, key)
+        if value is not None:
+            record = wire.set_config(key, value)
+        audit = self._driver.audit
+        await self._driver.view.stream.do(lambda at: write_by_http(audit, at, by, record))
         return {"uuid": None, "message": f"{key} is {'taken back' if value is None else 'set'}"}
 
 

@@ -18,7 +18,7 @@ from homeport.appmaster.driver.driver import Driver
 from homeport.config.access_tokens import digest_of
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.secret_names import MASK
+from homeport.config.secret_values import MASK
 from homeport.job_coordinator.http.actions import ACTION_ROUTE, Operators
 from homeport.job_coordinator.http.audit import AuditTrail
 from homeport.job_coordinator.http.server import JobCoordinatorServer

@@ -121,24 +121,37 @@ class Page:
         self.stream.catch_up()
         return ConfigManager(self.stream).read()
 
+    def plan(self, **asked: object) -> Plan:
+        """What is shown before anything is done."""
+        return self._asked(asked, is_dry_run=True)
+
     def set(self, **asked: object) -> Plan:
         """The plan of what was carried out."""
+        plan = self._asked(asked, is_dry_run=True)
+        self._asked(asked, is_dry_run=False)
+        return plan
 
+    def carry_out(self, **asked: object) -> None:
+        """Without a look at the plan."""
+        self._asked(asked, is_dry_run=False)
+
+    def _asked(self, asked: dict[str, object], *, is_dry_run: bool) -> Plan:
         async def run() -> Plan:
             client = CoordinatorStreamClient(self.stream, Rank(1, "application_1_0001", 1))
             model = SimpleNamespace(config=FILE, containers={})
             driver = SimpleNamespace(
                 view=SimpleNamespace(stream=client),
-                audit=SimpleNamespace(by_http=lambda **_: None),
+                audit=SimpleNamespace(by_http=lambda records: records),
                 live=SimpleNamespace(job_models=SimpleNamespace(model=model)),
             )
             actions = DriverActions(cast("Driver", driver), FILE, lambda _: None)
             try:
-                plan = await actions.plan("config", asked)
+                if is_dry_run:
+                    return await actions.plan("config", asked)
                 await actions.carry_out("config", asked, ADA)
+                return Plan("", None, None, ())
             finally:
                 client.close()
-            return plan
 
         return asyncio.run(run())
 
@@ -153,8 +166,10 @@ def test_what_names_something_is_set_by_the_tool_alone(
     before = page.config()
     asked: dict[str, Any] = {"key": key, "force": force}
     asked |= {} if value is None else {"value": value}
+    with pytest.raises((ConfigError, WireError)):
+        page.plan(**asked)
     with pytest.raises((ConfigError, WireError)) as refused:
-        page.set(**asked)
+        page.carry_out(**asked)
     assert page.config() == before
     said = str(refused.value)
     assert "\n" not in said
