@@ -65,7 +65,7 @@ from homeport.config.settings.standalone_section import (
     require_coordinator,
 )
 from homeport.config.settings.validation import validate
-from homeport.job_coordinator.cli.config_change import refuse_identity
+from homeport.job_coordinator.cli.config_change import refuse_written
 from homeport.job_coordinator.cli.usage import run_app, run_program
 from homeport.job_coordinator.client_files import cache_folder, forget_token
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
@@ -179,9 +179,9 @@ def with_written_keys(job: Job) -> Job:
         return job
     with job.stream() as store:
         written = ConfigManager(store).written()
-    refuse_identity(written, job.config)
+    refuse_written(written, job.config)
     for key, value in written.items():
-        if job.config.get(key) != value:
+        if job.config.get(key, "") != value:
             shown = shown_value(key, value)
             say(
                 f"note: {key} = {shown} was set by coordinator-stream-writer and stands; "

@@ -10,6 +10,7 @@ from homeport.appmaster.cli.waiting import say
 from homeport.appmaster.upgrade.words import in_brief
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.operators_file import with_own_places
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.configuration import ConfigManager
@@ -32,7 +33,7 @@ def check_state(job: Job, *, reset_state: bool) -> Mapping[str, StoreForms]:
     before, forms = Config(), dict[str, StoreForms]()
     if job.has_stream():
         with job.stream() as store:
-            before = ConfigManager(store).read()
+            before = with_own_places(ConfigManager(store).read(), job.config)
             if not reset_state:
                 forms = StateFactManager(store).forms()
                 one_time_configuration.require_unchanged(store, job.config)

@@ -22,6 +22,7 @@ from homeport.appmaster.job_model.takeover import create_topics, outrank, stream
 from homeport.appmaster.lease.fencing import fence_everybody
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.operators_file import with_own_places
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import SystemConfig, TaskConfig
 from homeport.config.system_stream import SystemStream
@@ -149,7 +150,7 @@ def reset(
     with stream_of(config, reset_rank(submission)) as stream:
         stream.fence()
         stream.bootstrap()
-        before = ConfigManager(stream).read()
+        before = with_own_places(ConfigManager(stream).read(), config)
         resets = StateResetManager(stream)
         topics = state_topics(before, config)
         permitted_incarnations(stream)  # a record that cannot be read is reported before all else

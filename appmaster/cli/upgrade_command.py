@@ -24,6 +24,7 @@ from homeport.appmaster.yarn.job_package import package_name, package_path, prep
 from homeport.appmaster.yarn.kerberos import kerberos_login
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.operators_file import require_own_code, with_own_places
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError, WireError
 from homeport.config.java_names import is_user_class
 from homeport.config.settings.pipeline_section import PipelineConfig
@@ -245,7 +246,9 @@ def order_back(state: UpgradeState | None, orders: UpgradeOrders) -> UpgradeOrde
 
 def _checked_package(job: JobView, application: str, named: str) -> bytes:
     """The zip of the package, whose classes can be used."""
-    config = job.recorded_config()
+    # This machine runs the interpreter and imports the classes of its operator's file alone.
+    config = with_own_places(job.recorded_config(), job.given)
+    require_own_code(config, job.given)
     require_upgradable(config)
     upgrades = UpgradeManager(job.stream)
     state, orders = upgrades.state(application), upgrades.orders(application)

@@ -15,11 +15,15 @@ from homeport.appmaster.job_model.takeover import OutrankedError, read_config
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.clocks import boot_ms
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import (
+    CoordinatorStream,
+    KeyRecord,
+)
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
+from homeport.job_coordinator.metadata.configuration import AuditedManager
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport, Rank
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.lifecycle import StopManager
@@ -120,6 +124,19 @@ class CoordinatorStreamClient:
                 self._write_fault = None
                 return
 
+    async def taken_keys(self) -> tuple[KeyRecord, ...]:
+        """Each record of a key that was read since the last call, in their order."""
+        return await self._in_thread(self._stream.taken_keys)
+
+    async def audited(self, offset: int) -> bool:
+        """Return whether the stream has up to where the audit trail is complete."""
+        try:
+            await self._write([AuditedManager.message(offset)])
+        except UnavailableError as e:
+            log.warning("the next driver will audit again what this one has: %s", e)
+            return False
+        return True
+
     async def remove(self, tombstones: Iterable[CoordinatorStreamMessage]) -> None:
         """Records of others are gone, if Kafka takes the tombstones now; else they are left."""
         try:
@@ -205,12 +222,19 @@ class CoordinatorStreamClient:
             UnavailableError: Kafka did not answer.
             WireError: a message cannot be written; nothing was.
         """
+        await self.do(lambda stream: stream.write(make(stream)))
 
-        def write() -> None:
+    async def do(self, call: Callable[[CoordinatorStream], object]) -> None:
+        """``call`` has done, on the stream, read to its head, what it does; errors as above."""
+
+        def run() -> None:
             self._catch_up()
-            self._stream.write(make(self._stream))
+            try:
+                call(self._stream)
+            finally:
+                self._news = None  # it may have read what it has written
 
-        await self._in_thread(write)
+        await self._in_thread(run)
 
     async def placement(self, uuid: str) -> PlacementResponse | None:
         """The last answer to that request, as of the last reading."""

@@ -134,7 +134,7 @@ class Driver:
         self.launchers = LauncherTable(settings.lease_ms, boot_ms())
         self.standbys = StandbyReports()
         self.decisions = DecisionLog(history, self.launchers)
-        self.audit = AuditedChanges(history)
+        self.audit = AuditedChanges(history, stream)
         self._queue = EventQueue()
         self._placements, self._rollouts = self._commanded(stream)
         self.rolling, models = self._rollouts.rolling, live.job_models
@@ -416,10 +416,10 @@ class Driver:
     async def _watch_stream(self) -> None:
         while True:
             news = await self._client.read()
+            await self.audit.follow(self._client)
             if news is not None:
                 self.view.localities = news.localities
                 self.status.versions.update(news.versions)
-                self.audit.configured(news.written)
                 self.live.heard(news.config, news.at_once)
                 await self._note_stops(news.stopped)
                 self.fencing.reported(news.fenced)

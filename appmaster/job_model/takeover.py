@@ -60,12 +60,21 @@ CERTIFICATE_KEY = "yarn.am.certificate"
 _TIMEOUT_S = 30.0
 
 
-def stream_of(config: Config, rank: Rank, timeout_s: float = _TIMEOUT_S) -> CoordinatorStreamStore:
-    """Open the job's coordinator stream for writes under ``rank``; nothing is read yet."""
+def stream_of(
+    config: Config, rank: Rank, timeout_s: float = _TIMEOUT_S, *, keeps_keys: bool = False
+) -> CoordinatorStreamStore:
+    """Open the job's coordinator stream for writes under ``rank``; nothing is read yet.
+
+    ``keeps_keys``: whether ``taken_keys`` has each record of a configuration key.
+    """
     job = JobConfig.of(config)
     own = am_transactional_id(job.name, job.id, rank.submission, rank.application, rank.attempt)
     return CoordinatorStreamStore.of(
-        config, source="homeport", transactional_id=own, timeout_s=timeout_s
+        config,
+        source="homeport",
+        transactional_id=own,
+        timeout_s=timeout_s,
+        keeps_keys=keeps_keys,
     )
 
 
@@ -91,7 +100,7 @@ def outranking(
     Raises:
         OutrankedError: a higher rank is there: this one must end for good.
     """
-    with stream_of(config, rank, timeout_s) as stream:
+    with stream_of(config, rank, timeout_s, keeps_keys=True) as stream:
         stream.fence()
         stream.bootstrap()
         outrank(config, stream, rank, timeout_s)

@@ -1,20 +1,32 @@
 """Changes of the running job that come by the coordinator stream, in the audit trail.
 
-Whatever an operator's tool has written is audited when the driver sees it. What came by HTTP
-is in the trail already, and comes back by the stream: it is not audited twice.
+Whatever an operator's tool has written is audited when the driver reads it, record by record, also
+what was written while no driver ran. What came by HTTP is in the trail already, and comes back by
+the stream: it is not audited twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
+from typing import Protocol
 
+from homeport.config.access_tokens import NamedToken, named_tokens
+from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.key_types import TokensKey
+from homeport.config.errors import ConfigError
 from homeport.config.secret_names import shown_value
+from homeport.config.secret_values import MASK
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import (
+    CoordinatorStream,
+    KeyRecord,
+)
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.audit import UNKNOWN, AuditTrail, Change
+from homeport.job_coordinator.metadata.configuration import AuditedManager
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.placement import (
     CANCEL,
@@ -34,48 +46,74 @@ def placement_named(request: PlacementRequest) -> str:
     return f"{how} {request.processor_id}"
 
 
+class Followed(Protocol):
+    """The driver's side of the coordinator stream."""
+
+    async def taken_keys(self) -> tuple[KeyRecord, ...]:
+        """Each record of a key that was read since the last call, in their order."""
+
+    async def audited(self, offset: int) -> bool:
+        """Return whether the stream has up to where the audit trail is complete."""
+
+
 class AuditedChanges:
-    """To be used on the driver's event loop. ``history``: of the job; it gets each change too."""
+    """To be used on the driver's event loop.
 
-    def __init__(self, history: HistoryWriter) -> None:
+    What an earlier driver has not written down is written down at the start. Where no record says
+    what it has, as in a job's first run, what the stream has at the start is no change.
+
+    Args:
+        history: of the job; it gets each change too.
+        stream: read to its head.
+    """
+
+    def __init__(self, history: HistoryWriter, stream: CoordinatorStream) -> None:
         self.trail = AuditTrail(lambda change: history.event("audit", **change))
-        self._written: Mapping[str, CoordinatorStreamMessage] | None = None
-        self._values_by_http: set[tuple[str, str | None]] = set()
+        self._by_http: list[CoordinatorStreamMessage] = []
         self._requests_by_http: set[str] = set()
+        self._noted = self._position = AuditedManager(stream).read()
+        known = self._position
+        for record in stream.taken_keys():
+            if known is not None and record.offset > known:
+                self._changed(record)
+            self._position = record.offset
 
-    def by_http(self, *, request: str = "", key: str = "", value: str | None = None) -> None:
-        """A request of that uuid, or that value of a key (None: none), comes by HTTP."""
-        if request:
-            self._requests_by_http.add(request)
-        if key:
-            self._values_by_http.add((key, value))
-
-    def configured(self, written: Mapping[str, CoordinatorStreamMessage]) -> None:
-        """The stream has these records of keys now; those of the first call are no change."""
-        before, self._written = self._written, written
-        if before is None or before is written:
+    async def follow(self, stream: Followed) -> None:
+        """Each record of a key that was read is in the trail, and the stream says up to where."""
+        for record in await stream.taken_keys():
+            self._changed(record)
+            self._position = record.offset
+        position = self._position
+        if position is None or position == self._noted:
             return
-        for key in sorted({*before, *written} - _OF_THE_AM):
-            old, new = before.get(key), written.get(key)
-            if old is not new and old != new:
-                self._changed(key, old, new)
+        if await stream.audited(position):
+            self._noted = position
 
-    def _changed(
-        self,
-        key: str,
-        old: CoordinatorStreamMessage | None,
-        new: CoordinatorStreamMessage | None,
-    ) -> None:
-        if (key, _value(new)) in self._values_by_http:
-            self._values_by_http.discard((key, _value(new)))
+    def requested_by_http(self, request: str) -> None:
+        """A request of that uuid comes by HTTP."""
+        self._requests_by_http.add(request)
+
+    def by_http(self, records: Iterable[CoordinatorStreamMessage]) -> None:
+        """These records of keys come by HTTP; may be called by another thread."""
+        self._by_http.extend(records)
+
+    def not_written(self, records: Iterable[CoordinatorStreamMessage]) -> None:
+        """These may not be in the stream: if they are, a line too many is better than none."""
+        self._by_http = [known for known in self._by_http if known not in [*records]]
+
+    def _changed(self, record: KeyRecord) -> None:
+        key, old, new = record.key, record.before, record.after
+        if new in self._by_http:
+            self._by_http.remove(new)
+            return
+        if key in _OF_THE_AM or (_value(old), _source(old)) == (_value(new), _source(new)):
             return
         author, address, through = UNKNOWN, UNKNOWN, _STREAM
-        if new is not None:  # the record of a deletion has no room for them
+        if not new.is_tombstone:  # the record of a deletion has no room for them
             author, address = new.username or UNKNOWN, new.host or UNKNOWN
             through = new.source or _STREAM
-        self.trail.add(
-            Change(author, address, through, f"config {key}", _shown(key, old), _shown(key, new))
-        )
+        shown = _shown(key, _value(old), _value(new))
+        self.trail.add(Change(author, address, through, f"config {key}", *shown))
 
     def requested(self, request: PlacementRequest, host: Host | None) -> None:
         """The driver has taken a request about a container, which runs on ``host`` (None: not)."""
@@ -96,6 +134,26 @@ def _value(message: CoordinatorStreamMessage | None) -> str | None:
     return None if message is None else message.value("value")
 
 
-def _shown(key: str, message: CoordinatorStreamMessage | None) -> str | None:
-    value = _value(message)
-    return None if value is None else shown_value(key, value)
+def _source(message: CoordinatorStreamMessage | None) -> str | None:
+    return None if message is None or message.is_tombstone else message.source
+
+
+def _shown(key: str, old: str | None, new: str | None) -> tuple[str | None, str | None]:
+    """Return before and after, secrets masked; of tokens their names, never their digests."""
+    if not isinstance(keys.declared(key), TokensKey):
+        before, after = (None if v is None else shown_value(key, v) for v in (old, new))
+        return before, after
+    known, now = _tokens(key, old), _tokens(key, new)
+    before = None if old is None else MASK if known is None else ", ".join(t.name for t in known)
+    if new is None or now is None:
+        return before, None if new is None else MASK
+    # A digest that was exchanged under a name that stays is another token.
+    return before, ", ".join(t.name if t in (known or ()) else f"{t.name} (new)" for t in now)
+
+
+def _tokens(key: str, value: str | None) -> tuple[NamedToken, ...] | None:
+    """Return the tokens of a value; None where it is none, and may be a token itself."""
+    try:
+        return named_tokens(key, Config({key: value or ""}).get_list(key))
+    except ConfigError:
+        return None

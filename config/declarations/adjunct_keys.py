@@ -9,6 +9,7 @@ from homeport.config.declarations.key_types import (
     IntKey,
     ListKey,
     Liveness,
+    Reach,
     TextKey,
 )
 
@@ -25,6 +26,7 @@ ADSTORE_MANAGER_FACTORY = TextKey(
     ),
     source=ADJUNCT,
     liveness=Liveness.NEEDS_REDEPLOY,
+    reach=Reach.CLASS,
 )
 ADSTORE_FRAMES_MAX_BYTES = IntKey(
     name="adstore.frames.max.bytes",
@@ -56,6 +58,7 @@ STORE_ADSTORE_EXTRACTOR_FACTORY = TextKey(
     ),
     source=ADJUNCT,
     liveness=Liveness.NEEDS_REDEPLOY,
+    reach=Reach.CLASS,
 )
 STORE_ADSTORE_VALIDITY_MS = IntKey(
     name="stores.<store>.adstore.validity.ms",
@@ -121,4 +124,5 @@ STORE_SIDE_INPUTS_PROCESSOR_FACTORY = TextKey(
     meaning="Samza's name for stores.<store>.adstore.key.value.extractor.factory",
     source=SAMZA,
     liveness=Liveness.NEEDS_REDEPLOY,
+    reach=Reach.CLASS,
 )

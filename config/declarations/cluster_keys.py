@@ -9,6 +9,7 @@ from homeport.config.declarations.key_types import (
     IntKey,
     ListKey,
     Liveness,
+    Reach,
     TextKey,
     TokensKey,
 )
@@ -230,6 +231,7 @@ YARN_PACKAGE_PATH = TextKey(
     meaning="folder, zip or tar.gz with the job's code, or a URL of one; needed by run-job",
     source=SAMZA,
     liveness=Liveness.NEEDS_REDEPLOY,
+    reach=Reach.PLACE,
 )
 YARN_QUEUE = TextKey(
     name="yarn.queue",
@@ -280,24 +282,28 @@ YARN_PYTHON_EXECUTABLE = TextKey(
     meaning="interpreter with homeport installed, present on every node; default the submitter's",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
+    reach=Reach.PLACE,
 )
 YARN_PYTHON_ARCHIVE = TextKey(
     name="yarn.python.archive",
     meaning="path or URL of an environment by homeport pack, which is unpacked on each node",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
+    reach=Reach.PLACE,
 )
 YARN_KERBEROS_PRINCIPAL = TextKey(
     name="yarn.kerberos.principal",
     meaning="Kerberos principal as which run-job submits; default the one that kinit has made",
     source=SAMZA,
     liveness=Liveness.NEEDS_REDEPLOY,
+    reach=Reach.PLACE,
 )
 YARN_KERBEROS_KEYTAB = TextKey(
     name="yarn.kerberos.keytab",
     meaning="path of that principal's keytab on the submitter's machine; it goes nowhere else",
     source=SAMZA,
     liveness=Liveness.NEEDS_REDEPLOY,
+    reach=Reach.PLACE,
 )
 YARN_AM_TRACKING_URL = TextKey(
     name="yarn.am.tracking.url",

@@ -10,6 +10,7 @@ from homeport.config.declarations.key_types import (
     IntKey,
     ListKey,
     Liveness,
+    Reach,
     TextKey,
 )
 
@@ -172,6 +173,7 @@ JOB_SSP_GROUPER_FACTORY = TextKey(
     meaning="how partitions become tasks",
     source="COORD",
     liveness=Liveness.NEVER_WITH_STATE,
+    reach=Reach.CLASS,
 )
 JOB_SSP_INPUT_EXPANSION_ENABLED = BoolKey(
     name="job.systemstreampartition.input.expansion.enabled",
@@ -192,6 +194,7 @@ JOB_LOGGED_STORE_BASE_DIR = TextKey(
     meaning="root of the state directories where LOGGED_STORE_BASE_DIR is not set",
     source=SAMZA,
     liveness=Liveness.NEEDS_REDEPLOY,
+    reach=Reach.PLACE,
 )
 JOB_NON_LOGGED_STORE_BASE_DIR = TextKey(
     name="job.non-logged.store.base.dir",

@@ -46,6 +46,20 @@ class Liveness(Enum):
     NEEDS_REDEPLOY = "applied by the next deployment"
     NEVER_WITH_STATE = "applied by the next deployment, and refused on a job that has state"
 
+    @property
+    def is_live(self) -> bool:
+        """Return whether the running job takes a change, and nothing restarts."""
+        return self in {Liveness.LIVE, Liveness.RETUNES_CONTAINERS}
+
+
+class Reach(Enum):
+    """What a value may make a tool do on the machine of its operator."""
+
+    NOTHING = "nothing"
+    PLACE = "what a tool runs, opens or connects to"
+    CLASS = "a class that a tool imports, where it is one of the job's own"
+    CODE = "code that a tool imports or runs to check it"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Key(ABC):
@@ -59,6 +73,7 @@ class Key(ABC):
         unit: unit of the value, "" where it has none.
         legacy: Samza's older names, read where the present one is missing.
         fallback: name of the key whose value stands in where this one has none.
+        reach: what it may make a tool do, which takes it from its operator's file alone.
     """
 
     name: str
@@ -68,6 +83,7 @@ class Key(ABC):
     unit: str = ""
     legacy: tuple[str, ...] = ()
     fallback: str = ""
+    reach: Reach = Reach.NOTHING
 
     def named(self, *parts: str) -> str:
         """The full name, ``parts`` put in place of the angle brackets from left to right."""
@@ -101,6 +117,19 @@ class Key(ABC):
     def kind(self) -> str:
         """What its value is, for the reference table."""
 
+    @property
+    def names_nothing(self) -> bool:
+        """Return whether no value can name a broker, class, path, topic, host or token."""
+        return False
+
+    @property
+    def is_operators(self) -> bool:
+        """Return whether an operator may set it by HTTP, with no right on the coordinator stream.
+
+        The one place of the rule: a number, a switch or a choice that the running job takes live.
+        """
+        return self.liveness.is_live and self.names_nothing
+
     def check(self, config: Config, name: str) -> None:
         """Raises ConfigError where the value of ``name``, which matches, is not of the type."""
 
@@ -125,6 +154,11 @@ class TextKey(Key):
     def kind(self) -> str:
         """The choices, where there are any."""
         return " or ".join(self.choices) or "text"
+
+    @property
+    def names_nothing(self) -> bool:
+        """Return whether there are choices; free text may name anything."""
+        return bool(self.choices)
 
     def read(self, config: Config, *parts: str) -> str | None:
         """The value, else the default."""
@@ -164,6 +198,11 @@ class IntKey(Key):
     def kind(self) -> str:
         """A number, and its range."""
         return f"whole number from {self.minimum} to {self.maximum}"
+
+    @property
+    def names_nothing(self) -> bool:
+        """Return True, as for every number."""
+        return True
 
     def read(self, config: Config, *parts: str) -> int:
         """The value, else the default, which the key must have."""
@@ -210,6 +249,11 @@ class BoolKey(Key):
     def kind(self) -> str:
         """The two values."""
         return "true or false"
+
+    @property
+    def names_nothing(self) -> bool:
+        """Return True, as for every switch."""
+        return True
 
     def read(self, config: Config, *parts: str) -> bool:
         """The value, else the default."""

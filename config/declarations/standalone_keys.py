@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from homeport.config.declarations.key_types import OWN, SAMZA, BoolKey, IntKey, Liveness, TextKey
+from homeport.config.declarations.key_types import (
+    OWN,
+    SAMZA,
+    BoolKey,
+    IntKey,
+    Liveness,
+    Reach,
+    TextKey,
+)
 
 _HA = "HA-STANDALONE"
 _DAY_MS = 86_400_000
@@ -22,6 +30,7 @@ JOB_COORDINATOR_ZK_CONNECT = TextKey(
     "path behind the last one, if any",
     source=SAMZA,
     liveness=Liveness.NEEDS_REDEPLOY,
+    reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_SESSION_TIMEOUT_MS = IntKey(
     name="job.coordinator.zk.session.timeout.ms",
@@ -60,6 +69,7 @@ JOB_COORDINATOR_ZK_ROOT = TextKey(
     meaning="path in ZooKeeper below which each job has a tree of its own",
     source=_HA,
     liveness=Liveness.NEEDS_REDEPLOY,
+    reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_ADMIN_PORT = IntKey(
     name="job.coordinator.zk.admin.port",

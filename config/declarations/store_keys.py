@@ -9,6 +9,7 @@ from homeport.config.declarations.key_types import (
     BoolKey,
     IntKey,
     Liveness,
+    Reach,
     TextKey,
 )
 
@@ -39,12 +40,14 @@ STORE_KEY_SERDE = TextKey(
     meaning="serde of keys; required",
     source=SAMZA,
     liveness=Liveness.NEVER_WITH_STATE,
+    reach=Reach.CLASS,
 )
 STORE_MSG_SERDE = TextKey(
     name="stores.<store>.msg.serde",
     meaning="serde of values; required",
     source=SAMZA,
     liveness=Liveness.NEVER_WITH_STATE,
+    reach=Reach.CLASS,
 )
 STORE_CHANGELOG = TextKey(
     name="stores.<store>.changelog",

@@ -10,6 +10,7 @@ from homeport.config.declarations.key_types import (
     BoolKey,
     IntKey,
     Liveness,
+    Reach,
     TextKey,
 )
 
@@ -25,12 +26,14 @@ SYSTEM_CONSUMER = TextKey(
     meaning="a property of the Kafka consumer, in Java's or librdkafka's words",
     source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
+    reach=Reach.PLACE,
 )
 SYSTEM_PRODUCER = TextKey(
     name="systems.<system>.producer.<property>",
     meaning="a property of the Kafka producer, in Java's or librdkafka's words",
     source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
+    reach=Reach.PLACE,
 )
 SYSTEM_REPLICATION_FACTOR = IntKey(
     name="systems.<system>.default.stream.replication.factor",
@@ -80,12 +83,14 @@ SYSTEM_KEY_SERDE = TextKey(
     meaning="serde of keys",
     source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
+    reach=Reach.CLASS,
 )
 SYSTEM_MSG_SERDE = TextKey(
     name="systems.<system>.samza.msg.serde",
     meaning="serde of values",
     source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
+    reach=Reach.CLASS,
 )
 STREAM_OFFSET_DEFAULT = TextKey(
     name="systems.<system>.streams.<stream>.samza.offset.default",
@@ -136,12 +141,14 @@ STREAM_KEY_SERDE = TextKey(
     meaning="serde of one stream's keys",
     source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
+    reach=Reach.CLASS,
 )
 STREAM_MSG_SERDE = TextKey(
     name="systems.<system>.streams.<stream>.samza.msg.serde",
     meaning="serde of one stream's values",
     source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
+    reach=Reach.CLASS,
 )
 SERIALIZERS_REGISTRY_CLASS = TextKey(
     name="serializers.registry.<name>.class",
@@ -149,6 +156,7 @@ SERIALIZERS_REGISTRY_CLASS = TextKey(
     "protobuf; string, json, bytes, integer, long and double need no entry",
     source=SAMZA,
     liveness=Liveness.NEEDS_REDEPLOY,
+    reach=Reach.CLASS,
 )
 SERIALIZERS_REGISTRY_SCHEMA = TextKey(
     name="serializers.registry.<name>.schema",
@@ -164,6 +172,7 @@ SERIALIZERS_REGISTRY_SCHEMA_FILE = TextKey(
     "(protoc --include_imports --descriptor_set_out)",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
+    reach=Reach.CODE,
 )
 SERIALIZERS_REGISTRY_MESSAGE = TextKey(
     name="serializers.registry.<name>.message",
@@ -177,10 +186,12 @@ SERIALIZERS_REGISTRY_URL = TextKey(
     "that they were written by are its",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
+    reach=Reach.CODE,
 )
 SERIALIZERS_REGISTRY_PROPERTY = TextKey(
     name="serializers.registry.<name>.schema.registry.<property>",
     meaning="a property of confluent-kafka's client of the registry, such as basic.auth.user.info",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
+    reach=Reach.CODE,
 )

@@ -10,6 +10,7 @@ from homeport.config.declarations.key_types import (
     IntKey,
     ListKey,
     Liveness,
+    Reach,
     TextKey,
 )
 
@@ -21,12 +22,14 @@ TASK_CLASS = TextKey(
     meaning="task class, module:Class",
     source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
+    reach=Reach.CODE,
 )
 TASK_PIPELINE_CLASS = TextKey(
     name="task.pipeline.class",
     meaning="pipeline function, module:function",
     source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
+    reach=Reach.CODE,
 )
 TASK_PIPELINE_SQL = TextKey(
     name="task.pipeline.sql",
@@ -36,6 +39,7 @@ TASK_PIPELINE_SQL = TextKey(
     ),
     source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
+    reach=Reach.CODE,
 )
 TASK_PIPELINE_OUTPUT = TextKey(
     name="task.pipeline.output",
@@ -110,6 +114,7 @@ TASK_NAME_GROUPER_FACTORY = TextKey(
     meaning="how tasks are dealt to containers",
     source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
+    reach=Reach.CLASS,
 )
 TASK_COMMIT_MS = IntKey(
     name="task.commit.ms",
@@ -345,6 +350,7 @@ TASK_SPARK_CONF = TextKey(
     meaning="a property of the local Spark",
     source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
+    reach=Reach.CODE,
 )
 TASK_SPARK_DRIVER_MEMORY_MB = IntKey(
     name="task.spark.driver.memory.mb",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.config.declarations.key_types import OWN, BoolKey, Liveness, TextKey
+from homeport.config.declarations.key_types import OWN, BoolKey, Liveness, Reach, TextKey
 
 DIGEST, DIGEST_MD5, GSSAPI = "digest", "DIGEST-MD5", "GSSAPI"
 CREATOR, OPEN = "creator", "open"
@@ -13,12 +13,14 @@ JOB_COORDINATOR_ZK_AUTH_SCHEME = TextKey(
     "mechanism of SASL; GSSAPI takes the ticket of kinit and needs the Python module kerberos",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
+    reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_AUTH_USERNAME = TextKey(
     name="job.coordinator.zk.auth.username",
     meaning="the user that ZooKeeper knows; with GSSAPI the principal, default that of the ticket",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
+    reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_AUTH_PASSWORD = TextKey(
     name="job.coordinator.zk.auth.password",
@@ -26,6 +28,7 @@ JOB_COORDINATOR_ZK_AUTH_PASSWORD = TextKey(
     "itself is refused",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
+    reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_ACL = TextKey(
     name="job.coordinator.zk.acl",
@@ -35,6 +38,7 @@ JOB_COORDINATOR_ZK_ACL = TextKey(
     "shows one",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
+    reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_TLS_ENABLED = BoolKey(
     name="job.coordinator.zk.tls.enabled",
@@ -43,6 +47,7 @@ JOB_COORDINATOR_ZK_TLS_ENABLED = BoolKey(
     "the names that job.coordinator.zk.connect has",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
+    reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_TLS_CA_PATH = TextKey(
     name="job.coordinator.zk.tls.ca.path",
@@ -50,22 +55,26 @@ JOB_COORDINATOR_ZK_TLS_CA_PATH = TextKey(
     "default the authorities of the system",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
+    reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_TLS_CERTIFICATE_PATH = TextKey(
     name="job.coordinator.zk.tls.certificate.path",
     meaning="PEM file with the certificate that processors and tools show ZooKeeper",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
+    reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_TLS_KEY_PATH = TextKey(
     name="job.coordinator.zk.tls.key.path",
     meaning="PEM file with the key of that certificate",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
+    reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_TLS_KEY_PASSWORD = TextKey(
     name="job.coordinator.zk.tls.key.password",
     meaning="where the password of that key is, if it has one: env:NAME or file:PATH",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
+    reach=Reach.PLACE,
 )

@@ -16,6 +16,7 @@ import typer
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.operators_file import with_own_places
 from homeport.config.declarations.standalone_keys import LOCAL
 from homeport.config.errors import ConfigError
 from homeport.config.settings.adjunct_section import AdjunctsConfig
@@ -114,7 +115,8 @@ class RecordedJob:
         view = self.view
         if not is_standalone(view.given, view.stream):
             return contextlib.nullcontext(None)
-        config = view.recorded_config().merged(dict(view.given))
+        recorded = with_own_places(view.recorded_config(), view.given)
+        config = recorded.merged(dict(view.given))
         return handover_nodes(config, TIMEOUT_S, read_only=read_only)
 
     def owners(self, host: Host, nodes: HandoverNodes | None) -> dict[PurePosixPath, Owner]:
@@ -203,7 +205,7 @@ def recorded_job(given: Config) -> Iterator[RecordedJob]:
         UnavailableError: Kafka did not answer in time.
     """
     with open_job(given) as view:
-        recorded = view.recorded_config()
+        recorded = with_own_places(view.recorded_config(), given)
         # How Kafka is reached from here, the operator knows.
         reach = {key: value for key, value in given.items() if key.startswith("systems.")}
         config = recorded.merged(reach)

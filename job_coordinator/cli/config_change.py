@@ -11,7 +11,13 @@ from dataclasses import dataclass
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.declarations.key_types import IntKey
+from homeport.config.declarations.key_types import IntKey, Liveness
+from homeport.config.declarations.operators_file import (
+    reaches_out,
+    require_of_file,
+    require_own_code,
+    with_own_places,
+)
 from homeport.config.declarations.samza_keys import known_to_samza
 from homeport.config.declarations.unknown_keys import is_unread, meant_by, warnings_about
 from homeport.config.errors import ConfigError
@@ -108,8 +114,8 @@ def _in_force(key: IntKey, config: Config) -> int:
         return key.read(Config())
 
 
-def refuse_identity(written: Config, file: Config) -> None:
-    """Require that no program has written a key that names the job itself.
+def refuse_written(written: Config, file: Config) -> None:
+    """Require that no program has written what names the job itself, or reaches out from here.
 
     Raises:
         ConfigError: one has, such as Samza's tool, which checks nothing.
@@ -118,6 +124,7 @@ def refuse_identity(written: Config, file: Config) -> None:
         if key in written and written[key] != file.get(key):
             remedy = f"coordinator-stream-writer --type=set-config --key={key} --delete"
             raise ConfigError(key, written[key], f"{why}, and a tool has written it", remedy)
+    require_of_file(written, file)
 
 
 def check_key(key: str, value: str | None, *, is_forced: bool = False) -> tuple[str, ...]:
@@ -143,7 +150,12 @@ def check_key(key: str, value: str | None, *, is_forced: bool = False) -> tuple[
     warnings = warnings_about(given)
     if is_unread(key) and not is_forced:
         raise _unread(key)
-    return warnings
+    if known is None or not reaches_out(known, value):
+        return warnings
+    rule = f"run-job takes {known.reach.value} from the properties file alone"
+    if known.liveness is not Liveness.RESTARTS_CONTAINERS:
+        raise ConfigError(key, value, rule, _IN_THE_FILE)
+    return (*warnings, f"{key}: {rule}, and refuses another value: {_IN_THE_FILE} too")
 
 
 def _unread(key: str) -> ConfigError:
@@ -155,6 +167,23 @@ def _unread(key: str) -> ConfigError:
     if near is not None:
         hint = f"write {near}, if that is meant"
     return ConfigError("--key", key, rule, f"{hint}; {FORCE} writes this one, and nothing restarts")
+
+
+def check_operators_key(key: str) -> None:
+    """Require that an operator may set the key, or take it back, by HTTP.
+
+    Raises:
+        ConfigError: the key may name what a process runs, reads or connects to; or it is not one
+            key that takes effect live.
+    """
+    known, near = keys.declared(key), meant_by(key)
+    if known is not None and known.is_operators:
+        return
+    remedy = f"homeport config set {key}, by a user with rights on the coordinator stream"
+    if known is None and near is not None:
+        remedy = f"write {near}, if that is meant"
+    rule = "by HTTP a number, a switch or a choice that the running job takes live can be set"
+    raise ConfigError("key", key, f"{rule}, and this is none of them", remedy)
 
 
 def check_deletion(key: str, *, is_set_by_hand: bool) -> None:
@@ -203,7 +232,9 @@ def checked_change(
             "change would mix up",
             "begin from nothing with the new value in the file: run-job --reset-state",
         )
-    for check in (validate, *((check_model,) if key in _SHAPES_MODEL else ())):
+    known = keys.declared(key)
+    shapes_model = known is not None and known.name in _SHAPES_MODEL
+    for check in (validate, *((check_model,) if shapes_model else ())):
         fault = _fault(check, after)
         if fault is not None and str(fault) != str(_fault(check, present)):
             raise fault
@@ -216,6 +247,20 @@ def _fault(check: Callable[[Config], object], config: Config) -> ConfigError | N
     except ConfigError as error:
         return error
     return None
+
+
+def require_model_here(file: Config, key: str, value: str | None) -> Callable[[Config], None]:
+    """Return a ``check_model`` of a tool, whose operator sets the key.
+
+    Kafka is where ``file`` says; a grouper of the job's own is one that the operator names.
+    """
+    own = file if value is None else file.merged({key: value})
+
+    def check(config: Config) -> None:
+        require_own_code(config, own, keys.JOB_SSP_GROUPER_FACTORY, keys.TASK_NAME_GROUPER_FACTORY)
+        require_model(with_own_places(config, own))
+
+    return check
 
 
 def require_model(config: Config) -> None:

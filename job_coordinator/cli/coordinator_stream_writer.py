@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from homeport.config.config import INT_MAX, Config
+from homeport.config.declarations.key_types import ListKey
 from homeport.config.errors import ConfigError
 from homeport.config.loading.loader import load
 from homeport.config.secret_names import has_secret, shown_value, warnings_of_overrides
@@ -24,7 +25,7 @@ from homeport.job_coordinator.cli.config_change import (
     check_deletion,
     check_key,
     checked_change,
-    require_model,
+    require_model_here,
 )
 from homeport.job_coordinator.cli.job_view import (
     CONFIGURED_BY_FILE,
@@ -42,7 +43,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 )
 from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
-from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.configuration import ConfigManager, change_list
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.task_assignment import (
     TaskAssignmentManager,
@@ -51,6 +52,7 @@ from homeport.job_coordinator.metadata.task_assignment import (
 from homeport.job_coordinator.metadata.upgrade import RollingRestartManager
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName, host_of
 from homeport.job_coordinator.model.job_model import TaskMode
+from homeport.job_coordinator.model.list_change import ListChange
 from homeport.job_coordinator.model.placement import ANY_HOST
 
 
@@ -137,36 +139,63 @@ def write(
         UnavailableError: Kafka did not answer in time.
     """
     with open_job(config) as job:
-        meaning, warnings = "used from the job's next start", list[str]()
-        if message.type == MessageType.SET_CONFIG:
-            meaning = _checked(job, message).meaning(
-                is_running=job.running is not None,
-                restarting=_actives(job),
-                is_at_once=how.is_at_once,
-            )
-        elif message.type == MessageType.SET_CHANGELOG:
-            partition = None if message.is_tombstone else wire.changelog_partition(message)
-            ChangelogPartitionManager(job.stream).refuse(TaskName(message.key), partition)
-        else:
-            warnings = placement_warnings(job, message)
-        for warning in warnings:
-            print(f"warning: {warning}", file=sys.stderr)
-        what = f"{job.topic}: {message.type} {message.key}"
-        if message.is_tombstone and message.key not in job.stream.latest(message.type):
-            return f"{what} was not there; nothing changes"
-        say(meaning)
-        if how.is_dry_run:
-            return "nothing was written"
-        messages = [*messages_for(message, TaskAssignmentManager(job.stream))]
-        if message.type == MessageType.SET_CONFIG:
-            given = (message.key, message.value("value"))
-            orders = RollingRestartManager(job.stream)
-            messages += orders.at_once_messages(*given, is_at_once=how.is_at_once)
-        job.stream.write(messages)
-        if message.is_tombstone:
-            return f"{what} deleted: the deployment's value, if any, stands again"
-        value = message.value("value", "Partition", "host") or ""
-        return f"{what} = {shown_value(message.key, value)}"
+        return _write(job, message, how, say)
+
+
+def _write(
+    job: JobView, message: CoordinatorStreamMessage, how: How, say: Callable[[str], object]
+) -> str:
+    meaning, warnings = "used from the job's next start", list[str]()
+    if message.type == MessageType.SET_CONFIG:
+        meaning = _checked(job, message).meaning(
+            is_running=job.running is not None,
+            restarting=_actives(job),
+            is_at_once=how.is_at_once,
+        )
+    elif message.type == MessageType.SET_CHANGELOG:
+        partition = None if message.is_tombstone else wire.changelog_partition(message)
+        ChangelogPartitionManager(job.stream).refuse(TaskName(message.key), partition)
+    else:
+        warnings = placement_warnings(job, message)
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    what = f"{job.topic}: {message.type} {message.key}"
+    if message.is_tombstone and message.key not in job.stream.latest(message.type):
+        return f"{what} was not there; nothing changes"
+    say(meaning)
+    if how.is_dry_run:
+        return "nothing was written"
+    messages = [*messages_for(message, TaskAssignmentManager(job.stream))]
+    if message.type == MessageType.SET_CONFIG:
+        given = (message.key, message.value("value"))
+        orders = RollingRestartManager(job.stream)
+        messages += orders.at_once_messages(*given, is_at_once=how.is_at_once)
+    job.stream.write(messages)
+    if message.is_tombstone:
+        return f"{what} deleted: the deployment's value, if any, stands again"
+    value = message.value("value", "Partition", "host") or ""
+    return f"{what} = {shown_value(message.key, value)}"
+
+
+def write_list(
+    job: JobView,
+    key: ListKey,
+    wanted: Callable[[tuple[str, ...]], ListChange],
+    say: Callable[[str], object],
+) -> bool:
+    """Change the items of the key as ``wanted`` says; no other writer's change is lost.
+
+    ``say`` gets what it will mean, before it is written; errors as of ``write``.
+
+    Returns:
+        Whether anything was to be changed.
+    """
+
+    def write_record(record: CoordinatorStreamMessage) -> None:
+        check_key(key.name, record.value("value"))
+        _write(job, record, _PLAINLY, say)
+
+    return change_list(job.stream, key, wanted, write_record, job.given)
 
 
 def _actives(job: JobView) -> frozenset[str]:
@@ -201,14 +230,14 @@ def _checked(job: JobView, message: CoordinatorStreamMessage) -> ConfigChange:
     if message.is_tombstone:
         by_hand = ConfigManager(job.stream).written()
         check_deletion(message.key, is_set_by_hand=message.key in by_hand)
-    before = job.recorded_config()
+    key, value = message.key, message.value("value")
     return checked_change(
-        message.key,
-        message.value("value"),
-        before,
+        key,
+        value,
+        job.recorded_config(),
         job.given,
         has_state=bool(ChangelogPartitionManager(job.stream).read()),
-        check_model=require_model,
+        check_model=require_model_here(job.given, key, value),
     )
 
 

@@ -8,6 +8,7 @@ request of its own, an active one warm. A command that was interrupted is given 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -16,8 +17,8 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.printable import printable_lines
-from homeport.job_coordinator.cli import coordinator_stream_writer as writer
 from homeport.job_coordinator.cli import placement_request
+from homeport.job_coordinator.cli.coordinator_stream_writer import write_list
 from homeport.job_coordinator.cli.job_view import (
     PLACED_BY_USER,
     JobView,
@@ -36,7 +37,7 @@ from homeport.job_coordinator.model.host_drain import (
     HostDrain,
     Move,
     am_stays,
-    changed_hosts,
+    host_change,
     not_taken,
     require_host,
     without_place,
@@ -123,15 +124,11 @@ def require_places(host: Host, answer: Mapping[str, Any], *, is_forced: bool) ->
 
 def _write(given: Config, host: Host, *, is_drained: bool) -> None:
     key = keys.DRAINED_HOSTS
-    with open_job(given) as job:
-        before = key.read(job.recorded_config())
-    if (host in map(host_of, before)) is is_drained:
-        note(f"{host} is drained already" if is_drained else f"{host} is not drained")
-        return
-    value = changed_hosts(before, host, is_drained=is_drained)
-    message = writer.message_of(writer.WritableType.SET_CONFIG, key.name, value)
     what = "gets no container any more" if is_drained else "gets containers again"
-    writer.write(given, message, say=lambda mean: note(f"{host} {what} ({key.name}): {mean}"))
+    wanted = partial(host_change, host=host, is_drained=is_drained)
+    with open_job(given) as job:
+        if not write_list(job, key, wanted, lambda m: note(f"{host} {what} ({key.name}): {m}")):
+            note(f"{host} is drained already" if is_drained else f"{host} is not drained")
 
 
 def _await_taken(host: Host, wait: Patience) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from homeport.config.config import Config, masked
 from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.operators_file import with_own_places
 from homeport.config.declarations.standalone_keys import ZOOKEEPER
 from homeport.config.errors import (
     ConfigError,
@@ -167,7 +168,7 @@ def running_job(config: Config, stream: CoordinatorStream) -> RunningJob | None:
     """
     recorded = ConfigManager(stream).read()
     if is_standalone(config, stream):
-        url, certificate = _leader_url(recorded.merged(dict(config))), None
+        url, certificate = _leader_url(with_own_places(recorded, config).merged(config)), None
     else:
         url, certificate = recorded.get_str(_TRACKING_URL), recorded.get_str(_CERTIFICATE)
     if url is None:

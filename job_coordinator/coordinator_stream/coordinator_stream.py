@@ -7,8 +7,9 @@ order, into the present state; ``InMemoryCoordinatorStream`` is the stream witho
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from homeport.config.errors import WireError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
@@ -25,6 +26,19 @@ _TOLD_DAMAGES = 100
 """A topic may be full of records of another program: not every one is worth a line."""
 
 
+class KeyRecord(NamedTuple):
+    """One record of a configuration key, with what its key had before; None: nothing."""
+
+    offset: int
+    before: CoordinatorStreamMessage | None
+    after: CoordinatorStreamMessage
+
+    @property
+    def key(self) -> str:
+        """Return the name of the configuration key."""
+        return self.after.key
+
+
 class CoordinatorStream(Protocol):
     """What managers need: the present state, new records, and a way to write."""
 
@@ -37,6 +51,12 @@ class CoordinatorStream(Protocol):
 
     def latest(self, message_type: str) -> Mapping[str, CoordinatorStreamMessage]:
         """{key: last record} of one type as of the last catch-up, deleted keys left out."""
+
+    def taken_keys(self) -> tuple[KeyRecord, ...]:
+        """Each record of a key that was read since the last call, in their order.
+
+        A stream that does not keep them has none.
+        """
 
     def write(self, messages: Iterable[CoordinatorStreamMessage]) -> None:
         """All messages are in the stream, in their order, when this returns.
@@ -55,11 +75,14 @@ class StreamState:
     one to another host, the standby from the place that the active one takes.
 
     ``has_packages``: whether it has the records of packages, which are megabytes; without them
-    there is no package.
+    there is no package. ``keeps_keys``: whether it keeps each record of a configuration key until
+    ``taken_keys`` has it.
     """
 
-    def __init__(self, *, has_packages: bool = True) -> None:
+    def __init__(self, *, has_packages: bool = True, keeps_keys: bool = False) -> None:
         self._has_packages = has_packages
+        self._keeps_keys = keeps_keys
+        self._keys: deque[KeyRecord] = deque()
         self._latest: dict[str, dict[str, CoordinatorStreamMessage]] = {}
         self._text_versions: set[tuple[str, str]] = set()
         self._moved: dict[str, tuple[int, str | None]] = {}
@@ -93,8 +116,17 @@ class StreamState:
                     last,
                 )
             return None
+        if self._keeps_keys and message.type == MessageType.SET_CONFIG:
+            before = self._latest.get(message.type, {}).get(message.key)
+            self._keys.append(KeyRecord(-1 if offset is None else offset, before, message))
         self.apply(message)
         return message
+
+    def taken_keys(self) -> tuple[KeyRecord, ...]:
+        """Each record of a key that was taken since the last call, in their order."""
+        taken = tuple(self._keys)
+        self._keys.clear()
+        return taken
 
     def apply(self, message: CoordinatorStreamMessage) -> None:
         """``message`` is the next record of the stream."""
@@ -189,7 +221,7 @@ class InMemoryCoordinatorStream:
     ) -> None:
         self.log: list[tuple[bytes, bytes | None]] = [] if log is None else log
         self._source = source
-        self._state = StreamState()
+        self._state = StreamState(keeps_keys=True)
         self._position = 0
 
     @property
@@ -213,6 +245,10 @@ class InMemoryCoordinatorStream:
     def latest(self, message_type: str) -> Mapping[str, CoordinatorStreamMessage]:
         """{key: last record} of one type as of the last catch-up, deleted keys left out."""
         return self._state.latest(message_type)
+
+    def taken_keys(self) -> tuple[KeyRecord, ...]:
+        """Each record of a key that was read since the last call, in their order."""
+        return self._state.taken_keys()
 
     def write(self, messages: Iterable[CoordinatorStreamMessage]) -> None:
         """All messages are in the stream, in their order, when this returns."""

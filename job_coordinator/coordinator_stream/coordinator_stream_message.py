@@ -67,6 +67,7 @@ class MessageType(StrEnum):
     SET_INPUT_PARTITIONS = "set-input-partitions"
     SET_PACKAGE = "set-package"
     SET_UPGRADE = "set-upgrade"
+    SET_AUDITED = "set-audited"
 
 
 class Namespace(StrEnum):
@@ -126,14 +127,14 @@ class CoordinatorStreamMessage(NamedTuple):
     ) -> CoordinatorStreamMessage:
         """This message as written by ``source``; a source that it names already stays.
 
-        So do user and host where it names a user: one that asks by HTTP, of whose host the address
-        is known.
+        So do user, host and time where it names a user: one that asks by HTTP, of whose host the
+        address is known.
         """
         return self._replace(
             source=self.source or source,
             host=self.host if self.username else host,
             username=self.username or username,
-            timestamp_ms=timestamp_ms,
+            timestamp_ms=(self.username and self.timestamp_ms) or timestamp_ms,
         )
 
 

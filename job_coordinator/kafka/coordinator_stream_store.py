@@ -34,7 +34,7 @@ from homeport.config.config import Config
 from homeport.config.errors import HomeportError, InvariantViolation
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import StreamState
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import KeyRecord, StreamState
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
@@ -94,7 +94,8 @@ class CoordinatorStreamStore:
             source: the writer, put into each message that names no source itself. transactional_id:
             makes each ``write`` one transaction, and this store the only one of that id. timeout_s:
             limit of each call, in seconds. owner: whose stream it is; None: anybody's.
-            has_packages: whether its state has the packages of the job's code.
+            has_packages: whether its state has the packages of the job's code. keeps_keys: see
+            ``StreamState``.
     """
 
     def __init__(
@@ -107,6 +108,7 @@ class CoordinatorStreamStore:
         timeout_s: float = 30.0,
         owner: StreamOwner | None = None,
         has_packages: bool = True,
+        keeps_keys: bool = False,
     ) -> None:
         self._system = system
         self._topic = topic
@@ -116,7 +118,7 @@ class CoordinatorStreamStore:
         self._host = local_address()
         self._username = _username()
         self._lock = threading.RLock()
-        self._state = StreamState(has_packages=has_packages)
+        self._state = StreamState(has_packages=has_packages, keeps_keys=keeps_keys)
         self._consumer: Consumer | None = None
         self._admin = clients.admin(system)
         self._end_offset = -1  # offset of the last PARTITION_EOF
@@ -135,6 +137,7 @@ class CoordinatorStreamStore:
         transactional_id: str | None = None,
         timeout_s: float = 30.0,
         has_packages: bool = True,
+        keeps_keys: bool = False,
     ) -> Self:
         """The stream of the job that ``config`` describes, which refuses to be another job's.
 
@@ -150,6 +153,7 @@ class CoordinatorStreamStore:
             timeout_s=timeout_s,
             owner=StreamOwner.of(job),
             has_packages=has_packages,
+            keeps_keys=keeps_keys,
         )
 
     def __enter__(self) -> Self:
@@ -245,6 +249,11 @@ class CoordinatorStreamStore:
         """{key: last record} of one type as of the last catch-up, without deleted keys."""
         with self._lock:
             return self._state.latest(message_type)
+
+    def taken_keys(self) -> tuple[KeyRecord, ...]:
+        """Each record of a key that was read since the last call, where the store keeps them."""
+        with self._lock:
+            return self._state.taken_keys()
 
     def write(self, messages: Iterable[CoordinatorStreamMessage]) -> None:
         """All ``messages`` are in the stream, in their order, acknowledged, when this returns.

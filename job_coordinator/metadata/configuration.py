@@ -2,16 +2,144 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import takewhile
 
-from homeport.config.config import Config
+from homeport.config.config import LONG_MAX, Config
+from homeport.config.declarations.key_types import ListKey
+from homeport.config.errors import ConfigError, UnavailableError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+)
+from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number
 from homeport.job_coordinator.coordinator_stream.reading import read_all
+from homeport.job_coordinator.model.list_change import ListChange
 
 WRITER_SOURCE = "coordinator-stream-writer"
 """Source of the records of the tool of that name, which a deployment leaves alone."""
+
+
+_TRIES = 10
+"""Writers that change one list within the same moment are people."""
+_ADDED, _REMOVED = "added", "removed"
+"""What the writer of a list has changed, beside the value; Samza's readers do not look at it."""
+_AUDITED_KEY = MessageType.SET_CONFIG.value
+
+
+def change_list(
+    stream: CoordinatorStream,
+    key: ListKey,
+    wanted: Callable[[tuple[str, ...]], ListChange],
+    write: Callable[[CoordinatorStreamMessage], None],
+    file: Config | None = None,
+) -> bool:
+    """The key has the change that ``wanted`` makes of its items; no other writer's change is lost.
+
+    A record has the whole list, and the change that its writer has made. Where another writer's
+    record lies between what was read and what was written, its change is made once more.
+
+    Args:
+        stream: of the job; it is read to its head.
+        key: whose value is the list.
+        wanted: makes the change; one that changes nothing is not written.
+        write: puts the record into the stream, or raises ConfigError where it breaks a rule.
+        file: the deployment's own configuration, in force where the stream has no record.
+
+    Returns:
+        Whether anything was to be changed.
+
+    Raises:
+        ConfigError: the list would break a rule; it is without the change.
+        UnavailableError: Kafka did not answer, or other writers change the list all the time.
+    """
+    stream.catch_up()
+    items = _items(key, stream.latest(MessageType.SET_CONFIG).get(key.name), file)
+    own = due = wanted(items)
+    if own.of(items) == items:
+        return False
+    for _ in range(_TRIES):
+        record = _list_record(key, due.of(items), due)
+        try:
+            write(record)
+        except ConfigError:
+            if due is not own:  # the others' change has a right to its place
+                due = due.then(own.undone)
+                write(_list_record(key, due.of(items), due))
+            raise
+        read = ((m, _items(key, m, file)) for m in stream.catch_up() if _is_of(key, m))
+        lost = _overtaken(items, read, record)
+        if lost is None:
+            return True
+        due = lost.then(due)
+        items = _items(key, stream.latest(MessageType.SET_CONFIG).get(key.name), file)
+    raise UnavailableError(f"others are changing {key.name} all the time: give the command again")
+
+
+def _is_of(key: ListKey, message: CoordinatorStreamMessage) -> bool:
+    return message.type == MessageType.SET_CONFIG and message.key == key.name
+
+
+def _overtaken(
+    items: tuple[str, ...],
+    read: Iterable[tuple[CoordinatorStreamMessage, tuple[str, ...]]],
+    own: CoordinatorStreamMessage,
+) -> ListChange | None:
+    """Return the changes of the records between ``items`` and the own record; None: no record."""
+    lost: ListChange | None = None
+    for message, after in takewhile(lambda item: item[0].values != own.values, read):
+        added, removed = message.value(_ADDED), message.value(_REMOVED)
+        change = ListChange.between(items, after)
+        if added is not None and removed is not None:
+            change = ListChange(*(Config({"": t}).get_list("") for t in (added, removed)))
+        lost, items = change if lost is None else lost.then(change), after
+    return lost
+
+
+def _items(
+    key: ListKey, message: CoordinatorStreamMessage | None, file: Config | None
+) -> tuple[str, ...]:
+    value = None if message is None else message.value("value")
+    return key.read((file or Config()) if value is None else Config({key.name: value}))
+
+
+def _list_record(
+    key: ListKey, items: tuple[str, ...], change: ListChange
+) -> CoordinatorStreamMessage:
+    """Return the record of these items; without items it has an empty value, to say its change."""
+    values = {
+        "value": key.plain(",".join(items)),
+        _ADDED: ",".join(change.added),
+        _REMOVED: ",".join(change.removed),
+    }
+    return CoordinatorStreamMessage(MessageType.SET_CONFIG, key.name, values)
+
+
+class AuditedManager:
+    """Up to where the records of keys are in the audit trail: set-audited.
+
+    A driver writes down what was written while no driver ran.
+    """
+
+    def __init__(self, stream: CoordinatorStream) -> None:
+        self._stream = stream
+
+    def read(self) -> int | None:
+        """Return the offset of the last record that is in the trail; None where it is not known."""
+        found = read_all(self._stream, MessageType.SET_AUDITED, _offset)
+        return found.get(_AUDITED_KEY)
+
+    @staticmethod
+    def message(offset: int) -> CoordinatorStreamMessage:
+        """Return the record of that offset."""
+        values = {"offset": str(offset)}
+        return CoordinatorStreamMessage(MessageType.SET_AUDITED, _AUDITED_KEY, values)
+
+
+def _offset(message: CoordinatorStreamMessage) -> int | None:
+    return whole_number(message.value("offset"), LONG_MAX)
 
 
 class ConfigManager:

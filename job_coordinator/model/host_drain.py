@@ -12,6 +12,7 @@ from typing import Any
 
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.job_coordinator.model.ids import Host, ProcessorId, host_of
+from homeport.job_coordinator.model.list_change import ListChange
 from homeport.job_coordinator.model.placement import PlacementStatus
 
 _ROUNDS = 3
@@ -134,8 +135,9 @@ def not_taken(key: str) -> UnavailableError:
     )
 
 
-def changed_hosts(before: Sequence[str], host: Host, *, is_drained: bool) -> str | None:
-    """The value of the key with that host, or without it; None: the key goes."""
-    left = {host_of(name) for name in before} - {host}
-    hosts = sorted(left | {host} if is_drained else left)
-    return ",".join(hosts) or None
+def host_change(before: Sequence[str], host: Host, *, is_drained: bool) -> ListChange:
+    """Return the change of the drained hosts by which that host is one of them, or is none."""
+    known = tuple(name for name in before if host_of(name) == host)
+    if is_drained:
+        return ListChange(() if known else (host,))
+    return ListChange((), known)

@@ -69,7 +69,9 @@ def _index() -> str:
 
 A job's configuration is a properties file, then the `--config` options of `run-job`, then its
 rewriters. A value that `coordinator-stream-writer` or `homeport config set` wrote stands above all
-of them until it is deleted. `run-job` warns of unknown keys.
+of them until it is deleted; what names programs, addresses or code must be
+[in the file too](security-roles.md#what-the-coordinator-stream-may-do). `run-job` warns of unknown
+keys.
 
 {_table(("page", "about", "keys"), ((_link(p), t, str(n)) for p, t, n in pages))}
 

@@ -93,6 +93,7 @@ _RIGHT: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "set-job-end": ("job-end", {"submission": "9", "result": "KILLED", "diagnostics": ""}),
     "set-state-reset": ("state-reset", {"submission": "1", "phase": "finished"}),
+    "set-audited": ("set-config", {"offset": "1"}),
     "set-package": (_PACKAGE, {"pieces": "1", "bytes": "0"}),
     "set-changelog-topic": ("kafka.counts", {"topic-id": "x", "store": "counts"}),
     "set-state-fact": ("partitions 0", {"0": "Partition 0", "1": "Partition 1"}),

@@ -12,23 +12,24 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from homeport.appmaster.allocation.what_if import what_if
 from homeport.appmaster.driver.actions.outlook_text import fate_line
 from homeport.appmaster.driver.driver import Driver
+from homeport.appmaster.report.audited_changes import AuditedChanges
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import HomeportError, WireError
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
-    MessageType,
 )
 from homeport.job_coordinator.http.access import Caller
 from homeport.job_coordinator.http.actions import Plan
-from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
+from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE, change_list
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.host_drain import (
     TAKEN_MS,
@@ -36,7 +37,7 @@ from homeport.job_coordinator.model.host_drain import (
     HostDrain,
     Move,
     am_stays,
-    changed_hosts,
+    host_change,
     moves,
     not_taken,
     require_host,
@@ -60,8 +61,10 @@ _POLL_S = 0.5
 class DrainHost:
     """``host``; ``undo``: it gets containers again; ``force``: what has no other place stays."""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: Driver, file: Config | None = None) -> None:
+        """``file``: the deployment's own configuration, in force where the stream has no key."""
         self._driver = driver
+        self._file = file or Config()
         self._answers: dict[str, Mapping[str, Any]] = {}
         self._under_way: dict[Host, asyncio.Task[None]] = {}
 
@@ -69,8 +72,8 @@ class DrainHost:
         """By ``what-if``, as if the host was lost; ConfigError: the job knows no such host."""
         host, is_undone = _host(asked), _flag(asked, "undo")
         before = await self._drained()
-        value = changed_hosts(before, host, is_drained=not is_undone)
-        plan = Plan(f"drain {host}", ",".join(sorted(map(host_of, before))) or None, value, ())
+        after = host_change(before, host, is_drained=not is_undone).of(before)
+        plan = Plan(f"drain {host}", _named(before), _named(after), ())
         if is_undone:
             return self._plan_of_undo(plan, host, before)
         status = self._driver.view.to_json()
@@ -113,19 +116,17 @@ class DrainHost:
         return self._answers.get(asked)
 
     async def _drained(self) -> Sequence[str]:
-        written = await self._driver.view.stream.written()
-        record = written.get(_KEY.name)
+        record = (await self._driver.view.stream.written()).get(_KEY.name)
         value = None if record is None else record.value("value")
-        return _KEY.read(Config({} if value is None else {_KEY.name: value}))
+        return _KEY.read(self._file if value is None else Config({_KEY.name: value}))
 
     async def _write_key(self, host: Host, by: Caller, *, is_drained: bool) -> None:
-        before = await self._drained()
-        if (host in map(host_of, before)) is is_drained:
-            return
-        value = changed_hosts(before, host, is_drained=is_drained)
-        self._driver.audit.by_http(key=_KEY.name, value=value)
-        message = key_record(_KEY.name, value, by)
-        await self._driver.view.stream.change(lambda _: [message])
+        def change(stream: CoordinatorStream) -> None:
+            wanted = partial(host_change, host=host, is_drained=is_drained)
+            write = partial(write_by_http, self._driver.audit, stream, by)
+            change_list(stream, _KEY, wanted, write, self._file)
+
+        await self._driver.view.stream.do(change)
 
     async def _run(self, own: str, host: Host) -> None:
         drain = HostDrain(host)
@@ -170,7 +171,7 @@ class DrainHost:
             for processor, is_warm in due
         ]
         for request in requests:
-            self._driver.audit.by_http(request=request.uuid)
+            self._driver.audit.requested_by_http(request.uuid)
         messages = list(map(PlacementManager.request_message, requests))
         await self._driver.view.stream.change(lambda _: messages)
         return requests
@@ -190,17 +191,31 @@ class DrainHost:
         }
 
 
-def key_record(key: str, value: str | None, by: Caller) -> CoordinatorStreamMessage:
-    """Return the record of a key as the writer tool writes it; ``value``: None deletes the key."""
-    if value is None:
-        return wire.tombstone(MessageType.SET_CONFIG, key)
-    return wire.set_config(key, value)._replace(
-        source=WRITER_SOURCE, username=by.name, host=by.address
-    )
+def write_by_http(
+    audit: AuditedChanges, stream: CoordinatorStream, by: Caller, record: CoordinatorStreamMessage
+) -> None:
+    """The record of a key is in the stream, as from the writer tool, and known to come by HTTP.
+
+    Errors as of the stream.
+    """
+    if not record.is_tombstone:
+        record = record._replace(
+            source=WRITER_SOURCE, username=by.name, host=by.address, timestamp_ms=wall_ms()
+        )
+    audit.by_http(records=[record])
+    try:
+        stream.write([record])
+    except HomeportError:
+        audit.not_written([record])
+        raise
 
 
 def _host(asked: Mapping[str, Any]) -> Host:
     return host_of(required_field(asked, "host", str))
+
+
+def _named(hosts: Sequence[str]) -> str | None:
+    return ",".join(sorted(map(host_of, hosts))) or None
 
 
 def _flag(asked: Mapping[str, Any], name: str) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 from homeport.appmaster.allocation.what_if import what_if_commanded
-from homeport.appmaster.driver.actions.draining import DrainHost, key_record
+from homeport.appmaster.driver.actions.draining import DrainHost, write_by_http
 from homeport.appmaster.driver.actions.outlook_text import REFUSED, outlook_lines
 from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.job_model.live_configuration import has_state
@@ -22,10 +22,17 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import WireError
 from homeport.config.secret_names import shown_value
-from homeport.job_coordinator.cli.config_change import ConfigChange, check_key, checked_change
+from homeport.job_coordinator.cli.config_change import (
+    ConfigChange,
+    check_key,
+    check_operators_key,
+    checked_change,
+)
 from homeport.job_coordinator.clocks import wall_ms
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
+    MessageType,
 )
 from homeport.job_coordinator.http.access import Caller
 from homeport.job_coordinator.http.actions import Plan
@@ -69,7 +76,7 @@ class DriverActions:
 
     def __init__(self, driver: Driver, file: Config, check_model: CheckModel) -> None:
         self._driver = driver
-        self._drain = DrainHost(driver)
+        self._drain = DrainHost(driver, file)
         self._actions: Mapping[str, _Action] = {
             "move": _Move(driver),
             "restart": _Restart(driver),
@@ -128,7 +135,7 @@ class _Move:
         """The request is in the stream; its answer comes under its uuid."""
         del by  # the record of a request, which is Samza's, has no room for a name
         request = self._request(asked)
-        self._driver.audit.by_http(request=request.uuid)
+        self._driver.audit.requested_by_http(request.uuid)
         message = PlacementManager.request_message(request)
         await self._driver.view.stream.change(lambda _: [message])
         return {"uuid": request.uuid, "message": f"{placement_named(request)} is written"}
@@ -176,10 +183,7 @@ class _Cancel(_Move):
 
 
 class _SetKey:
-    """A key of the configuration. ``key``, ``value``; without one what was set is taken back.
-
-    ``force``: a key that no program reads is written all the same.
-    """
+    """A key of the configuration. ``key``, ``value``; without one what was set is taken back."""
 
     def __init__(self, driver: Driver, file: Config, check_model: CheckModel) -> None:
         self._driver = driver
@@ -189,8 +193,8 @@ class _SetKey:
     async def plan(self, asked: Mapping[str, Any]) -> Plan:
         """As ``homeport config set`` checks it; ConfigError: it must not be changed so."""
         key, value = _key_of(asked)
-        is_forced = optional_field(asked, "force", bool) or False
-        warnings = check_key(key, value, is_forced=is_forced)
+        check_operators_key(key)
+        check_key(key, value)
         written = await self._driver.view.stream.written()
         if value is None and not _is_set_by_hand(written.get(key)):
             said = f"{key} was not set after the deployment: there is nothing to take back"
@@ -200,15 +204,8 @@ class _SetKey:
             f"config {key}",
             _shown(key, change.before),
             _shown(key, change.after),
-            (
-                change.meaning(is_running=True, restarting=self._actives()),
-                *(f"warning: {line}" for line in warnings),
-            ),
+            (change.meaning(is_running=True),),
         )
-
-    def _actives(self) -> frozenset[ProcessorId]:
-        containers = self._driver.live.job_models.model.containers
-        return frozenset(p for p, c in containers.items() if c.active_processor is None)
 
     def _checked(
         self, key: str, value: str | None, written: Mapping[str, CoordinatorStreamMessage]
@@ -228,9 +225,12 @@ class _SetKey:
     async def carry_out(self, asked: Mapping[str, Any], by: Caller) -> Mapping[str, Any]:
         """The record is in the stream, as of the writer tool: a later deployment leaves it."""
         key, value = _key_of(asked)
-        self._driver.audit.by_http(key=key, value=value)
-        message = key_record(key, value, by)
-        await self._driver.view.stream.change(lambda _: [message])
+        check_operators_key(key)
+        record = wire.tombstone(MessageType.SET_CONFIG, key)
+        if value is not None:
+            record = wire.set_config(key, value)
+        audit = self._driver.audit
+        await self._driver.view.stream.do(lambda at: write_by_http(audit, at, by, record))
         return {"uuid": None, "message": f"{key} is {'taken back' if value is None else 'set'}"}
 
 
@@ -241,6 +241,8 @@ def _key_of(asked: Mapping[str, Any]) -> tuple[str, str | None]:
         raise WireError(f"key is no name of a key: {shown(key)}")
     if value is not None and len(value) > _MAX_VALUE:
         raise WireError(f"value has {len(value)} characters: at most {_MAX_VALUE} are taken")
+    if value is not None and not value.isprintable():
+        raise WireError(f"the value of {key} is not one printable line: {shown(value)}")
     return key, value
 
 

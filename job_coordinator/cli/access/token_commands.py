@@ -7,7 +7,9 @@ job takes at once, so that nothing restarts. While a token is rotated, two of on
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -17,13 +19,10 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import TokensKey
 from homeport.config.errors import ConfigError
-from homeport.job_coordinator.cli.coordinator_stream_writer import (
-    WritableType,
-    message_of,
-    write,
-)
-from homeport.job_coordinator.cli.job_view import open_job
+from homeport.job_coordinator.cli.coordinator_stream_writer import write_list
+from homeport.job_coordinator.cli.job_view import JobView, open_job
 from homeport.job_coordinator.cli.options import ConfigPath, Overrides, loaded, new_app, note
+from homeport.job_coordinator.model.list_change import ListChange
 
 app = new_app("Makes, lists and revokes the tokens by which operators use a job's HTTP port.")
 
@@ -72,9 +71,9 @@ def new(
     """
     given = loaded(config_path, config)
     token = secrets.token_urlsafe(_BYTES)
-    known = _written(given, role.key)
-    added = NamedToken(name, digest_of(token.encode()))
-    _write(given, role.key, (*known, added))
+    added = str(NamedToken(name, digest_of(token.encode())))
+    with open_job(given) as job:
+        _change(job, role.key, lambda _: ListChange((added,)))
     print(token)
 
 
@@ -102,18 +101,21 @@ def revoke(
 ) -> None:
     """The tokens of that name are not valid any more, whatever their role."""
     given = loaded(config_path, config)
-    found = 0
-    for role in TokenRole:
-        known = _written(given, role.key)
-        own = [token for token in known if token.name == name]
-        gone = own[:-1] if old else own
-        if gone:
-            _write(given, role.key, tuple(token for token in known if token not in gone))
-        found += len(gone)
-    if not found:
+    gone: list[str] = []
+
+    def without(key: TokensKey, items: Sequence[str]) -> ListChange:
+        own = tuple(str(token) for token in named_tokens(key.name, items) if token.name == name)
+        left = own[:-1] if old else own
+        gone.extend(left)
+        return ListChange((), left)
+
+    with open_job(given) as job:
+        for role in TokenRole:
+            _change(job, role.key, partial(without, role.key))
+    if not gone:
         what = "has no older token" if old else "has no token"
         raise ConfigError("NAME", name, f"it {what}", "see homeport token list")
-    note(f"{found} revoked")
+    note(f"{len(gone)} revoked")
 
 
 def _written(config: Config, key: TokensKey) -> tuple[NamedToken, ...]:
@@ -121,12 +123,6 @@ def _written(config: Config, key: TokensKey) -> tuple[NamedToken, ...]:
         return key.tokens(job.recorded_config() or config)
 
 
-def _write(config: Config, key: TokensKey, tokens: tuple[NamedToken, ...]) -> None:
-    """The key has these; what that means is said on standard error, without a digest."""
-    named_tokens(key.name, map(str, tokens))
-    value = ",".join(map(str, tokens)) or None
-    given = key.given(config)
-    if value is None and config.get(given):
-        value = ""  # what the properties file has must not come back
-    message = message_of(WritableType.SET_CONFIG, key.name, value)
-    write(config, message, say=lambda meaning: note(f"{key.name}: {meaning}"))
+def _change(job: JobView, key: TokensKey, wanted: Callable[[tuple[str, ...]], ListChange]) -> None:
+    """The key has the change; standard error gets what that means, without a digest."""
+    write_list(job, key, wanted, lambda meaning: note(f"{key.name}: {meaning}"))

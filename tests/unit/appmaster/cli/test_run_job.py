@@ -114,6 +114,42 @@ def test_a_resubmission_with_a_number_out_of_its_range_is_refused(
     assert f"--key {key} --delete takes it back" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("yarn.python.executable", "/tmp/evil.sh"),  # noqa: S108 - never run
+        ("yarn.python.archive", "http://evil/e.tar.gz"),
+        ("yarn.package.path", "http://evil/p.zip"),
+        ("yarn.kerberos.keytab", "/etc/krb5.keytab"),
+        ("task.class", "subprocess:Popen"),
+        ("task.pipeline.sql", "SELECT reflect('java.lang.Runtime', 'getRuntime')"),
+        ("task.spark.conf.spark.driver.extraJavaOptions", "-javaagent:/tmp/evil.jar"),
+        ("systems.kafka.consumer.bootstrap.servers", "evil:9092"),
+        ("systems.kafka.producer.plugin.library.paths", "/tmp/evil.so"),  # noqa: S108 - never opened
+        ("stores.s.key.serde", "evil:Serde"),
+    ],
+)
+def test_run_job_runs_nothing_that_the_stream_alone_names(
+    key: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its writer has no say on this machine; what the file has too is taken."""
+    monkeypatch.setattr(RecordedJob, "written", (key, value), raising=False)
+    config = Config(
+        {
+            "job.name": "j",
+            "job.default.system": "kafka",
+            "systems.kafka.consumer.bootstrap.servers": "b:1",
+            "task.class": "m:C",
+            "task.inputs": "kafka.in",
+        }
+    )
+    with pytest.raises(ConfigError, match="from the properties file alone") as refused:
+        with_written_keys(RecordedJob(config, ResourceManagerRest((), ""), config))
+    assert str(refused.value).startswith(f"{key} = ")
+    same = config.merged({key: value})
+    assert with_written_keys(RecordedJob(same, ResourceManagerRest((), ""), same)).config == same
+
+
 def test_a_tool_makes_no_other_job_of_a_submission(monkeypatch: pytest.MonkeyPatch) -> None:
     """A name that was written into the stream would be that of another stream."""
     monkeypatch.setattr(RecordedJob, "written", ("job.name", "other"), raising=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import tarfile
 import zipfile
 from dataclasses import replace
@@ -12,8 +13,10 @@ from typing import Any
 import pytest
 from zipped import zipped as zipped_of
 
+from homeport.appmaster.cli import preflight
 from homeport.appmaster.cli.upgrade_command import (
     Progress,
+    _checked_package,
     order_back,
     package_messages,
     plan,
@@ -22,6 +25,7 @@ from homeport.appmaster.cli.upgrade_command import (
     require_upgradable,
     require_way_back,
 )
+from homeport.appmaster.environment.job_python import JobPython
 from homeport.appmaster.yarn.hadoop_files import HadoopFiles
 from homeport.appmaster.yarn.job_package import (
     digest_of,
@@ -32,6 +36,8 @@ from homeport.appmaster.yarn.job_package import (
 from homeport.appmaster.yarn.package_zip import zip_folder
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError
+from homeport.job_coordinator.cli.job_view import JobView
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
@@ -198,6 +204,71 @@ def test_without_a_way_back_nothing_is_begun() -> None:
 def no_files() -> contextlib.AbstractContextManager[HadoopFiles]:
     """No package here is in the cluster's file system."""
     raise AssertionError("the cluster's file system is not needed")
+
+
+FILE = Config(
+    {
+        **JOB,
+        "systems.kafka.consumer.bootstrap.servers": "b:1",
+        "task.class": "m:T",
+        "task.inputs": "kafka.in",
+    }
+)
+
+
+def _asked(
+    recorded: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[tuple[Config, JobPython]]:
+    """What the classes of the package are checked with, where the stream says ``recorded`` too."""
+    asked: list[tuple[Config, JobPython]] = []
+    monkeypatch.setattr(
+        preflight, "check_classes", lambda config, python, *_: asked.append((config, python))
+    )
+    folder.mkdir()
+    (folder / "m.py").write_text("class T: pass\n")
+    stream = InMemoryCoordinatorStream()
+    stream.write([wire.set_config(*item) for item in {**FILE, **recorded}.items()])
+    stream.catch_up()
+    _checked_package(JobView(FILE, "topic", stream, None), "app", str(folder))
+    return asked
+
+
+def test_an_upgrade_runs_the_interpreter_of_its_operators_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither one that the stream names, nor an archive, nor a keytab; nor are brokers its."""
+    evil = tmp_path / "evil.sh"
+    evil.write_text("#!/bin/sh\ntouch ran\n")
+    evil.chmod(0o755)
+    written = {
+        "yarn.python.executable": str(evil),
+        "yarn.kerberos.keytab": str(evil),
+        "systems.kafka.consumer.bootstrap.servers": "evil:1",
+        "systems.kafka.producer.plugin.library.paths": str(evil),
+        "task.commit.ms": "5",
+    }
+    ((config, python),) = _asked(written, tmp_path / "p", monkeypatch)
+    assert python.here == (sys.executable,)
+    assert config == FILE.merged({"task.commit.ms": "5"})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("task.class", "subprocess:Popen"),
+        ("task.pipeline.class", "os:system"),
+        ("task.spark.conf.spark.driver.extraJavaOptions", "-javaagent:/e.jar"),
+        ("stores.s.key.serde", "evil:Serde"),
+        ("adstore.manager.factory", "evil:Factory"),
+    ],
+)
+def test_an_upgrade_imports_no_class_that_the_stream_alone_names(
+    key: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line names the key, and says what to do where it is meant."""
+    with pytest.raises(ConfigError, match="write it into the properties file, if that") as refused:
+        _asked({key: value}, tmp_path / "p", monkeypatch)
+    assert refused.value.key == key
 
 
 def test_a_package_is_one_zip(tmp_path: Path) -> None:

@@ -129,6 +129,7 @@ SLIPS: dict[str, list[list[CoordinatorStreamMessage]]] = {
     MessageType.SET_INPUT_TOPIC: [[_of(MessageType.SET_INPUT_TOPIC, "kafka.in")]],
     MessageType.SET_INPUT_PARTITIONS: [[_of(MessageType.SET_INPUT_PARTITIONS, "kafka.in")]],
     MessageType.SET_PACKAGE: [[_of(MessageType.SET_PACKAGE, "ab", pieces="9")]],
+    MessageType.SET_AUDITED: [[_of(MessageType.SET_AUDITED, "set-config", offset="x")]],
     MessageType.SET_UPGRADE: [[_of(MessageType.SET_UPGRADE, "state", id="u")]],
     **{kind.value: [[wire.of_namespace(kind, "u", b"{}")]] for kind in Namespace},
 }

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from homeport.appmaster.report.audited_changes import AuditedChanges
+from homeport.config.declarations import all_keys as keys
 from homeport.config.secret_values import MASK
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import (
+    InMemoryCoordinatorStream,
+    KeyRecord,
+)
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
+    MessageType,
 )
 from homeport.job_coordinator.history.writer import HistoryWriter
+from homeport.job_coordinator.metadata.configuration import AuditedManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.placement import FORCE_RESTART_LAST_SEEN, PlacementRequest
 from homeport.job_coordinator.model.upgrade import UpgradeDirection, UpgradeOrder
@@ -28,9 +38,42 @@ def record(key: str, value: str, at_ms: int = 1) -> CoordinatorStreamMessage:
     )
 
 
-def audited(folder: Path) -> AuditedChanges:
-    """With a history of its own."""
-    return AuditedChanges(HistoryWriter(folder, "driver", "nm1", 64))
+class Job:
+    """A job whose driver reads one coordinator stream, again and again, as others write there."""
+
+    def __init__(self, folder: Path, log: list[tuple[bytes, bytes | None]] | None = None) -> None:
+        self.stream = InMemoryCoordinatorStream("homeport", [] if log is None else log)
+        self.stream.catch_up()
+        self.audit = AuditedChanges(HistoryWriter(folder, "driver", "nm1", 64), self.stream)
+        self.is_reached = True
+
+    async def taken_keys(self) -> tuple[KeyRecord, ...]:
+        """As the driver's side of the stream."""
+        return self.stream.taken_keys()
+
+    async def audited(self, offset: int) -> bool:
+        """The record is there, unless Kafka is away."""
+        if self.is_reached:
+            self.stream.write([AuditedManager.message(offset)])
+        return self.is_reached
+
+    def look(self) -> None:
+        """What is new is read and written down."""
+        self.stream.catch_up()
+        asyncio.run(self.audit.follow(self))
+
+    def write(self, *records: CoordinatorStreamMessage) -> None:
+        """A tool writes them, in one go."""
+        self.stream.log.extend(wire.encode(message) for message in records)
+
+    def changes(self) -> list[tuple[Any, ...]]:
+        """See ``changes``."""
+        return changes(self.audit)
+
+
+def gone(key: str) -> CoordinatorStreamMessage:
+    """The record of a deletion."""
+    return wire.tombstone(MessageType.SET_CONFIG, key)
 
 
 def changes(audit: AuditedChanges) -> list[tuple[Any, ...]]:
@@ -39,16 +82,19 @@ def changes(audit: AuditedChanges) -> list[tuple[Any, ...]]:
     return [tuple(c[n] for n in names) for c in json.loads(audit.trail.to_json())["changes"]]
 
 
+TOOL = ("ada", "gateway", "coordinator-stream-writer")
+UNNAMED = ("unknown", "unknown", "the coordinator stream")
+
+
 def test_a_change_by_a_tool_names_user_and_host(tmp_path: Path) -> None:
-    """Also in the history; what stood there at first is no change, nor is the same news again."""
-    audit = audited(tmp_path)
-    begun = {"a": record("a", "1"), "b": record("b", "1")}
-    news = {"a": record("a", "2", 2), "b": record("b", "1"), "c": record("c", "1", 2)}
-    audit.configured(begun)
-    audit.configured(news)
-    audit.configured(news)
-    tool = ("ada", "gateway", "coordinator-stream-writer")
-    assert changes(audit) == [(*tool, "config a", "1", "2"), (*tool, "config c", None, "1")]
+    """Also in the history; what stood there at first is no change, nor is the same once more."""
+    log = [wire.encode(record("a", "1")), wire.encode(record("b", "1"))]
+    job = Job(tmp_path, log)
+    job.look()
+    job.write(record("a", "2", 2), record("b", "1", 2), record("c", "1", 2))
+    job.look()
+    job.look()
+    assert job.changes() == [(*TOOL, "config a", "1", "2"), (*TOOL, "config c", None, "1")]
     texts = "".join(path.read_text() for path in tmp_path.glob("*.jsonl"))
     events = [json.loads(line) for line in texts.splitlines()]
     assert [(e["event"], e["what"]) for e in events] == [
@@ -57,53 +103,157 @@ def test_a_change_by_a_tool_names_user_and_host(tmp_path: Path) -> None:
     ]
 
 
+def test_each_of_several_changes_between_two_looks_is_a_line(tmp_path: Path) -> None:
+    """Also one that was taken back before the driver looked."""
+    job = Job(tmp_path)
+    job.write(record("a", "1"), record("a", "2"), gone("a"), record("a", "1"), gone("b"))
+    job.look()
+    assert job.changes() == [
+        (*TOOL, "config a", None, "1"),
+        (*TOOL, "config a", "1", "2"),
+        (*UNNAMED, "config a", "2", None),
+        (*TOOL, "config a", None, "1"),
+    ]
+
+
+def test_a_value_that_a_tool_makes_its_own_is_a_line(tmp_path: Path) -> None:
+    """It stands above later deployments then."""
+    deployed = wire.set_config("a", "1").stamped(
+        source="job-runner", host="h", username="u", timestamp_ms=1
+    )
+    job = Job(tmp_path, [wire.encode(deployed)])
+    job.write(record("a", "1"))
+    job.look()
+    assert job.changes() == [(*TOOL, "config a", "1", "1")]
+
+
+def test_what_was_written_while_no_driver_ran_is_a_line_of_the_next_one(tmp_path: Path) -> None:
+    """Once; also of a driver that died before it had written down what it read."""
+    first = Job(tmp_path / "1")
+    first.write(record("a", "1"))
+    first.look()
+    assert len(first.changes()) == 1
+    first.write(record("a", "2"), record("a", "3"), gone("b"))
+    second = Job(tmp_path / "2", first.stream.log)
+    assert second.changes() == [(*TOOL, "config a", "1", "2"), (*TOOL, "config a", "2", "3")]
+    second.is_reached = False
+    second.look()
+    third = Job(tmp_path / "3", first.stream.log)
+    assert len(third.changes()) == 2
+    third.look()
+    third.stream.catch_up()
+    assert AuditedManager(third.stream).read() == 4
+    fourth = Job(tmp_path / "4", first.stream.log)
+    fourth.look()
+    assert fourth.changes() == []
+
+
+def test_the_place_in_the_stream_is_written_until_it_is_there(tmp_path: Path) -> None:
+    """And not again where nothing is new."""
+    job = Job(tmp_path)
+    job.look()
+    assert job.stream.log == []
+    job.write(record("a", "1"))
+    job.is_reached = False
+    job.look()
+    job.is_reached = True
+    job.look()
+    job.look()
+    assert len(job.stream.log) == 2
+    assert len(job.changes()) == 1
+
+
+@pytest.mark.parametrize("offset", ["x", "-1", "1" * 400, None])
+def test_a_damaged_place_is_none(tmp_path: Path, offset: str | None) -> None:
+    """What was there at the start is no change then."""
+    values = {} if offset is None else {"offset": offset}
+    damaged = CoordinatorStreamMessage(MessageType.SET_AUDITED, "set-config", values)
+    job = Job(tmp_path, [wire.encode(damaged), wire.encode(record("a", "1"))])
+    assert job.changes() == []
+
+
 def test_the_record_of_a_deletion_names_no_user(tmp_path: Path) -> None:
     """A tombstone has no value, and so no room for one; nor has a record of another program."""
-    audit = audited(tmp_path)
-    audit.configured({"a": record("a", "1")})
-    audit.configured({"b": wire.set_config("b", "1")})
-    unnamed = ("unknown", "unknown", "the coordinator stream")
-    assert changes(audit) == [
-        (*unnamed, "config a", "1", None),
-        (*unnamed, "config b", None, "1"),
-    ]
+    job = Job(tmp_path, [wire.encode(record("a", "1"))])
+    job.write(gone("a"), wire.set_config("b", "1"))
+    job.look()
+    assert job.changes() == [(*UNNAMED, "config a", "1", None), (*UNNAMED, "config b", None, "1")]
 
 
 def test_secrets_are_masked(tmp_path: Path) -> None:
     """By their key, before and after."""
-    audit = audited(tmp_path)
-    audit.configured({"my.password": record("my.password", "hunter2")})
-    audit.configured({"my.password": record("my.password", "hunter3")})
-    assert changes(audit)[0][3:] == ("config my.password", MASK, MASK)
+    job = Job(tmp_path, [wire.encode(record("my.password", "hunter2"))])
+    job.write(record("my.password", "hunter3"))
+    job.look()
+    assert job.changes()[0][3:] == ("config my.password", MASK, MASK)
     assert "hunter" not in "".join(p.read_text() for p in tmp_path.glob("*.jsonl"))
+
+
+def test_of_tokens_the_names_are_shown(tmp_path: Path) -> None:
+    """Never a digest; one that is exchanged under its name is another token."""
+    key = keys.JOB_COORDINATOR_OPERATE_TOKENS.name
+    ada, bob, eve = (
+        f"{name}:{digit * 64}" for name, digit in zip(("ada", "bob", "ada"), "12e", strict=True)
+    )
+    job = Job(tmp_path, [wire.encode(record(key, ada))])
+    for value in (f"{ada}, {bob}", f"{eve},{bob}", "no-digest", "", ada):
+        job.write(record(key, value))
+    job.write(gone(key))
+    job.look()
+    assert [change[4:] for change in job.changes()] == [
+        ("ada", "ada, bob (new)"),
+        ("ada, bob", "ada (new), bob"),
+        ("ada, bob", MASK),
+        (MASK, ""),
+        ("", "ada (new)"),
+        ("ada", None),
+    ]
+    texts = "".join(path.read_text() for path in tmp_path.glob("*.jsonl"))
+    assert "1111" not in texts
+    assert "eeee" not in texts
+    assert "no-digest" not in texts
 
 
 def test_what_the_am_writes_of_itself_is_no_change(tmp_path: Path) -> None:
     """Its URL is another one after each driver."""
-    audit = audited(tmp_path)
-    audit.configured({})
-    audit.configured({"yarn.am.tracking.url": record("yarn.am.tracking.url", "http://h:1")})
-    assert changes(audit) == []
+    job = Job(tmp_path)
+    job.write(record("yarn.am.tracking.url", "http://h:1"))
+    job.look()
+    assert job.changes() == []
+
+
+def http(value: str | None, at_ms: int) -> CoordinatorStreamMessage:
+    """The record that a token of ada has written, or of a deletion."""
+    if value is None:
+        return gone("a")
+    return wire.set_config("a", value)._replace(
+        source="coordinator-stream-writer", username="ada", host="10.0.0.9", timestamp_ms=at_ms
+    )
 
 
 def test_what_came_by_http_comes_back_once(tmp_path: Path) -> None:
     """And is not written down again; the same value by a tool, later, is."""
-    audit = audited(tmp_path)
-    audit.configured({})
-    audit.by_http(key="a", value="1")
-    audit.configured({"a": record("a", "1")})
-    audit.by_http(key="a", value=None)
-    audit.configured({})
-    assert changes(audit) == []
-    audit.configured({"a": record("a", "1")})
-    assert len(changes(audit)) == 1
+    job = Job(tmp_path)
+    # Several posts of one key within one look, and two that Kafka did not take.
+    sent = [http("1", 1), http("2", 2), http(None, 0), http("1", 4)]
+    job.audit.by_http([http("5", 9), http(None, 0)])
+    job.audit.not_written([http("5", 9), http(None, 0)])
+    job.audit.by_http(sent)
+    job.write(*sent)
+    job.look()
+    assert job.changes() == []
+    for value in ("2", "1", "5"):
+        job.write(record("a", value))
+    job.write(gone("a"))
+    job.look()
+    assert [change[:3] for change in job.changes()] == [TOOL, TOOL, TOOL, UNNAMED]
 
 
 def test_requests_of_tools_are_in_the_trail(tmp_path: Path) -> None:
     """Samza's record names no user; one that came by HTTP is there already."""
-    audit = audited(tmp_path)
+    audit = Job(tmp_path).audit
     audit.requested(ASKED, Host("nm1"))
-    audit.by_http(request="u2")
+    audit.requested_by_http("u2")
     other = PlacementRequest("u2", "a", ProcessorId("1"), FORCE_RESTART_LAST_SEEN, None, 5)
     audit.requested(other, None)
     audit.requested(other, None)
@@ -118,7 +268,7 @@ def test_requests_of_tools_are_in_the_trail(tmp_path: Path) -> None:
 
 def test_an_upgrade_names_its_user_and_its_package(tmp_path: Path) -> None:
     """And so does the order that takes it back."""
-    audit = audited(tmp_path)
+    audit = Job(tmp_path).audit
     order = UpgradeOrder("u", "application_1_0001", "ab" * 32, 1000, by="ada")
     audit.upgrade_ordered(order)
     audit.upgrade_ordered(replace(order, direction=UpgradeDirection.BACK, by=""))

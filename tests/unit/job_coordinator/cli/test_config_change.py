@@ -5,13 +5,16 @@ from __future__ import annotations
 import pytest
 
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
+from homeport.job_coordinator.cli import config_change
 from homeport.job_coordinator.cli.config_change import (
     ConfigChange,
     check_deletion,
     check_key,
     checked_change,
-    refuse_identity,
+    refuse_written,
+    require_model_here,
 )
 
 GOOD = Config(
@@ -42,7 +45,7 @@ def changed(
     """The change of a job whose inputs have ``most`` partitions."""
 
     def check_model(config: Config) -> None:
-        count = config.get_int("job.container.count", 1)
+        count = keys.JOB_CONTAINER_COUNT.read(config)
         if count > most:
             raise ConfigError("job.container.count", str(count), f"at most {most}", "write less")
 
@@ -141,10 +144,43 @@ def test_what_names_the_job_is_taken_back_only_where_a_tool_has_written_it() -> 
     check_deletion("task.commit.ms", is_set_by_hand=False)
     with pytest.raises(ConfigError, match="it says which job this is"):
         check_deletion("job.id", is_set_by_hand=False)
-    refuse_identity(Config({"job.name": "flights", "task.commit.ms": "5"}), GOOD)
+    refuse_written(Config({"job.name": "flights", "task.commit.ms": "5"}), GOOD)
     with pytest.raises(ConfigError, match=r"--key=job\.name --delete") as caught:
-        refuse_identity(Config({"job.name": "other"}), GOOD)
+        refuse_written(Config({"job.name": "other"}), GOOD)
     assert str(caught.value).startswith("job.name = 'other': it says which job this is")
+
+
+def test_what_run_job_takes_from_the_file_alone_is_written_there() -> None:
+    """What the running job cannot take is refused; what restarts containers is warned of."""
+    with pytest.raises(ConfigError, match=r"from the properties file alone; change it in the prop"):
+        check_key("yarn.python.executable", "/usr/bin/python3")
+    with pytest.raises(ConfigError, match="from the properties file alone"):
+        check_key("stores.planes.key.serde", "my:Serde")
+    (warning,) = check_key("task.class", "my:Task")
+    assert warning.startswith("task.class: run-job takes code that a tool imports")
+    assert check_key("stores.planes.key.serde", "json") == ()
+    assert check_key("yarn.python.executable", None) == ()
+
+
+def test_a_tools_model_is_made_of_what_its_operator_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka's address is the file's; a grouper that the stream alone names is not imported."""
+    asked: list[Config] = []
+    monkeypatch.setattr(config_change, "require_model", asked.append)
+    servers = "systems.kafka.consumer.bootstrap.servers"
+    require_model_here(GOOD, "job.container.count", "3")(GOOD.merged({servers: "evil:9092"}))
+    assert [config[servers] for config in asked] == ["localhost:9092"]
+    key = "task.name.grouper.factory"
+    named = GOOD.merged({key: "evil:Grouper", "task.class": "other:Task"})
+    with pytest.raises(ConfigError, match="what the stream alone names"):
+        require_model_here(GOOD, "job.container.count", "3")(named)
+    require_model_here(GOOD, key, "evil:Grouper")(named)
+    assert len(asked) == 2
+
+
+def test_an_older_name_of_a_key_is_checked_as_the_key() -> None:
+    """No JobModel comes of it otherwise."""
+    with pytest.raises(ConfigError, match="at most 4"):
+        changed("yarn.container.count", "5", GOOD.merged({"job.container.count": ""}), most=4)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     Namespace,
 )
 from homeport.job_coordinator.coordinator_stream.message_bytes import parse_json, time_of
+from homeport.job_coordinator.metadata.configuration import AuditedManager
 from homeport.job_coordinator.metadata.epochs import epoch_floor_message
 from homeport.job_coordinator.metadata.input_partitions import set_input_partitions
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
@@ -151,6 +152,7 @@ _GOLDEN = [
         b'{"epoch":"5","fenced":"[{\\"processor_id\\":\\"0\\",\\"epoch\\":4}]"}',
     ),
     (wire.set_stopped("0", 5, "lost"), b'[1,"set-stopped","0"]', b'{"epoch":"5","cause":"lost"}'),
+    (AuditedManager.message(7), b'[1,"set-audited","set-config"]', b'{"offset":"7"}'),
     (
         CoordinatorStreamMessage(MessageType.SET_STATE_FACT, "partitions 0", {"3": "t"}),
         b'[1,"set-state-fact","partitions 0"]',

@@ -27,6 +27,12 @@ class ServedActions(Served):
     """A server of a job with actions."""
 
     actions: jobs.ActionsOnPage
+    trail: AuditTrail
+
+    def changes_so_far(self) -> list[dict[str, Any]]:
+        """The audit trail, as it is in the server."""
+        found: list[dict[str, Any]] = json.loads(self.trail.to_json())["changes"]
+        return found
 
     def ask(
         self, action: str, body: dict[str, Any], token: str = ADA, **headers: str
@@ -54,11 +60,12 @@ def page(loop: Loop) -> Iterator[ServedActions]:
     )
     job.models[None] = type(job.models[None])(config, job.models[None].containers)
     actions = jobs.ActionsOnPage(job)
-    operators = Operators(actions, AuditTrail(lambda _: None))
+    trail = AuditTrail(lambda _: None)
+    operators = Operators(actions, trail)
     server = JobCoordinatorServer(job, TOKEN, "127.0.0.1", 0, job, operators=operators)
     _, port = loop.run(server.start())
     opened = ServedActions(job, server, port)
-    opened.actions = actions
+    opened.actions, opened.trail = actions, trail
     yield opened
     loop.run(server.stop())
 
@@ -112,6 +119,24 @@ def test_a_change_is_written_down_before_it_is_carried_out(
     assert status == HTTPStatus.SERVICE_UNAVAILABLE
     (change,) = page.changes()
     assert (change["author"], change["what"]) == ("ada", "move 0")
+
+
+def test_the_end_of_the_job_is_written_down_before_it_is_ordered(
+    page: ServedActions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As every change."""
+    seen: list[int] = []
+
+    async def dies() -> None:
+        seen.append(len(page.changes_so_far()))
+        raise UnavailableError("the driver has just died")
+
+    monkeypatch.setattr(page.backend, "shutdown", dies)
+    named = {"Authorization": f"Bearer {ADA}"}
+    assert page.call("POST", "/v1/shutdown", b"{}", **named)[0] == HTTPStatus.SERVICE_UNAVAILABLE
+    assert seen == [1]
+    (change,) = page.changes()
+    assert (change["author"], change["what"], change["after"]) == ("ada", "the job", "is to end")
 
 
 def test_a_secret_is_in_no_answer(page: ServedActions) -> None:
