@@ -165,7 +165,8 @@ def _load_factory(key: str, name: str, base: type) -> Any:  # noqa: ANN401 - a c
         missing = ", ".join(sorted(getattr(found, "__abstractmethods__", ())))
         raise ConfigError(key, name, "the class must define every method", f"define {missing}")
     _require_made(key, name, found)
-    (method,) = getattr(base, "__abstractmethods__", ())
+    methods: frozenset[str] = getattr(base, "__abstractmethods__", frozenset())
+    (method,) = methods
     fault = method_fault(found, base, method)
     if fault is not None:
         raise ConfigError(key, name, f"its {method} is {fault.what}", fault.remedy)

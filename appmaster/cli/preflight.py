@@ -16,7 +16,6 @@ from types import MappingProxyType
 
 from homeport.appmaster.environment.job_python import JobPython
 from homeport.appmaster.job_model.input_acceptance import InputAcceptance
-from homeport.appmaster.yarn.private_files import private_folder
 from homeport.appmaster.yarn.resource_manager_rest import Application, Node, ResourceManagerRest
 from homeport.appmaster.yarn.scheduler import Partition
 from homeport.config.config import LONG_MAX, Config
@@ -58,6 +57,7 @@ from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.state_facts import StoreForms
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.parent_death import run_child
+from homeport.job_coordinator.private_files import private_folder
 
 _KAFKA_TIMEOUT_S = 10.0
 _CHECK_TIMEOUT_S = 120.0

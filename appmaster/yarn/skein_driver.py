@@ -46,7 +46,7 @@ def _direct_channel(address: str, security: Any) -> Any:  # noqa: ANN401 - skein
 
     Its ends are the job's own: the driver beside run-job, and the AM's JVM beside its driver.
     """
-    import grpc  # noqa: PLC0415 - it costs the supervisor's memory
+    import grpc  # type: ignore[import-untyped]  # noqa: PLC0415 - it costs the supervisor's memory
 
     cert, key = (security._get_bytes(part) for part in ("cert", "key"))  # noqa: SLF001 - as Skein
     name = "skein-internal"

@@ -54,7 +54,7 @@ def connect(application_id: str, address: str) -> Any:  # noqa: ANN401 - skein h
     """
     skein = import_skein(os.environ)
 
-    class LimitedClient(skein.ApplicationClient):  # type: ignore[misc]  # skein has no types
+    class LimitedClient(skein.ApplicationClient):  # type: ignore[misc, name-defined]  # skein has no types
         """Skein sets no deadline: a hung AM would hang the driver."""
 
         def _call(self, method: str, request: object, timeout: float = _CALL_TIMEOUT_S) -> object:

@@ -22,7 +22,6 @@ from xml.etree import ElementTree as ET
 from homeport.appmaster.yarn.application_tags import APPLICATION_TAG, HTTPS_TAG, JOB_TAG_PREFIX
 from homeport.appmaster.yarn.job_package import PACKAGE_NAME
 from homeport.appmaster.yarn.node_names import HOSTS_FILE_VARIABLE
-from homeport.appmaster.yarn.private_files import PrivateFolder, private_folder
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest, read_hadoop_files
 from homeport.appmaster.yarn.skein_driver import SkeinDriver, import_skein, one_line
 from homeport.appmaster.yarn.submission_file import (
@@ -45,6 +44,7 @@ from homeport.job_coordinator.http.pinned_tls import (
 )
 from homeport.job_coordinator.model.ids import Host, host_of
 from homeport.job_coordinator.model.incarnation import job_identity
+from homeport.job_coordinator.private_files import PrivateFolder, private_folder
 
 ANY_SERVICE = "any"
 _ENVIRONMENT_NAME = "__environment"

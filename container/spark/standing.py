@@ -38,7 +38,7 @@ def frame_of(session: SparkSession, table: pa.Table) -> DataFrame:
 def _has_elements(kind: pa.DataType) -> bool:
     if pa.types.is_struct(kind):
         return any(_has_elements(kind.field(index).type) for index in range(kind.num_fields))
-    return pa.types.is_nested(kind)
+    return bool(pa.types.is_nested(kind))
 
 
 @dataclass

@@ -53,8 +53,8 @@ class JobUnderTest:
         Raises:
             ConfigError: the first fault, in the product's one line.
         """
-        is_file = isinstance(config, (Path, str))
-        given = {**(load(str(config)) if is_file else config), **overrides}
+        values = load(str(config)) if isinstance(config, (Path, str)) else config
+        given = {**values, **overrides}
         if task is not None:
             kind: type = task if isinstance(task, type) else type(task)
             given[keys.TASK_CLASS.name] = f"{kind.__module__}:{kind.__name__}"

@@ -75,7 +75,7 @@ def _may_overflow(column: pa.ChunkedArray, function: str) -> bool:
     digits = max((len(end.as_tuple().digits) for end in ends), default=0)
     digits += max(0, column.type.scale)
     places = digits * count if function == _PRODUCT else digits + len(str(count))
-    return places > _DECIMAL_DIGITS
+    return bool(places > _DECIMAL_DIGITS)
 
 
 def _exactly(values: Sequence[Any], function: str) -> Any:  # noqa: ANN401 - as the values are

@@ -111,7 +111,7 @@ COMMANDS = {
         f"{_CLI}.status_command", "show what of a running job is late, and what runs where"
     ),
     "token": Command(
-        "homeport.appmaster.cli.token_command",
+        f"{_CLI}.access.token_exchange",
         "make, list and revoke the tokens of operators of a job; exchange the job's own",
     ),
     "upgrade": Command(

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from flooded_port import FILES, TOKEN, FloodedKeeper, flooded_keeper, is_closed
 
-from homeport.appmaster.yarn.private_files import private_folder
 from homeport.job_coordinator.access.certificate import make_certificate
 from homeport.job_coordinator.http.pinned_tls import CERTIFICATE_FILE_NAME, KEY_FILE_NAME
+from homeport.job_coordinator.private_files import private_folder
 
 _TAKEN = FILES + 100
 _HALF = b"POST /v1/lease HTTP/1.1\r\nHost: 127.0.0.1\r\n"

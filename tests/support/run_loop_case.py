@@ -398,7 +398,7 @@ class LoopCase:
             self.producer,
             {A: {PARTITION: -1}, B: {}},
             lambda event, **story: self.history.append((self.clock.ms(), event, story)),
-            lambda _topic: 1 << 20,
+            lambda _content: None,
             self.topics,
             self.tuning,
             self.plain,

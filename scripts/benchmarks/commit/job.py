@@ -184,7 +184,7 @@ class Run:
             self._producer,
             positions.processed(),
             history,
-            lambda _: _MIB,
+            lambda _: None,
             TopicWatch(self._job.systems, {}, None),
             lambda: tuning,
             self._plain,

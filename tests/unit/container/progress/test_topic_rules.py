@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from homeport.config.system_stream import SystemStream
@@ -20,7 +22,8 @@ NOW_MS = 1_000_000
 
 
 def _rules(topic_bytes: int, **more: bool | int) -> TopicRules:
-    return TopicRules(topic_bytes, batch_bytes=0, **more)
+    options: dict[str, Any] = dict(more)
+    return TopicRules(topic_bytes, batch_bytes=0, **options)
 
 
 def _content(value: int, change: int) -> TransactionContent:

@@ -13,7 +13,6 @@ from coordinator_server import CHECK_IN, ORDER, TOKEN, Backend, Loop, Served
 
 from homeport.appmaster.lease.lease_server import LeaseServer
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
-from homeport.appmaster.yarn.private_files import private_folder
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.job_coordinator.access.certificate import make_certificate
 from homeport.job_coordinator.access.served_access import ServedAccess
@@ -28,6 +27,7 @@ from homeport.job_coordinator.http.pinned_tls import (
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.private_files import private_folder
 
 
 @pytest.fixture

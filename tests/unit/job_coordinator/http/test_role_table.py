@@ -11,6 +11,7 @@ from typing import cast
 
 import dashboard_jobs as jobs
 import pytest
+from aiohttp import web
 from coordinator_server import CHECK_IN, LOG_LINE, RUNNING, STARTED, STOPPED, TOKEN, Loop, Served
 
 from homeport.appmaster.driver.actions.operator_actions import DriverActions
@@ -19,6 +20,8 @@ from homeport.config.access_tokens import digest_of
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.secret_values import MASK
+from homeport.job_coordinator.access.job_access import JobSecret
+from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.http.actions import ACTION_ROUTE, Operators
 from homeport.job_coordinator.http.audit import AuditTrail
 from homeport.job_coordinator.http.server import JobCoordinatorServer
@@ -33,6 +36,7 @@ SENT: dict[str, tuple[str, object]] = {
     "GET /ui/{file}": ("/ui/actions.js", None),
     "GET /ui/answers/{uuid}": (f"/ui/answers/{UUID}", None),
     "GET /containerHeartbeat": (f"/containerHeartbeat?executionContainerId={RUNNING}", None),
+    "GET /v1/access": (f"/v1/access?nonce={ZIP[:32]}", None),
     "GET /v1/what-if": ("/v1/what-if?host=nm01.example.com", None),
     "GET /v1/packages/{name}": (f"/v1/packages/{ZIP}", None),
     "POST /ui/actions/move": ("/ui/actions/move", MOVE),
@@ -123,12 +127,19 @@ def server(loop: Loop) -> Iterator[Served4]:
     }
     job.models[None] = type(model)(model.config.merged(tokens), model.containers)
     operators = Operators(jobs.ActionsOnPage(job), AuditTrail(lambda _: None))
+    access = ServedAccess(TOKEN, JobSecret(b"secret"))
     opened = JobCoordinatorServer(
-        job, TOKEN, "127.0.0.1", 0, job, peers=Peers(job), operators=operators
+        job, access, "127.0.0.1", 0, job, peers=Peers(job), operators=operators
     )
     _, port = loop.run(opened.start())
     yield Served4(job, opened, port)
     loop.run(opened.stop())
+
+
+def _routes_of(server: JobCoordinatorServer) -> list[web.AbstractRoute]:
+    port = server._port
+    assert port is not None
+    return list(port._runner.app.router.routes())
 
 
 def test_each_request_has_a_row(server: Served4) -> None:
@@ -137,7 +148,7 @@ def test_each_request_has_a_row(server: Served4) -> None:
     actions = DriverActions(driver, Config(), lambda _: None).names
     routes = {
         f"{route.method} {'' if route.resource is None else route.resource.canonical}"
-        for route in server.server._application().router.routes()
+        for route in _routes_of(server.server)
         if route.method != "HEAD"
     }
     post = f"POST {ACTION_ROUTE}"
@@ -172,4 +183,4 @@ def test_what_is_not_allowed_changes_nothing(server: Served4) -> None:
                 server.tried(row, TOKENS[role])
     assert server.backend.said == []
     assert cast("jobs.JobOnPage", server.backend).asked == []
-    assert json.loads(server.tried("GET /v1/audit", None)[1])["changes"] == []
+    assert json.loads(server.tried("GET /v1/audit", TOKENS["read"])[1])["changes"] == []

@@ -10,8 +10,8 @@ import pytest
 from another_user import unprivileged
 
 from homeport.appmaster.cli.preflight import check_token_folder
-from homeport.appmaster.yarn.private_files import private_folder
 from homeport.config.errors import UnavailableError
+from homeport.job_coordinator.private_files import private_folder
 
 NAME, SECRET = "application_1_1", b"secret"
 

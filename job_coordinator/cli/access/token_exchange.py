@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 
-from homeport.appmaster.yarn.private_files import private_folder
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError, UnansweredError
 from homeport.job_coordinator.access.job_access import JobSecret
@@ -20,6 +19,7 @@ from homeport.job_coordinator.cli.job_view import (
 from homeport.job_coordinator.cli.options import ConfigPath, Overrides, loaded, note
 from homeport.job_coordinator.client_files import application_secret, token_folder
 from homeport.job_coordinator.http.client import CoordinatorClient
+from homeport.job_coordinator.private_files import private_folder
 
 __all__ = ["app"]
 
