@@ -21,7 +21,8 @@ from homeport.config.settings.serde_names import AVRO, JSON, PROTOBUF, SchemaSer
 from homeport.container.serde.avro_serde import column_type, plain_schema
 from homeport.container.serde.columns import PARTS, Columns, object_columns, reason_of
 from homeport.container.serde.json_schema_serde import json_columns, json_schema_serde
-from homeport.container.serde.protobuf_serde import dict_of, message_columns, message_of
+from homeport.container.serde.protobuf_serde import message_columns
+from homeport.container.serde.protobuf_values import dict_of, message_of
 from homeport.container.serde.serdes import Serde, SerdeFailedError
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ class _Registry:
             ProtobufSerializer,
         )
 
-        convert = dict_of(kind)
+        convert, made = dict_of(kind), message_of(kind)
         serializer = self._lazily(
             lambda conf: ProtobufSerializer(kind, self._client, conf=conf), kind
         )
@@ -176,7 +177,7 @@ class _Registry:
         read = ProtobufDeserializer(kind, conf=conf, schema_registry_client=self._client)
         reader = self._reader(read, lambda message, _: convert(message))
         return self._made(
-            lambda value, context: serializer(message_of(kind, value), context),
+            lambda value, context: serializer(made(value), context),
             reader,
             lambda: message_columns(kind, reader),
         )
