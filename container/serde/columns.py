@@ -5,13 +5,14 @@ PURE.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from homeport.config.errors import WireError
 
@@ -24,8 +25,12 @@ REFUSALS = (
     RecursionError,
 )
 """What a decoder, or Arrow, raises for bytes or objects that are not of the schema."""
+FLOAT_LIMIT = (2 - 2**-24) * 2.0**127
+"""From here on a number is rounded to an infinite one of 32 bits."""
 PARTS = 16
 """So many sets of fields are kept ready; a pipeline needs another one only for a new plan."""
+_FIRST_TIME, _LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""In microseconds since 1970."""
 _CHUNK = 1000
 """Records that are decoded together: their objects stay in the processor's cache."""
 
@@ -181,6 +186,48 @@ def narrowed(structs: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
     kept = [parts[names.index(own.name)] for own in kind]
     mask = structs.is_null() if structs.null_count else None
     return pa.StructArray.from_arrays(kept, fields=list(kind), mask=mask)
+
+
+def pairs_of(value: Any) -> Iterable[tuple[Any, Any]]:  # noqa: ANN401 - a user's value
+    """Return the entries of a map: a mapping, or the list of pairs that a column gives.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if isinstance(value, Mapping):
+        return value.items()
+    if not isinstance(value, list | tuple):
+        raise TypeError(f"a map is a mapping or a list of pairs, not {type(value).__name__}")
+    if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in value):  # noqa: PLR2004 - a pair
+        raise TypeError("a map is a mapping, or a list of pairs of a key and a value")
+    return value
+
+
+def holds_times(kind: pa.DataType) -> bool:
+    """Return whether values of ``kind`` are or hold times."""
+    if pa.types.is_nested(kind):
+        return any(holds_times(kind.field(place).type) for place in range(kind.num_fields))
+    return bool(pa.types.is_timestamp(kind))
+
+
+def require_years(array: pa.Array) -> None:
+    """Check that Python has each time in ``array``, as each task with this column needs it.
+
+    Raises:
+        ValueError: one is outside of the years 1 to 9999, as only its zone may make it.
+    """
+    kind = array.type
+    if pa.types.is_timestamp(kind):
+        found = pc.min_max(array)
+        first, last = found["min"].value, found["max"].value
+        if first is not None and not (_FIRST_TIME <= first and last <= _LAST_TIME):
+            raise ValueError("in UTC a time is outside of the years 1 to 9999")
+    elif pa.types.is_map(kind):
+        require_years(array.items)  # whose keys are text or numbers
+    elif pa.types.is_nested(kind) and holds_times(kind):
+        parts = array.flatten()
+        for part in parts if isinstance(parts, list) else [parts]:
+            require_years(part)
 
 
 def reason_of(error: BaseException) -> str:

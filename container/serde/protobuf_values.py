@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from homeport.config.errors import WireError
-from homeport.container.serde.columns import reason_of
+from homeport.container.serde.columns import FLOAT_LIMIT, pairs_of, reason_of
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -27,8 +27,6 @@ TIMESTAMP = "google.protobuf.Timestamp"
 _DURATION = "google.protobuf.Duration"
 _DEEPEST = 100
 """Protobuf reads no message that holds more of them in one another."""
-_FLOAT_LIMIT = (2 - 2**-24) * 2.0**127
-"""From here on a number is rounded to an infinite ``float``."""
 _Convert = Callable[[Any], Any]
 _Set = Callable[[Any, Any, int], None]
 
@@ -237,21 +235,6 @@ def _into_map(field: FieldDescriptor, known: dict[str, _Set]) -> _Set:
     return into
 
 
-def pairs_of(value: Any) -> Iterable[tuple[Any, Any]]:  # noqa: ANN401 - a user's value
-    """Return the entries of a map: a mapping, or the list of pairs that a column gives.
-
-    Raises:
-        TypeError: it is neither.
-    """
-    if isinstance(value, Mapping):
-        return value.items()
-    if not isinstance(value, list | tuple):
-        raise TypeError(f"a map is a mapping or a list of pairs, not {type(value).__name__}")
-    if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in value):  # noqa: PLR2004 - a pair
-        raise TypeError("a map is a mapping, or a list of pairs of a key and a value")
-    return value
-
-
 def _each_added(
     add: Callable[[], Any], elements: Iterable[Any], write: _Set, depth: int
 ) -> None:
@@ -323,7 +306,7 @@ def _double(value: Any) -> float:  # noqa: ANN401 - a user's value
 
 def _single(value: Any) -> float:  # noqa: ANN401 - a user's value
     number = _double(value)
-    if math.isfinite(number) and abs(number) >= _FLOAT_LIMIT:
+    if math.isfinite(number) and abs(number) >= FLOAT_LIMIT:
         raise ValueError(f"{number} does not fit a float")
     return number
 
