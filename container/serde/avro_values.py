@@ -134,7 +134,9 @@ class _Writer(_Names):
                     return label, others[label](value)
                 except (TypeError, ValueError):
                     continue
-            raise TypeError(f"{type(value).__name__} is of no type of the union {', '.join(others)}")
+            raise TypeError(
+                f"{type(value).__name__} is of no type of the union {', '.join(others)}"
+            )
 
         return convert
 

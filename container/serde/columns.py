@@ -220,7 +220,7 @@ def require_years(array: pa.Array) -> None:
     if pa.types.is_timestamp(kind):
         found = pc.min_max(array)
         first, last = found["min"].value, found["max"].value
-        if first is not None and not (_FIRST_TIME <= first and last <= _LAST_TIME):
+        if first is not None and not (first >= _FIRST_TIME and last <= _LAST_TIME):
             raise ValueError("in UTC a time is outside of the years 1 to 9999")
     elif pa.types.is_map(kind):
         require_years(array.items)  # whose keys are text or numbers

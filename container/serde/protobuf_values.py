@@ -132,7 +132,7 @@ def _of_single(field: FieldDescriptor, known: dict[str, _Convert]) -> _Convert |
     if field.message_type is not None:
         return _of_message(field.message_type, known)
     if field.enum_type is not None:
-        names = {value.number: value.name for value in field.enum_type.values}
+        names = {value.number: value.name for value in reversed(field.enum_type.values)}
         return lambda number: names.get(number, str(number))
     if field.type == field.TYPE_STRING:
         return _text_of
@@ -215,9 +215,7 @@ def _into_map(field: FieldDescriptor, known: dict[str, _Set]) -> _Set:
     key_field, value_field = field.message_type.fields
     of_key = _taken(key_field)
     write = (
-        None
-        if value_field.message_type is None
-        else _into_message(value_field.message_type, known)
+        None if value_field.message_type is None else _into_message(value_field.message_type, known)
     )
     of_value = None if write is not None else _taken(value_field)
 
@@ -235,9 +233,7 @@ def _into_map(field: FieldDescriptor, known: dict[str, _Set]) -> _Set:
     return into
 
 
-def _each_added(
-    add: Callable[[], Any], elements: Iterable[Any], write: _Set, depth: int
-) -> None:
+def _each_added(add: Callable[[], Any], elements: Iterable[Any], write: _Set, depth: int) -> None:
     for part in elements:
         write(add(), _present(part), depth)
 

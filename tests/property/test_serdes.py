@@ -80,7 +80,9 @@ def _filled(draw: Any, message: Any, depth: int) -> None:  # noqa: ANN401 - of h
 def _scalar(draw: Any, field: Any) -> Any:  # noqa: ANN401 - as above
     if field.enum_type is not None:
         known = st.sampled_from([v.number for v in field.enum_type.values])
-        return draw(known if field.enum_type.is_closed else known | st.integers(-(2**31), 2**31 - 1))
+        return draw(
+            known if field.enum_type.is_closed else known | st.integers(-(2**31), 2**31 - 1)
+        )
     if field.type == field.TYPE_STRING:
         return draw(TEXT)
     if field.type == field.TYPE_BYTES:
@@ -167,7 +169,7 @@ def _damaged(data: st.DataObject, wire: bytes) -> bytes:
 def _varint(number: int) -> bytes:
     coded = (number << 1) ^ (number >> 63)
     found = bytearray()
-    while coded > 127:  # noqa: PLR2004 - seven bits
+    while coded > 127:
         found.append(coded & 127 | 128)
         coded >>= 7
     return bytes([*found, coded])
@@ -216,7 +218,11 @@ def _schema(data: st.DataObject, names: list[str], depth: int) -> Any:  # noqa: 
         return {"type": "fixed", "name": name, "size": data.draw(st.integers(0, 2))}
     if kind == "enum":
         names.append(name)
-        return {"type": "enum", "name": name, "symbols": data.draw(st.sampled_from([["A"], ["A", "B"]]))}
+        return {
+            "type": "enum",
+            "name": name,
+            "symbols": data.draw(st.sampled_from([["A"], ["A", "B"]])),
+        }
     fields = [
         {"name": field, "type": _schema(data, names, depth - 1)}
         for field in data.draw(st.sampled_from([["f"], ["f", "g"], ["g"], []]))
@@ -259,7 +265,9 @@ def _wire(data: st.DataObject, schema: Any, known: dict[str, Any]) -> bytes:  # 
     if kind == "fixed":
         return data.draw(st.binary(min_size=schema["size"], max_size=schema["size"]))
     if logical == "decimal":
-        unscaled = data.draw(st.integers(-(10 ** schema["precision"]) + 1, 10 ** schema["precision"] - 1))
+        unscaled = data.draw(
+            st.integers(-(10 ** schema["precision"]) + 1, 10 ** schema["precision"] - 1)
+        )
         return _block(unscaled.to_bytes((unscaled.bit_length() + 8) // 8, "big", signed=True))
     return _plain_wire(data, kind, logical)
 
@@ -285,7 +293,9 @@ def _plain_wire(data: st.DataObject, kind: str, logical: str | None) -> bytes:
         return bytes([data.draw(st.booleans())])
     if kind == "null":
         return b""
-    return _block(data.draw(TEXT).encode() if kind == "string" else data.draw(st.binary(max_size=3)))
+    return _block(
+        data.draw(TEXT).encode() if kind == "string" else data.draw(st.binary(max_size=3))
+    )
 
 
 def _named(schema: Any, found: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - JSON
@@ -332,7 +342,10 @@ def _avro(data: st.DataObject) -> None:
 
 def _same_numbers(schema: Any) -> bool:  # noqa: ANN401 - JSON
     text = json.dumps(schema)
-    return text.count('"int"') + text.count('"long"') + text.count('"float"') + text.count('"double"') > 1
+    return (
+        text.count('"int"') + text.count('"long"') + text.count('"float"') + text.count('"double"')
+        > 1
+    )
 
 
 # JSON
@@ -373,7 +386,9 @@ def _json_of_schema(data: st.DataObject) -> None:
     kind = struct_of_ddl(", ".join(f"f{n} {text}" for n, text in enumerate(types)))
     ours = json_schema_serde(kind)
     parts = [
-        f'"f{n}":{data.draw(_nested(ATOMS))}' for n in range(len(types) + 1) if data.draw(st.integers(0, 4))
+        f'"f{n}":{data.draw(_nested(ATOMS))}'
+        for n in range(len(types) + 1)
+        if data.draw(st.integers(0, 4))
     ]
     wire = ("{" + ",".join(parts) + "}").encode()
     if data.draw(st.integers(0, 9)) == 0:
@@ -426,9 +441,16 @@ def _judge(kind: pa.DataType, read: Any, value: Any) -> None:  # noqa: ANN401 - 
 
 
 _ANY = st.recursive(
-    st.none() | st.booleans() | NUMBERS | st.floats() | st.text(max_size=3) | st.integers(-(10**30), 10**30),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.text(max_size=2) | st.integers() | st.none(), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | NUMBERS
+    | st.floats()
+    | st.text(max_size=3)
+    | st.integers(-(10**30), 10**30),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=2) | st.integers() | st.none(), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 

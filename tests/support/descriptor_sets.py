@@ -93,7 +93,15 @@ def odd_descriptors() -> bytes:
     Each type of field is there alone, ``optional``, repeated, as a map's value, in a oneof and,
     where it may be, as a map's key; so is each well-known type.
     """
-    known = [struct_pb2, any_pb2, duration_pb2, field_mask_pb2, empty_pb2, timestamp_pb2, wrappers_pb2]
+    known = [
+        struct_pb2,
+        any_pb2,
+        duration_pb2,
+        field_mask_pb2,
+        empty_pb2,
+        timestamp_pb2,
+        wrappers_pb2,
+    ]
     files = []
     for module in known:
         files.append(descriptor_pb2.FileDescriptorProto())

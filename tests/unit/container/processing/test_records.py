@@ -64,7 +64,9 @@ def test_without_serdes_they_stay_bytes() -> None:
     assert (message.key, message.value) == (b"k", b"\xff")
 
 
-@pytest.mark.parametrize(("value", "why"), [(b"\xff", "not JSON"), (b"[" * 100_000, "nested deeper")])
+@pytest.mark.parametrize(
+    ("value", "why"), [(b"\xff", "not JSON"), (b"[" * 100_000, "nested deeper")]
+)
 def test_a_bad_record_is_an_error_of_one_line(value: bytes, why: str) -> None:
     """With its place, the serde and what to do."""
     messages = InputMessages(_serdes, BadRecords(_outputs(), None, drop=False))
@@ -230,7 +232,9 @@ def test_all_headers_of_a_message_are_there_whichever_way_it_was_read() -> None:
     bad = BadRecords(_outputs(), None, drop=True)
     ways = [
         list(InputMessages(lambda *_: (None, None), bad).of(table)),
-        list(InputMessages(lambda *_: (None, Serde("own", bytes, bytes, is_own=True)), bad).of(table)),
+        list(
+            InputMessages(lambda *_: (None, Serde("own", bytes, bytes, is_own=True)), bad).of(table)
+        ),
         list(PipelineMessages().of(table)),
     ]
     for without, having in ways:
@@ -252,7 +256,9 @@ def test_all_headers_of_a_message_are_there_whichever_way_it_was_read() -> None:
 def test_a_row_that_python_does_not_have_is_one_line(column: pa.Array) -> None:
     """A pipeline may make times and texts that only Spark has."""
     rows = pa.table({"task": [TASK], "odd": column})
-    with pytest.raises(TaskFailedError, match="the column 'odd' of the pipeline's rows has a value"):
+    with pytest.raises(
+        TaskFailedError, match="the column 'odd' of the pipeline's rows has a value"
+    ):
         list(PipelineMessages().of(rows))
 
 

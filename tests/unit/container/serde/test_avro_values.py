@@ -50,16 +50,25 @@ LIST = {"type": "array", "items": "string"}
         *(("boolean", 1), ("boolean", "x"), ("string", b"a"), ("string", "\ud83d"), ("bytes", "a")),
         *((ENUM, "C"), (ENUM, 0), (MAP, {1: 2}), (MAP, [("a", 1), ("a", 2)]), (MAP, "ab")),
         *((LIST, "abc"), (LIST, {"a"}), (LIST, [None]), (_of("date", "int"), AT)),
-        *((_of("timestamp-millis"), AT.replace(microsecond=1)), (_of("timestamp-millis"), AT.date())),
+        *(
+            (_of("timestamp-millis"), AT.replace(microsecond=1)),
+            (_of("timestamp-millis"), AT.date()),
+        ),
         *((_of("timestamp-millis"), True), (_of("local-timestamp-micros"), AT)),
         *((_of("time-millis", "int"), dt.time(1, 2, 3, 4)), (_of("uuid", "string"), "x")),
         *((_of("time-micros"), dt.time(1, tzinfo=UTC)), (PRICE, Decimal("1.234")), (PRICE, 1.5)),
         *((PRICE, Decimal("123.45")), (PRICE, Decimal("NaN")), (PRICE, b"\1"), (PRICE, True)),
         *((["null", "int"], 1.5), (["int", "string"], 1.5), (["null", "int", "string"], b"a")),
-        *((_record("R", "int"), {}), (_record("R", "int"), {"f": 1, "g": 2}), (["int", "long"], None)),
+        *(
+            (_record("R", "int"), {}),
+            (_record("R", "int"), {"f": 1, "g": 2}),
+            (["int", "long"], None),
+        ),
     ],
 )
-def test_what_the_schema_cannot_carry_is_refused_and_never_cast(schema: object, value: object) -> None:
+def test_what_the_schema_cannot_carry_is_refused_and_never_cast(
+    schema: object, value: object
+) -> None:
     """At the put or send."""
     with pytest.raises(TypeError, match="the schema of the serde 'avro' cannot carry it: ."):
         _serde(schema).to_bytes(value)
@@ -97,8 +106,16 @@ def test_digits_below_a_microsecond_are_refused() -> None:
         (["double", "long"], 5, 5),
         (["float", "double"], 0.1, 0.1),
         (["null", LIST, MAP], [("a", 1)], {"a": 1}),
-        (["null", LIST, {"type": "map", "values": PRICE}], {"a": Decimal("1.00")}, {"a": Decimal("1.00")}),
-        ({"type": "array", "items": [PRICE, "null", "string"]}, [Decimal(1), None, "x"], [1, None, "x"]),
+        (
+            ["null", LIST, {"type": "map", "values": PRICE}],
+            {"a": Decimal("1.00")},
+            {"a": Decimal("1.00")},
+        ),
+        (
+            {"type": "array", "items": [PRICE, "null", "string"]},
+            [Decimal(1), None, "x"],
+            [1, None, "x"],
+        ),
     ],
 )
 def test_what_it_carries_is_read_as_it_was(schema: object, value: object, read: object) -> None:
@@ -135,7 +152,9 @@ TWINS = [
         (None, None),
     ],
 )
-def test_branches_of_a_union_that_look_alike_come_with_their_names(value: object, read: object) -> None:
+def test_branches_of_a_union_that_look_alike_come_with_their_names(
+    value: object, read: object
+) -> None:
     """Records with the same fields, an enum beside text: sent on, each is what it was."""
     serde = _serde(TWINS)
     data = serde.to_bytes(value)
@@ -161,12 +180,12 @@ def test_a_decimal_beyond_the_precision_is_undecodable_in_both(precision: int) -
     schema = _record("R", {"type": "map", "values": PRICE})
     data = io.BytesIO()
     wide = _record("R", {"type": "map", "values": PRICE | {"precision": precision}})
-    number = Decimal("12.34") if precision == 4 else Decimal("123456.78")  # noqa: PLR2004 - digits
+    number = Decimal("12.34") if precision == 4 else Decimal("123456.78")
     fastavro.schemaless_writer(data, fastavro.parse_schema(wide), {"f": {"a": number}})
     serde = _serde(schema)
     assert serde.columns is not None
     decoded = serde.columns().decode(pa.array([data.getvalue()], pa.binary()))
-    if precision == 4:  # noqa: PLR2004 - digits
+    if precision == 4:
         assert serde.from_bytes(data.getvalue()) == {"f": {"a": number}}
         assert decoded.column.to_pylist() == [{"f": [("a", number)]}]
         return

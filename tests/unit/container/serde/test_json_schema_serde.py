@@ -211,7 +211,11 @@ WIDE = struct_of_ddl(
         *({"s": float("nan")}, {"d": float("nan")}, {"t": float("nan")}, {"raw": float("nan")}),
         *({"list": [1.0, float("nan")]}, {"map": {1: float("inf")}}, {"inner": {"x": 1e39}}),
         *({"more": float("nan")}, {"more": [{"x": float("inf")}]}, {"more": {1: 2}}),
-        *({"map": [(1, 1.0), (1, 2.0)]}, {"map": [(1, 1.0), (np.int64(1), 2.0)]}, {"map": {"1": 1}}),
+        *(
+            {"map": [(1, 1.0), (1, 2.0)]},
+            {"map": [(1, 1.0), (np.int64(1), 2.0)]},
+            {"map": {"1": 1}},
+        ),
         *({"names": {1: 1}}, {"names": {b"a": 1}}, {"names": [("a",)]}, {"names": {None: 1}}),
         *({"s": decimal.Decimal(1)}, {"s": dt.date(2013, 1, 1)}, {"n": True}, {"n": 1.0}),
         *({"x": True}, {"x": decimal.Decimal(1)}, {"b": 1}, {"raw": 5}, {"list": "ab"}),
@@ -238,7 +242,7 @@ def test_rows_of_a_column_and_numbers_of_arrays_are_written() -> None:
     assert serde.from_bytes(serde.to_bytes(row)) == serde.from_bytes(data)
     numbers = {"f": np.float32(0.1), "n": np.int64(5), "b": np.bool_(1), "x": 3}
     found = serde.from_bytes(serde.to_bytes(numbers | {"more": {"a": [1, None, "x", 1.5]}}))
-    assert found["n"] == 5  # noqa: PLR2004 - the same
+    assert found["n"] == 5
     assert found["f"] == float(np.float32(0.1))
     assert json.loads(serde.to_bytes({"t": "2013-01-02T03:04:05+02:00"}))["t"][-6:] == "+02:00"
     precise = PreciseTime(2013, 1, 2, tzinfo=UTC)
@@ -256,10 +260,15 @@ def test_rows_of_a_column_and_numbers_of_arrays_are_written() -> None:
         ("a timestamp", b'{"a":"0001-01-01T00:00:00+05:00"}'),
         ("a array<timestamp>", b'{"a":[null,"9999-12-31T23:59:59-05:00"]}'),
         ("a map<string, timestamp>", b'{"a":{"x":"9999-12-31T23:59:59-05:00"}}'),
-        ("a struct<b: array<struct<c: timestamp>>>", b'{"a":{"b":[{"c":"9999-12-31T23:59:59-05:00"}]}}'),
+        (
+            "a struct<b: array<struct<c: timestamp>>>",
+            b'{"a":{"b":[{"c":"9999-12-31T23:59:59-05:00"}]}}',
+        ),
     ],
 )
-def test_what_python_or_the_type_does_not_have_is_undecodable_in_both(ddl: str, value: bytes) -> None:
+def test_what_python_or_the_type_does_not_have_is_undecodable_in_both(
+    ddl: str, value: bytes
+) -> None:
     """A column has no time that its task could not show, and no infinity for a large number."""
     kind = struct_of_ddl(f"{ddl}, z int")
     for only in (None, frozenset({"a"}), frozenset({"z"})):

@@ -73,7 +73,7 @@ def test_what_a_writer_of_a_newer_or_older_schema_sets_is_kept_or_refused() -> N
     message = KIND(colour=77, colour_all=[5, -9, 0], colour_map={"a": 6}, colour_or=-3)
     assert _again(message) == message
     assert protobuf_serde(KIND).from_bytes(message.SerializeToString())["colour"] == "77"
-    assert KIND.FromString(protobuf_serde(KIND).to_bytes({"colour": 77})).colour == 77  # noqa: PLR2004 - the same
+    assert KIND.FromString(protobuf_serde(KIND).to_bytes({"colour": 77})).colour == 77
     open_one = KIND(colour=77).SerializeToString()
     for field in ("colour", "colour_all", "colour_map", "colour_one"):
         number = OLD.DESCRIPTOR.fields_by_name[field].number
@@ -101,7 +101,7 @@ def _varint_field(number: int, value: int) -> bytes:
 
 def _varint(value: int) -> bytes:
     found = bytearray()
-    while value > 127:  # noqa: PLR2004 - seven bits
+    while value > 127:
         found.append(value & 127 | 128)
         value >>= 7
     return bytes([*found, value])
@@ -129,7 +129,11 @@ def test_presence_is_kept_and_required_fields_are_there() -> None:
 
 def test_text_of_proto2_that_is_no_text_is_refused() -> None:
     """Its library hands out bytes for it, alone, in lists and in maps."""
-    for field, data in (("t9", b"\x01\xff"), ("t9_all", b"\x01\xff"), ("t9_map", b"\x03\x0a\x01\xff")):
+    for field, data in (
+        ("t9", b"\x01\xff"),
+        ("t9_all", b"\x01\xff"),
+        ("t9_map", b"\x03\x0a\x01\xff"),
+    ):
         number = OLD.DESCRIPTOR.fields_by_name[field].number
         with pytest.raises(WireError, match="UTF-8|utf-8"):
             protobuf_serde(OLD).from_bytes(_required() + _varint((number << 3) | 2) + data)
@@ -186,7 +190,7 @@ def test_numbers_that_are_not_finite_are_kept() -> None:
     """A double may be so, and so may a float; the zero below nought keeps its sign."""
     message = KIND(t1=float("nan"), t2=float("inf"), t1_all=[-0.0, 2**53], t2_or=-0.0)
     assert _again(message).SerializeToString() == message.SerializeToString()
-    assert KIND.FromString(protobuf_serde(KIND).to_bytes({"t2": np.float32(0.1), "t1": 3})).t1 == 3  # noqa: PLR2004
+    assert KIND.FromString(protobuf_serde(KIND).to_bytes({"t2": np.float32(0.1), "t1": 3})).t1 == 3
     assert KIND.FromString(protobuf_serde(KIND).to_bytes({"t2": 3.4028235e38})).t2 < float("inf")
 
 
@@ -194,7 +198,7 @@ def test_a_closed_enum_takes_only_its_values() -> None:
     """By name, or by number."""
     serde = protobuf_serde(OLD)
     for value in (5, "Closed_BLUE", "Closed_AZURE", "5"):
-        assert OLD.FromString(serde.to_bytes({"required": 1, "colour": value})).colour == 5  # noqa: PLR2004
+        assert OLD.FromString(serde.to_bytes({"required": 1, "colour": value})).colour == 5
     with pytest.raises(TypeError, match="ClosedColour has no value 6"):
         serde.to_bytes({"required": 1, "colour": 6})
 
@@ -222,13 +226,17 @@ def test_times_outside_of_pythons_years_are_undecodable() -> None:
 def test_messages_are_nested_as_deep_as_they_can_be_read() -> None:
     """A deeper one is refused where it is written, and not where it is read."""
     serde = protobuf_serde(KIND)
-    for inward in (lambda v: {"own": v}, lambda v: {"own_map": {"": v}}, lambda v: {"own_all": [v]}):
+    for inward in (
+        lambda v: {"own": v},
+        lambda v: {"own_map": {"": v}},
+        lambda v: {"own_all": [v]},
+    ):
         value: dict[str, Any] = {}
         for depth in range(120):
             try:
                 data = serde.to_bytes(value)
             except TypeError:
-                assert depth >= 50  # noqa: PLR2004 - an entry of a map counts
+                assert depth >= 50
                 break
             serde.from_bytes(data)
             value = inward(value)
