@@ -24,12 +24,13 @@ _NAMED = ("record", "error", "enum", "fixed")
 _EXACT = Context(prec=1000)
 
 
-def to_avro(schema: Any) -> _Convert:  # noqa: ANN401 - a schema that fastavro has parsed
+def to_avro(schema: Any, *, is_whole: bool = True) -> _Convert:  # noqa: ANN401 - a schema that fastavro has parsed
     """Return what makes of a value one that the library writes as exactly that.
 
-    It raises TypeError or ValueError for what the schema cannot carry.
+    It raises TypeError or ValueError for what the schema cannot carry. ``is_whole``: a record has
+    the fields of its schema, no more and no less.
     """
-    return _Writer().of(schema)
+    return _Writer(is_whole=is_whole).of(schema)
 
 
 def from_avro(schema: Any) -> _Convert | None:  # noqa: ANN401 - as above
@@ -82,7 +83,8 @@ class _Names:
             return self.of(schema["type"])
         if isinstance(schema, str):
             if schema in self._schemas:
-                return lambda value: self._made[schema](value)
+                # A record that holds itself is made later.
+                return lambda value: self._made[schema](value)  # noqa: PLW0108 - as said above
             schema = {"type": schema}
         name = schema.get("name")
         if name is not None:
@@ -114,6 +116,10 @@ class _Names:
 
 
 class _Writer(_Names):
+    def __init__(self, *, is_whole: bool) -> None:
+        super().__init__()
+        self._is_whole = is_whole
+
     def of_union(self, branches: Sequence[Any]) -> _Convert:
         made = [(self.of(b), b) for b in branches]
         others = {self.label(b): convert for convert, b in made if b != "null"}
@@ -141,21 +147,16 @@ class _Writer(_Names):
         return convert
 
     def of_type(self, schema: Mapping[str, Any]) -> _Convert:
-        kind, logical = schema["type"], schema.get("logicalType")
+        kind = schema["type"]
         if kind in {"record", "error"}:
-            return _record_in({f["name"]: self.of(f["type"]) for f in schema["fields"]})
+            parts = {f["name"]: self.of(f["type"]) for f in schema["fields"]}
+            return _record_in(parts, is_whole=self._is_whole)
         if kind == "array":
             each = self.of(schema["items"])
             return lambda items: [each(item) for item in _of_class(items, list, tuple)]
         if kind == "map":
             return _map_in(self.of(schema["values"]))
-        if logical == "decimal":
-            return _decimal_in
-        if kind == "enum":
-            return lambda value: _symbol(value, schema["symbols"])
-        if kind == "fixed":
-            return lambda value: _fixed(value, schema["size"])
-        return _LOGICAL.get((kind, logical)) or _PRIMITIVES.get(kind, lambda value: value)
+        return _leaf_in(schema)
 
 
 class _Reader(_Names):
@@ -224,17 +225,28 @@ def _or_null(convert: _Convert) -> _Convert:
     return lambda value: None if value is None else convert(value)
 
 
-def _record_in(parts: Mapping[str, _Convert]) -> _Convert:
+def _leaf_in(schema: Mapping[str, Any]) -> _Convert:
+    kind, logical = schema["type"], schema.get("logicalType")
+    if logical == "decimal":
+        return _decimal_in
+    if kind == "enum":
+        return lambda value: _symbol(value, schema["symbols"])
+    if kind == "fixed":
+        return lambda value: _fixed(value, schema["size"])
+    return _LOGICAL.get((kind, logical)) or _PRIMITIVES[kind]
+
+
+def _record_in(parts: Mapping[str, _Convert], *, is_whole: bool) -> _Convert:
     def convert(value: Any) -> dict[str, Any]:  # noqa: ANN401 - a user's value
         found: dict[str, Any] = {}
         for name, part in _of_class(value, Mapping).items():
-            if name not in parts:
+            if is_whole and name not in parts:
                 raise ValueError(f"the record has no field {name!r}")
             try:
-                found[name] = parts[name](part)
+                found[name] = parts.get(name, _as_it_is)(part)
             except (TypeError, ValueError) as error:
                 raise TypeError(f"{name}: {error}") from None
-        if len(found) < len(parts):
+        if is_whole and len(found) < len(parts):
             missing = ", ".join(name for name in parts if name not in found)
             raise ValueError(f"the record misses {missing}")
         return found

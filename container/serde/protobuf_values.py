@@ -161,32 +161,41 @@ def _into_message(descriptor: Descriptor, known: dict[str, _Set]) -> _Set:
     setters: dict[str, tuple[_Set, str]] = {}
 
     def write(message: Any, value: Any, depth: int) -> None:  # noqa: ANN401 - a user's value
-        if not isinstance(value, Mapping):
-            if descriptor.full_name != _DURATION or not isinstance(value, dt.timedelta):
-                raise TypeError(f"{descriptor.full_name} is a mapping, not {type(value).__name__}")
+        if descriptor.full_name == _DURATION and isinstance(value, dt.timedelta):
             message.FromTimedelta(value)
             return
+        if not isinstance(value, Mapping):
+            raise TypeError(f"{descriptor.full_name} is a mapping, not {type(value).__name__}")
         if depth > _DEEPEST:
             raise ValueError(f"messages are nested deeper than {_DEEPEST}")
         chosen: dict[str, str] = {}
         for name, part in value.items():
             if name not in setters:
                 raise ValueError(f"{descriptor.full_name} has no field {name!r}")
-            if part is None:
-                continue
-            into, oneof = setters[name]
-            if oneof and chosen.setdefault(oneof, name) != name:
-                raise ValueError(f"{chosen[oneof]} and {name} are both set, of {oneof} one may be")
-            try:
-                into(message, part, depth)
-            except TypeError as error:
-                raise TypeError(f"{name}: {error}") from None
+            if part is not None:
+                into, oneof = setters[name]
+                _require_alone(name, oneof, chosen)
+                _set_named(name, into, message, part, depth)
 
     known[descriptor.full_name] = write
-    for field in descriptor.fields:
-        oneof = "" if field.containing_oneof is None else field.containing_oneof.name
-        setters[field.name] = _into_field(field, known), oneof
+    setters.update((f.name, (_into_field(f, known), _oneof_of(f))) for f in descriptor.fields)
     return write
+
+
+def _oneof_of(field: FieldDescriptor) -> str:
+    return "" if field.containing_oneof is None else str(field.containing_oneof.name)
+
+
+def _require_alone(name: str, oneof: str, chosen: dict[str, str]) -> None:
+    if oneof and chosen.setdefault(oneof, name) != name:
+        raise ValueError(f"{chosen[oneof]} and {name} are both set, of {oneof} one may be")
+
+
+def _set_named(name: str, into: _Set, message: Any, part: Any, depth: int) -> None:  # noqa: ANN401 - a user's value
+    try:
+        into(message, part, depth)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name}: {error}") from None
 
 
 def _into_field(field: FieldDescriptor, known: dict[str, _Set]) -> _Set:

@@ -84,7 +84,7 @@ _NESTED = (dict, list, tuple)
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[][{}]', re.DOTALL)
 _OPENING, _CLOSING = (b"[", b"{"), (b"]", b"}")
 _DEEPEST = 500
-"""What is nested deeper may be read, and not written, as a task's own calls take some of the stack."""
+"""What is nested deeper may be read, and not written: a task's own calls take some of the stack."""
 
 
 def _json_in(value: Any) -> bytes:  # noqa: ANN401 - a user's value

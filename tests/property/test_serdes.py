@@ -190,7 +190,7 @@ LOGICAL = (
 _NUMBERS = itertools.count()
 
 
-def _schema(data: st.DataObject, names: list[str], depth: int) -> Any:  # noqa: ANN401 - JSON
+def _schema(data: st.DataObject, names: list[str], depth: int) -> Any:  # noqa: ANN401, C901, PLR0911 - JSON; one line per kind
     kinds = ["plain", "logical", "decimal", "fixed", "enum", "named"]
     if depth:
         kinds += ["array", "map", "record", "union", "union"]
@@ -245,7 +245,7 @@ def _union(data: st.DataObject, names: list[str], depth: int) -> list[Any]:
     return branches or ["null"]
 
 
-def _wire(data: st.DataObject, schema: Any, known: dict[str, Any]) -> bytes:  # noqa: ANN401 - JSON
+def _wire(data: st.DataObject, schema: Any, known: dict[str, Any]) -> bytes:  # noqa: ANN401, PLR0911 - JSON; one line per kind
     """Bytes of some value of ``schema``."""
     if isinstance(schema, list):
         place = data.draw(st.integers(0, len(schema) - 1), "branch")
@@ -351,17 +351,20 @@ def _same_numbers(schema: Any) -> bool:  # noqa: ANN401 - JSON
 # JSON
 
 LEAVES = (
-    "string", "tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "binary", "date",
-    "timestamp", "decimal(5,2)", "decimal(38,18)",
+    "string", "tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "binary",
+    "date", "timestamp", "decimal(5,2)", "decimal(38,18)",
 )  # fmt: skip
 ATOMS = (
-    "null", "true", "0", "-0", "1", "1.0", "1e2", "128", "-32769", "2147483648", "9223372036854775807",
-    "9223372036854775808", "1e400", "1e39", "3.4028235e38", "1.005", "0.1", "123.45", '""', '"x"',
-    '"\\ud800"', '"\\ud83d\\ude00"', '"YQ=="', '"@"', '"2020-02-29"', '"2020-02-30"', '"0001-01-01"',
+    "null", "true", "0", "-0", "1", "1.0", "1e2", "128", "-32769", "2147483648",
+    "9223372036854775807", "9223372036854775808", "1e400", "1e39", "3.4028235e38", "1.005", "0.1",
+    "123.45", '""', '"x"',
+    '"\\ud800"', '"\\ud83d\\ude00"', '"YQ=="', '"@"', '"2020-02-29"', '"2020-02-30"',
+    '"0001-01-01"',
     '"2020-01-01T00:00:00Z"', '"2020-01-01T00:00:00"', '"2020-01-01 00:00:00.5+05:30"',
     '"0001-01-01T00:00:00+05:00"', '"9999-12-31T23:59:59.999999-05:00"', '"2020-06-30T23:59:60Z"',
     '"2020-01-01T24:00:00Z"', '"2020-01-01T00:00:00+00"', '"2020-01-01T00:00:00.123456789Z"',
-    '"1.5"', '"NaN"', "NaN", "Infinity", "[]", "[1]", "[null]", "{}", '{"a":1}', '{"1":"x","1":"y"}',
+    '"1.5"', '"NaN"', "NaN", "Infinity", "[]", "[1]", "[null]", "{}", '{"a":1}',
+    '{"1":"x","1":"y"}',
     '{"a":null}', '{"1":1}', '[{"a":1}]',
 )  # fmt: skip
 
@@ -371,7 +374,8 @@ def _ddl(data: st.DataObject, depth: int) -> str:
     if kind == "array":
         return f"array<{_ddl(data, depth - 1)}>"
     if kind == "map":
-        return f"map<{data.draw(st.sampled_from(['string', 'int', 'bigint']))}, {_ddl(data, depth - 1)}>"
+        key = data.draw(st.sampled_from(["string", "int", "bigint"]))
+        return f"map<{key}, {_ddl(data, depth - 1)}>"
     return f"struct<a: {_ddl(data, depth - 1)}>" if kind == "struct" else kind
 
 
@@ -385,6 +389,7 @@ def _json_of_schema(data: st.DataObject) -> None:
     types = [_ddl(data, 2) for _ in range(data.draw(st.integers(1, 3)))]
     kind = struct_of_ddl(", ".join(f"f{n} {text}" for n, text in enumerate(types)))
     ours = json_schema_serde(kind)
+    _sent(data, ours, kind)
     parts = [
         f'"f{n}":{data.draw(_nested(ATOMS))}'
         for n in range(len(types) + 1)
@@ -407,12 +412,37 @@ def _json_of_schema(data: st.DataObject) -> None:
     _judge(kind, json.loads(wire, parse_float=Decimal), value)
 
 
+def _sent(data: st.DataObject, ours: Serde, kind: pa.StructType) -> None:
+    """What a task may send: it is read as it was, or refused."""
+    odd = st.sampled_from(ODD_VALUES) | st.floats() | NUMBERS
+    value = {f.name: data.draw(odd | st.lists(odd, max_size=2)) for f in kind}
+    try:
+        wire = ours.to_bytes(value)
+    except TypeError:
+        return
+    found = ours.from_bytes(wire)
+    for name, own in value.items():
+        field = kind.field(name).type
+        if pa.types.is_floating(field) and own is not None:
+            assert math.isclose(found[name], own, rel_tol=1e-6)
+        elif own is None or any(is_kind(field) for is_kind in _KEPT) or isinstance(own, bytes):
+            assert (type(found[name]), found[name]) == (type(own), own)
+
+
+_KEPT = (pa.types.is_string, pa.types.is_integer, pa.types.is_boolean)
+ODD_VALUES = (
+    *(None, True, "", "a", "YQ==", "\ud83d", b"", b"a", 1.0, -0.0, 1e39, Decimal("1.5")),
+    *(Decimal("NaN"), dt.date(2013, 1, 2), dt.datetime(2013, 1, 2, tzinfo=dt.UTC)),
+    *({"a": 1}, {1: 1}, [(1, 1), (1, 2)], [("a", None)], {"a": float("nan")}),
+)
+
+
 def _nested(atoms: tuple[str, ...]) -> st.SearchStrategy[str]:
     one = st.sampled_from(atoms)
     return one | one | st.builds("[{}]".format, one) | st.builds('{{"a":{}}}'.format, one)
 
 
-def _judge(kind: pa.DataType, read: Any, value: Any) -> None:  # noqa: ANN401 - JSON
+def _judge(kind: pa.DataType, read: Any, value: Any) -> None:  # noqa: ANN401, C901 - JSON; one line per kind
     """``value`` is what Python's json has ``read``, as a value of ``kind``."""
     if read is None or value is None:
         assert value is None is read
@@ -477,7 +507,7 @@ def _built_in(data: st.DataObject) -> None:
 
 
 def json_text_differs(value: object) -> bool:
-    """Whether Python's json reads something else than ``value`` of what it wrote, or UTF-8 has not."""
+    """Whether Python's json reads something else than the ``value`` that it wrote."""
     text = json.dumps(value)
     try:
         json.dumps(value, ensure_ascii=False).encode()

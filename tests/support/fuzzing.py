@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 import time
 from collections.abc import Callable
 
@@ -29,7 +30,7 @@ def fuzz(check: Callable[[st.DataObject], None], seconds: float) -> None:
     rounds = 0
     while rounds == 0 or (time.monotonic() < ends and only is None):
         number = random.SystemRandom().randrange(2**32) if only is None else int(only)
-        print(f"HOMEPORT_FUZZ_SEED={number}")
+        sys.stdout.write(f"HOMEPORT_FUZZ_SEED={number}\n")
         run = settings(
             max_examples=_EXAMPLES,
             deadline=None,
@@ -39,4 +40,4 @@ def fuzz(check: Callable[[st.DataObject], None], seconds: float) -> None:
         )(given(st.data())(check))
         seed(number)(run)()
         rounds += 1
-    print(f"{rounds * _EXAMPLES} examples")
+    sys.stdout.write(f"{rounds * _EXAMPLES} examples\n")

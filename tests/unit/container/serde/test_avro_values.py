@@ -70,7 +70,7 @@ def test_what_the_schema_cannot_carry_is_refused_and_never_cast(
     schema: object, value: object
 ) -> None:
     """At the put or send."""
-    with pytest.raises(TypeError, match="the schema of the serde 'avro' cannot carry it: ."):
+    with pytest.raises(TypeError, match=r"the schema of the serde 'avro' cannot carry it: ."):
         _serde(schema).to_bytes(value)
 
 

@@ -226,7 +226,7 @@ WIDE = struct_of_ddl(
 )
 def test_nothing_becomes_null_or_another_value(value: dict[str, Any]) -> None:
     """The writer of JSON makes null of a number that is not finite, and text of any key."""
-    with pytest.raises(TypeError, match="the schema of the serde 'json' cannot carry it: ."):
+    with pytest.raises(TypeError, match=r"the schema of the serde 'json' cannot carry it: ."):
         json_schema_serde(WIDE).to_bytes(value)
 
 

@@ -82,7 +82,7 @@ def test_what_a_writer_of_a_newer_or_older_schema_sets_is_kept_or_refused() -> N
         with pytest.raises(WireError, match=field):
             protobuf_serde(OLD).from_bytes(_required() + data)
     text = KIND.DESCRIPTOR.fields_by_name["t9"].number
-    with pytest.raises(WireError, match="the field t9 of odd.Kinds has another type"):
+    with pytest.raises(WireError, match=r"the field t9 of odd.Kinds has another type"):
         protobuf_serde(KIND).from_bytes(_varint_field(text, 5))
     assert protobuf_serde(KIND).from_bytes(_varint_field(9999, 5) + open_one)["colour"] == "77"
 
@@ -135,7 +135,7 @@ def test_text_of_proto2_that_is_no_text_is_refused() -> None:
         ("t9_map", b"\x03\x0a\x01\xff"),
     ):
         number = OLD.DESCRIPTOR.fields_by_name[field].number
-        with pytest.raises(WireError, match="UTF-8|utf-8"):
+        with pytest.raises(WireError, match=r"UTF-8|utf-8"):
             protobuf_serde(OLD).from_bytes(_required() + _varint((number << 3) | 2) + data)
 
 
