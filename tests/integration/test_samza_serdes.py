@@ -50,7 +50,7 @@ def test_generated_values_are_those_of_samzas_serdes(samza: SamzaPeer) -> None:
     """Numbers of each size, text of each plane, JSON of them; ``HOMEPORT_FUZZ_SEED`` repeats it."""
     number = int(os.environ.get("HOMEPORT_FUZZ_SEED", random.SystemRandom().randrange(2**32)))
     sys.stdout.write(f"HOMEPORT_FUZZ_SEED={number}\n")
-    source = random.Random(number)
+    source = random.Random(number)  # noqa: S311 - of a test
     for _ in range(GENERATED):
         name = source.choice(["string", "integer", "long", "double", "bytes", "json"])
         value = _generated(source, name, 2)
