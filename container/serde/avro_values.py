@@ -123,12 +123,12 @@ class _Writer(_Names):
     def of_union(self, branches: Sequence[Any]) -> _Convert:
         made = [(self.of(b), b) for b in branches]
         others = {self.label(b): convert for convert, b in made if b != "null"}
+        ranks = {self.label(b): _rank(self.full(b)) for b in branches}
         has_null = len(others) < len(branches)
         if len(others) == 1:
             (only,) = others.values()
             return _or_null(only) if has_null else only
-        # A whole number is none with a point where it may be a whole one; that, of 64 bits first.
-        ordered = sorted(others, key=lambda label: {"double": 1, "float": 2}.get(label, 0))
+        ordered = sorted(others, key=ranks.__getitem__)
 
         def convert(value: Any) -> Any:  # noqa: ANN401 - a user's value
             if value is None and has_null:
@@ -211,6 +211,16 @@ class _Reader(_Names):
 
 
 _KINDS = {"array": list, "map": dict, "bytes": bytes}
+
+
+def _rank(schema: Mapping[str, Any]) -> int:
+    """Return where a branch stands among those that are tried.
+
+    A whole number is one before it stands for a date or decimal, and that before a float.
+    """
+    if "logicalType" in schema:
+        return 1
+    return {"double": 2, "float": 3}.get(schema["type"], 0)
 
 
 def _names(schema: Mapping[str, Any]) -> set[str] | None:
