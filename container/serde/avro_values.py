@@ -8,23 +8,28 @@ a union that fits, so that a record leaves as another one with the same fields. 
 from __future__ import annotations
 
 import datetime as dt
-import math
-import operator
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Context, Decimal
 from typing import Any
 
-import numpy as np
+from homeport.container.serde.exact_values import (
+    Convert,
+    double,
+    octets,
+    of_class,
+    or_null,
+    pairs_of,
+    single,
+    truth,
+    whole,
+)
 
-from homeport.container.serde.columns import FLOAT_LIMIT, pairs_of
-
-_Convert = Callable[[Any], Any]
 _NAMED = ("record", "error", "enum", "fixed")
 _EXACT = Context(prec=1000)
 
 
-def to_avro(schema: Any, *, is_whole: bool = True) -> _Convert:  # noqa: ANN401 - a schema that fastavro has parsed
+def to_avro(schema: Any, *, is_whole: bool = True) -> Convert:  # noqa: ANN401 - a schema that fastavro has parsed
     """Return what makes of a value one that the library writes as exactly that.
 
     It raises TypeError or ValueError for what the schema cannot carry. ``is_whole``: a record has
@@ -33,7 +38,7 @@ def to_avro(schema: Any, *, is_whole: bool = True) -> _Convert:  # noqa: ANN401 
     return _Writer(is_whole=is_whole).of(schema)
 
 
-def from_avro(schema: Any) -> _Convert | None:  # noqa: ANN401 - as above
+def from_avro(schema: Any) -> Convert | None:  # noqa: ANN401 - as above
     """Return what makes a value of what the library reads by ``raw``, with the names of types.
 
     None: it is that value. It raises ValueError for a decimal of more digits than the schema has.
@@ -73,9 +78,9 @@ class _Names:
 
     def __init__(self) -> None:
         self._schemas: dict[str, Mapping[str, Any]] = {}
-        self._made: dict[str, _Convert] = {}
+        self._made: dict[str, Convert] = {}
 
-    def of(self, schema: Any) -> _Convert:  # noqa: ANN401 - as above
+    def of(self, schema: Any) -> Convert:  # noqa: ANN401 - as above
         """Return the conversion of values of ``schema``."""
         if isinstance(schema, list):
             return self.of_union(schema)
@@ -106,11 +111,11 @@ class _Names:
         full = self.full(schema)
         return str(full["name"] if full["type"] in _NAMED else full["type"])
 
-    def of_union(self, branches: Sequence[Any]) -> _Convert:
+    def of_union(self, branches: Sequence[Any]) -> Convert:
         """Return the conversion of values of a union."""
         raise NotImplementedError
 
-    def of_type(self, schema: Mapping[str, Any]) -> _Convert:
+    def of_type(self, schema: Mapping[str, Any]) -> Convert:
         """Return the conversion of values of one type."""
         raise NotImplementedError
 
@@ -120,14 +125,14 @@ class _Writer(_Names):
         super().__init__()
         self._is_whole = is_whole
 
-    def of_union(self, branches: Sequence[Any]) -> _Convert:
+    def of_union(self, branches: Sequence[Any]) -> Convert:
         made = [(self.of(b), b) for b in branches]
         others = {self.label(b): convert for convert, b in made if b != "null"}
         ranks = {self.label(b): _rank(self.full(b)) for b in branches}
         has_null = len(others) < len(branches)
         if len(others) == 1:
             (only,) = others.values()
-            return _or_null(only) if has_null else only
+            return or_null(only) if has_null else only
         ordered = sorted(others, key=ranks.__getitem__)
 
         def convert(value: Any) -> Any:  # noqa: ANN401 - a user's value
@@ -146,21 +151,21 @@ class _Writer(_Names):
 
         return convert
 
-    def of_type(self, schema: Mapping[str, Any]) -> _Convert:
+    def of_type(self, schema: Mapping[str, Any]) -> Convert:
         kind = schema["type"]
         if kind in {"record", "error"}:
             parts = {f["name"]: self.of(f["type"]) for f in schema["fields"]}
             return _record_in(parts, is_whole=self._is_whole)
         if kind == "array":
             each = self.of(schema["items"])
-            return lambda items: [each(item) for item in _of_class(items, list, tuple)]
+            return lambda items: [each(item) for item in of_class(items, list, tuple)]
         if kind == "map":
             return _map_in(self.of(schema["values"]))
         return _leaf_in(schema)
 
 
 class _Reader(_Names):
-    def of_union(self, branches: Sequence[Any]) -> _Convert:
+    def of_union(self, branches: Sequence[Any]) -> Convert:
         made = {self.label(b): (b, self.of(b)) for b in branches}
         mistakable = {
             label for label, (branch, _) in made.items() if self._is_mistakable(branch, branches)
@@ -176,7 +181,7 @@ class _Reader(_Names):
 
         return convert
 
-    def of_type(self, schema: Mapping[str, Any]) -> _Convert:
+    def of_type(self, schema: Mapping[str, Any]) -> Convert:
         kind = schema["type"]
         if kind in {"record", "error"}:
             parts = {f["name"]: self.of(f["type"]) for f in schema["fields"]}
@@ -218,7 +223,8 @@ def _rank(schema: Mapping[str, Any]) -> int:
 
     A whole number is one before it stands for a date or decimal, and that before a float.
     """
-    if "logicalType" in schema:
+    logical = schema.get("logicalType")
+    if logical == "decimal" or (schema["type"], logical) in _LOGICAL:
         return 1
     return {"double": 2, "float": 3}.get(schema["type"], 0)
 
@@ -231,11 +237,7 @@ def _as_it_is(value: Any) -> Any:  # noqa: ANN401 - of any type
     return value
 
 
-def _or_null(convert: _Convert) -> _Convert:
-    return lambda value: None if value is None else convert(value)
-
-
-def _leaf_in(schema: Mapping[str, Any]) -> _Convert:
+def _leaf_in(schema: Mapping[str, Any]) -> Convert:
     kind, logical = schema["type"], schema.get("logicalType")
     if logical == "decimal":
         return _decimal_in
@@ -246,10 +248,10 @@ def _leaf_in(schema: Mapping[str, Any]) -> _Convert:
     return _LOGICAL.get((kind, logical)) or _PRIMITIVES[kind]
 
 
-def _record_in(parts: Mapping[str, _Convert], *, is_whole: bool) -> _Convert:
+def _record_in(parts: Mapping[str, Convert], *, is_whole: bool) -> Convert:
     def convert(value: Any) -> dict[str, Any]:  # noqa: ANN401 - a user's value
         found: dict[str, Any] = {}
-        for name, part in _of_class(value, Mapping).items():
+        for name, part in of_class(value, Mapping).items():
             if is_whole and name not in parts:
                 raise ValueError(f"the record has no field {name!r}")
             try:
@@ -264,11 +266,11 @@ def _record_in(parts: Mapping[str, _Convert], *, is_whole: bool) -> _Convert:
     return convert
 
 
-def _map_in(of_value: _Convert) -> _Convert:
+def _map_in(of_value: Convert) -> Convert:
     def convert(value: Any) -> dict[str, Any]:  # noqa: ANN401 - a user's value
         found: dict[str, Any] = {}
         for key, part in pairs_of(value):
-            if _of_class(key, str) in found:
+            if of_class(key, str) in found:
                 raise ValueError(f"the map has the key {key!r} twice")
             found[key] = of_value(part)
         return found
@@ -276,30 +278,22 @@ def _map_in(of_value: _Convert) -> _Convert:
     return convert
 
 
-def _of_class(value: Any, *kinds: type) -> Any:  # noqa: ANN401 - a user's value
-    if not isinstance(value, kinds):
-        raise TypeError(f"{kinds[0].__name__} is expected, not {type(value).__name__}")
-    return value
-
-
 def _symbol(value: Any, symbols: Sequence[str]) -> str:  # noqa: ANN401 - a user's value
-    if _of_class(value, str) not in symbols:
+    if of_class(value, str) not in symbols:
         raise ValueError(f"the enum has no symbol {value!r}")
     return str(value)
 
 
 def _fixed(value: Any, size: int) -> bytes:  # noqa: ANN401 - a user's value
-    data = bytes(_of_class(value, bytes, bytearray, memoryview))
+    data = octets(value)
     if len(data) != size:
         raise ValueError(f"{len(data)} bytes are no {size}")
     return data
 
 
-def _whole(bits: int) -> _Convert:
+def _whole(bits: int) -> Convert:
     def convert(value: Any) -> int:  # noqa: ANN401 - a user's value
-        if isinstance(value, bool | np.bool_):
-            raise TypeError("int is expected, not bool")
-        number = operator.index(value)
+        number = whole(value)
         if not -(1 << bits - 1) <= number < 1 << bits - 1:
             raise ValueError(f"{number} does not fit {bits} bits")
         return number
@@ -307,24 +301,8 @@ def _whole(bits: int) -> _Convert:
     return convert
 
 
-def _double(value: Any) -> float:  # noqa: ANN401 - a user's value
-    if isinstance(value, float | np.floating):
-        return float(value)
-    number = _whole(1024)(value)
-    if int(float(number)) != number:
-        raise ValueError(f"{number} does not fit a double")
-    return float(number)
-
-
-def _single(value: Any) -> float:  # noqa: ANN401 - a user's value
-    number = _double(value)
-    if math.isfinite(number) and abs(number) >= FLOAT_LIMIT:
-        raise ValueError(f"{number} does not fit a float")
-    return number
-
-
 def _decimal_in(value: Any) -> Decimal:  # noqa: ANN401 - a user's value
-    number = value if isinstance(value, Decimal) else Decimal(_whole(1024)(value))
+    number = value if isinstance(value, Decimal) else Decimal(whole(value))
     if not number.is_finite():
         raise ValueError(f"Avro has no decimal {number}")
     return number
@@ -337,27 +315,27 @@ def _decimal_out(data: bytes, precision: int, scale: int) -> Decimal:
     return Decimal(unscaled).scaleb(-scale, _EXACT)
 
 
-def _or_number(convert: _Convert, bits: int) -> _Convert:
+def _or_number(convert: Convert, bits: int) -> Convert:
     """Return ``convert``, and what takes the number that carries the value in Avro."""
-    whole = _whole(bits)
-    return lambda value: whole(value) if isinstance(value, int) else convert(value)
+    number = _whole(bits)
+    return lambda value: number(value) if isinstance(value, int) else convert(value)
 
 
 def _date(value: Any) -> Any:  # noqa: ANN401 - a user's value
     if isinstance(value, dt.datetime):
         raise TypeError("date is expected, not datetime")
-    return _of_class(value, dt.date)
+    return of_class(value, dt.date)
 
 
 def _uuid(value: Any) -> uuid.UUID:  # noqa: ANN401 - a user's value
-    return uuid.UUID(_of_class(value, str))
+    return uuid.UUID(of_class(value, str))
 
 
-def _time(step: int, kind: type, *, is_local: bool) -> _Convert:
+def _time(step: int, kind: type, *, is_local: bool) -> Convert:
     """``step``: microseconds of which a time has a whole number; ``is_local``: without a zone."""
 
     def convert(value: Any) -> Any:  # noqa: ANN401 - a user's value
-        time = _of_class(value, kind)
+        time = of_class(value, kind)
         if time.microsecond % step or getattr(time, "nanosecond", 0):
             raise ValueError(f"{time} has digits that the schema has not")
         if is_local and time.tzinfo is not None:
@@ -369,17 +347,17 @@ def _time(step: int, kind: type, *, is_local: bool) -> _Convert:
     return convert
 
 
-_PRIMITIVES: dict[str, _Convert] = {
-    "boolean": lambda value: bool(_of_class(value, bool, np.bool_)),
+_PRIMITIVES: dict[str, Convert] = {
+    "boolean": truth,
     "int": _whole(32),
     "long": _whole(64),
-    "float": _single,
-    "double": _double,
-    "bytes": lambda value: bytes(_of_class(value, bytes, bytearray, memoryview)),
-    "string": lambda value: _of_class(value, str),
-    "null": lambda value: _of_class(value, type(None)),
+    "float": single,
+    "double": double,
+    "bytes": octets,
+    "string": lambda value: of_class(value, str),
+    "null": lambda value: of_class(value, type(None)),
 }
-_LOGICAL: dict[tuple[str, str | None], _Convert] = {
+_LOGICAL: dict[tuple[str, str | None], Convert] = {
     ("int", "date"): _or_number(_date, 32),
     ("long", "timestamp-millis"): _or_number(_time(1000, dt.datetime, is_local=False), 64),
     ("long", "timestamp-micros"): _or_number(_time(1, dt.datetime, is_local=False), 64),

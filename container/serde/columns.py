@@ -5,7 +5,7 @@ PURE.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -25,8 +25,6 @@ REFUSALS = (
     RecursionError,
 )
 """What a decoder, or Arrow, raises for bytes or objects that are not of the schema."""
-FLOAT_LIMIT = (2 - 2**-24) * 2.0**127
-"""From here on a number is rounded to an infinite one of 32 bits."""
 PARTS = 16
 """So many sets of fields are kept ready; a pipeline needs another one only for a new plan."""
 _FIRST_TIME, _LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
@@ -186,21 +184,6 @@ def narrowed(structs: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
     kept = [parts[names.index(own.name)] for own in kind]
     mask = structs.is_null() if structs.null_count else None
     return pa.StructArray.from_arrays(kept, fields=list(kind), mask=mask)
-
-
-def pairs_of(value: Any) -> Iterable[tuple[Any, Any]]:  # noqa: ANN401 - a user's value
-    """Return the entries of a map: a mapping, or the list of pairs that a column gives.
-
-    Raises:
-        TypeError: it is neither.
-    """
-    if isinstance(value, Mapping):
-        return value.items()
-    if not isinstance(value, list | tuple):
-        raise TypeError(f"a map is a mapping or a list of pairs, not {type(value).__name__}")
-    if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in value):  # noqa: PLR2004 - a pair
-        raise TypeError("a map is a mapping, or a list of pairs of a key and a value")
-    return value
 
 
 def holds_times(kind: pa.DataType) -> bool:

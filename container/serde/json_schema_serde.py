@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from homeport.config.errors import WireError
 from homeport.container.serde.columns import (
-    FLOAT_LIMIT,
     PARTS,
     REFUSALS,
     Columns,
@@ -30,6 +29,7 @@ from homeport.container.serde.columns import (
     reason_of,
     require_years,
 )
+from homeport.container.serde.exact_values import FLOAT_LIMIT
 from homeport.container.serde.json_values import to_json
 from homeport.container.serde.serdes import Serde
 

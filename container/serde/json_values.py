@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import operator
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from homeport.container.serde.columns import pairs_of
+from homeport.container.serde.exact_values import (
+    Convert,
+    is_float,
+    of_class,
+    or_null,
+    pairs_of,
+    truth,
+    whole,
+)
 
-_Convert = Callable[[Any], Any]
 
-
-def to_json(kind: pa.DataType) -> _Convert:
+def to_json(kind: pa.DataType) -> Convert:
     """Return what makes of a value of ``kind`` one that the writer of JSON takes for exactly that.
 
     Ranges are the reader's to check. It raises TypeError or ValueError.
@@ -32,8 +36,8 @@ def to_json(kind: pa.DataType) -> _Convert:
         return _of_map(kind)
     if pa.types.is_list(kind):
         each = to_json(kind.value_type)
-        return _or_null(lambda items: [each(item) for item in _of_class(items, list, tuple)])
-    return _or_null(next(convert for is_kind, convert in _LEAVES if is_kind(kind)))
+        return or_null(lambda items: [each(item) for item in of_class(items, list, tuple)])
+    return or_null(next(convert for is_kind, convert in _LEAVES if is_kind(kind)))
 
 
 def of_any(value: Any) -> Any:  # noqa: ANN401 - a user's value
@@ -46,7 +50,7 @@ def of_any(value: Any) -> Any:  # noqa: ANN401 - a user's value
         _finite(value)
     elif isinstance(value, Mapping):
         for key, part in value.items():
-            _of_class(key, str)
+            of_class(key, str)
             of_any(part)
     elif isinstance(value, list | tuple):
         for part in value:
@@ -54,45 +58,35 @@ def of_any(value: Any) -> Any:  # noqa: ANN401 - a user's value
     return value
 
 
-def _of_struct(kind: pa.StructType) -> _Convert:
+def _of_struct(kind: pa.StructType) -> Convert:
     known = {field.name: to_json(field.type) for field in kind}
 
     def convert(value: Any) -> dict[str, Any]:  # noqa: ANN401 - a user's value
         found: dict[str, Any] = {}
-        for name, part in _of_class(value, Mapping).items():
+        for name, part in of_class(value, Mapping).items():
             try:
-                found[_of_class(name, str)] = known.get(name, of_any)(part)
+                found[of_class(name, str)] = known.get(name, of_any)(part)
             except (TypeError, ValueError) as error:
                 raise TypeError(f"{name}: {error}") from None
         return found
 
-    return _or_null(convert)
+    return or_null(convert)
 
 
-def _of_map(kind: pa.MapType) -> _Convert:
+def _of_map(kind: pa.MapType) -> Convert:
     of_key = str if pa.types.is_integer(kind.key_type) else None
     of_item = to_json(kind.item_type)
 
     def convert(value: Any) -> dict[str, Any]:  # noqa: ANN401 - a user's value
         found: dict[str, Any] = {}
         for key, part in pairs_of(value):
-            name = _of_class(key, str) if of_key is None else of_key(_whole(key))
+            name = of_class(key, str) if of_key is None else of_key(whole(key))
             if name in found:
                 raise ValueError(f"it has the key {key!r} twice")
             found[name] = of_item(part)
         return found
 
-    return _or_null(convert)
-
-
-def _or_null(convert: _Convert) -> _Convert:
-    return lambda value: None if value is None else convert(value)
-
-
-def _of_class(value: Any, *kinds: type) -> Any:  # noqa: ANN401 - a user's value
-    if not isinstance(value, kinds):
-        raise TypeError(f"{kinds[0].__name__} is expected, not {type(value).__name__}")
-    return value
+    return or_null(convert)
 
 
 def _finite(value: float) -> float:
@@ -101,14 +95,8 @@ def _finite(value: float) -> float:
     return value
 
 
-def _whole(value: Any) -> int:  # noqa: ANN401 - a user's value
-    if isinstance(value, bool | np.bool_):
-        raise TypeError("int is expected, not bool")
-    return operator.index(value)
-
-
 def _number(value: Any) -> float:  # noqa: ANN401 - a user's value
-    return _finite(float(value)) if isinstance(value, float | np.floating) else _whole(value)
+    return _finite(float(value)) if is_float(value) else whole(value)
 
 
 def _decimal(value: Any) -> Any:  # noqa: ANN401 - a user's value
@@ -120,16 +108,16 @@ def _time(value: Any) -> Any:  # noqa: ANN401 - a user's value
     if below:  # which the writer leaves out
         text: str = dt.datetime.isoformat(value, timespec="microseconds")
         return f"{text[:26]}{below:03}{text[26:]}"
-    return _of_class(value, dt.datetime, str)
+    return of_class(value, dt.datetime, str)
 
 
-_LEAVES: tuple[tuple[Callable[[pa.DataType], bool], _Convert], ...] = (
-    (pa.types.is_string, lambda value: _of_class(value, str)),
-    (pa.types.is_boolean, lambda value: bool(_of_class(value, bool, np.bool_))),
-    (pa.types.is_integer, _whole),
+_LEAVES: tuple[tuple[Callable[[pa.DataType], bool], Convert], ...] = (
+    (pa.types.is_string, lambda value: of_class(value, str)),
+    (pa.types.is_boolean, truth),
+    (pa.types.is_integer, whole),
     (pa.types.is_floating, _number),
     (pa.types.is_decimal, _decimal),
-    (pa.types.is_binary, lambda value: _of_class(value, bytes, bytearray, memoryview, str)),
-    (pa.types.is_date, lambda value: _of_class(value, dt.date, str)),
+    (pa.types.is_binary, lambda value: of_class(value, bytes, bytearray, memoryview, str)),
+    (pa.types.is_date, lambda value: of_class(value, dt.date, str)),
     (pa.types.is_timestamp, _time),
 )

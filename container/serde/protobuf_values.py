@@ -9,15 +9,21 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
-import math
-import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from homeport.config.errors import WireError
-from homeport.container.serde.columns import FLOAT_LIMIT, pairs_of, reason_of
+from homeport.container.serde.columns import reason_of
+from homeport.container.serde.exact_values import (
+    Convert,
+    double,
+    octets,
+    of_class,
+    pairs_of,
+    single,
+    truth,
+    whole,
+)
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -27,7 +33,6 @@ TIMESTAMP = "google.protobuf.Timestamp"
 _DURATION = "google.protobuf.Duration"
 _DEEPEST = 100
 """Protobuf reads no message that holds more of them in one another."""
-_Convert = Callable[[Any], Any]
 _Set = Callable[[Any, Any, int], None]
 
 
@@ -42,7 +47,7 @@ def is_map(field: FieldDescriptor) -> bool:
     return field.message_type is not None and field.message_type.GetOptions().map_entry
 
 
-def dict_of(kind: type[Message]) -> _Convert:
+def dict_of(kind: type[Message]) -> Convert:
     """Return what makes a dict of all fields of a message.
 
     It raises WireError for a message that could not be written as it was read.
@@ -83,7 +88,7 @@ def message_of(kind: type[Message]) -> Callable[[Any], Message]:
     return made
 
 
-def _of_message(descriptor: Descriptor, known: dict[str, _Convert]) -> _Convert:
+def _of_message(descriptor: Descriptor, known: dict[str, Convert]) -> Convert:
     """``known``: by full names, for a message may hold itself."""
     if descriptor.full_name in known:
         return known[descriptor.full_name]
@@ -91,7 +96,7 @@ def _of_message(descriptor: Descriptor, known: dict[str, _Convert]) -> _Convert:
         return _time_of
     from google.protobuf.unknown_fields import UnknownFieldSet  # noqa: PLC0415 - an extra
 
-    parts: list[tuple[str, bool, _Convert | None]] = []
+    parts: list[tuple[str, bool, Convert | None]] = []
     numbers = {field.number: field.name for field in descriptor.fields}
 
     def convert(message: Any) -> dict[str, Any]:  # noqa: ANN401 - of a generated class
@@ -115,7 +120,7 @@ def _of_message(descriptor: Descriptor, known: dict[str, _Convert]) -> _Convert:
     return convert
 
 
-def _of_field(field: FieldDescriptor, known: dict[str, _Convert]) -> _Convert | None:
+def _of_field(field: FieldDescriptor, known: dict[str, Convert]) -> Convert | None:
     if is_map(field):
         of_key, of_value = (_of_single(part, known) for part in field.message_type.fields)
         return lambda items: {
@@ -128,7 +133,7 @@ def _of_field(field: FieldDescriptor, known: dict[str, _Convert]) -> _Convert | 
     return lambda items: [item if each is None else each(item) for item in items]
 
 
-def _of_single(field: FieldDescriptor, known: dict[str, _Convert]) -> _Convert | None:
+def _of_single(field: FieldDescriptor, known: dict[str, Convert]) -> Convert | None:
     if field.message_type is not None:
         return _of_message(field.message_type, known)
     if field.enum_type is not None:
@@ -271,52 +276,28 @@ def _set_time(message: Any, value: Any, _: int) -> None:  # noqa: ANN401 - a use
     message.nanos += getattr(value, "nanosecond", 0)
 
 
-def _taken(field: FieldDescriptor) -> _Convert:
+def _taken(field: FieldDescriptor) -> Convert:
     """Return what makes of a user's value one that the library takes for exactly that."""
     if field.enum_type is not None:
         return _enum_number(field)
     if field.type == field.TYPE_STRING:
-        return lambda value: _of_class(value, str)
+        return lambda value: of_class(value, str)
     if field.type == field.TYPE_BYTES:
-        return lambda value: bytes(_of_class(value, bytes, bytearray, memoryview))
+        return octets
     if field.cpp_type == field.CPPTYPE_BOOL:
-        return lambda value: bool(_of_class(value, bool, np.bool_))
+        return truth
     if field.cpp_type == field.CPPTYPE_FLOAT:
-        return _single
-    return _double if field.cpp_type == field.CPPTYPE_DOUBLE else _whole
-
-
-def _of_class(value: Any, *kinds: type) -> Any:  # noqa: ANN401 - a user's value
-    if not isinstance(value, kinds):
-        raise TypeError(f"{kinds[0].__name__} is expected, not {type(value).__name__}")
-    return value
+        return single
+    return double if field.cpp_type == field.CPPTYPE_DOUBLE else _whole
 
 
 def _whole(value: Any) -> int:  # noqa: ANN401 - a user's value
     if isinstance(value, decimal.Decimal) and value.is_finite() and value == int(value):
         return int(value)  # as a column has numbers of 64 bits without a sign
-    if isinstance(value, bool | np.bool_):
-        raise TypeError(f"a whole number is expected, not {type(value).__name__}")
-    return operator.index(value)
+    return whole(value)
 
 
-def _double(value: Any) -> float:  # noqa: ANN401 - a user's value
-    if isinstance(value, float | np.floating):
-        return float(value)
-    whole = _whole(value)
-    if int(float(whole)) != whole:
-        raise ValueError(f"{whole} does not fit a double")
-    return float(whole)
-
-
-def _single(value: Any) -> float:  # noqa: ANN401 - a user's value
-    number = _double(value)
-    if math.isfinite(number) and abs(number) >= FLOAT_LIMIT:
-        raise ValueError(f"{number} does not fit a float")
-    return number
-
-
-def _enum_number(field: FieldDescriptor) -> _Convert:
+def _enum_number(field: FieldDescriptor) -> Convert:
     numbers = {value.name: value.number for value in field.enum_type.values}
     is_closed, name = field.enum_type.is_closed, field.enum_type.full_name
 

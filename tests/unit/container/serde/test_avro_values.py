@@ -105,6 +105,7 @@ def test_digits_below_a_microsecond_are_refused() -> None:
         (["null", "long", "double"], 5, 5),
         (["double", "long"], 5, 5),
         ([PRICE, "int"], 5, 5),
+        ([PRICE, _of("timestamp-nanos")], 5, 5),
         ([_of("date", "int"), "long", "float"], 5, 5),
         ([_of("date", "int"), "double"], 0.5, 0.5),
         (["float", "double"], 0.1, 0.1),
