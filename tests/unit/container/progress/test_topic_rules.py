@@ -26,7 +26,7 @@ def _rules(topic_bytes: int, **more: bool | int) -> TopicRules:
 def _content(value: int, change: int) -> TransactionContent:
     entries = {b"k": b"x" * change, b"deleted": None}
     changes = Changes("counts", TaskName("P 0"), SystemStream("kafka", "log"), 0, entries)
-    sends = [Send("out", b"k", b"small"), Send("out", None, b"x" * value, None, {"h": b"1"})]
+    sends = [Send("out", b"k", b"small"), Send("out", None, b"x" * value, None, [("h", b"1")])]
     return TransactionContent(sends, [changes], {})
 
 
@@ -56,7 +56,7 @@ def test_there_is_no_story_if_no_record_is_refused() -> None:
 
 def test_an_empty_record_may_be_too_large_too() -> None:
     """What Kafka adds to a record counts; a header without a value has no bytes."""
-    for headers in (None, {"": None}):
+    for headers in (None, [("", None)]):
         said = _one(Send("out", None, None, 0, headers), _rules(1))
         assert said is not None
         assert said.startswith("output stream out: a record of 0 bytes exceeds the limit of 1 ")
