@@ -130,10 +130,10 @@ def test_rules_are_read_from_a_topics_configuration() -> None:
 
 def test_sizes_count_lengths_as_records_have_them() -> None:
     """Each length takes one byte more at 64, 8192, 2**20 and 2**27."""
-    assert wire_size(b"k", None, {"": None, "é": b"x" * 64}) == 1 + 2 + (1 + 2) + (2 + 64)
-    assert batch_size(None, None, {}) == 61 + 1 + (3 + 1 + 1 + 1)
-    assert batch_size(b"x" * 63, b"y" * 64, {}) == 61 + 2 + (3 + 64 + 66 + 1)
+    assert wire_size(b"k", None, [("", None), ("é", b"x" * 64)]) == 1 + 2 + (1 + 2) + (2 + 64)
+    assert batch_size(None, None, ()) == 61 + 1 + (3 + 1 + 1 + 1)
+    assert batch_size(b"x" * 63, b"y" * 64, ()) == 61 + 2 + (3 + 64 + 66 + 1)
     lengths = [(8191, 2), (8192, 3), (2**20 - 1, 3), (2**20, 4), (2**27, 5)]
-    assert [wire_size(None, None, {"": b"h" * n}) - n for n, _ in lengths] == [
+    assert [wire_size(None, None, [("", b"h" * n)]) - n for n, _ in lengths] == [
         1 + size for _, size in lengths
     ]
