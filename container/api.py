@@ -18,7 +18,7 @@ fields that the schema names.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -150,6 +150,37 @@ Partitioner = Callable[[bytes | None, int], int]
 """(key, number of partitions) to a partition from 0 on; asked for each record that it places."""
 
 
+HeaderPairs = Sequence[tuple[str, bytes | None]]
+"""Headers of one record in their order; a name may be there more than once, a value be null."""
+
+
+class Headers(dict[str, Any]):
+    """The headers of a record: of each name the last value; ``header_pairs`` has all of them."""
+
+    _all: HeaderPairs | None = None
+
+    @classmethod
+    def of(cls, pairs: HeaderPairs) -> Headers:
+        """Return the headers that are ``pairs``."""
+        found = cls(pairs)
+        if len(found) != len(pairs):
+            found._all = pairs
+        return found
+
+    def pairs(self) -> HeaderPairs:
+        """Return all headers in their order; once a task has changed the dict, those in it."""
+        if self._all is None or dict(self._all) != self:
+            return list(self.items())
+        return self._all
+
+
+def header_pairs(headers: Mapping[str, bytes | None] | HeaderPairs) -> HeaderPairs:
+    """Return all of ``headers``, in their order."""
+    if isinstance(headers, Headers):
+        return headers.pairs()
+    return list(headers.items() if isinstance(headers, Mapping) else headers)
+
+
 class MessageCollector(Protocol):
     """Where a task's output goes. Nothing leaves before the end of the transaction.
 
@@ -163,7 +194,7 @@ class MessageCollector(Protocol):
         key: Any = None,  # noqa: ANN401 - as above
         *,
         partition: int | Partitioner | None = None,
-        headers: Mapping[str, bytes] | None = None,
+        headers: Mapping[str, bytes | None] | HeaderPairs | None = None,
         timestamp: int | None = None,
     ) -> None:
         """Sends one record to ``system.stream``, or to ``stream`` of the default system.
@@ -173,7 +204,8 @@ class MessageCollector(Protocol):
 
         Without ``partition`` the default of Java clients (murmur2 of the key) places it; a function
         of the key's bytes and the number of partitions may do so. ``timestamp``: in ms since 1970;
-        None: the time of sending.
+        None: the time of sending. ``headers``: a mapping, or pairs, of which several may have one
+        name; those of a message are passed on whole.
         """
 
 
@@ -270,7 +302,8 @@ class IncomingMessage(NamedTuple):
     the other fields are of the columns of their names. Where the pipeline dropped one, the text is
     empty, the number -1.
 
-    ``timestamp`` is in ms since 1970.
+    ``timestamp`` is in ms since 1970. ``headers`` has the last value of each name;
+    ``header_pairs(headers)`` has all.
     """
 
     system: str

@@ -46,7 +46,7 @@ def enqueue(
     topic, key, value, partition, headers, _, timestamp_ms = send
     if partition is None:
         partition = _BY_KEY
-    extra: dict[str, Any] = {"headers": list(headers.items())} if headers else {}
+    extra: dict[str, Any] = {"headers": list(headers)} if headers else {}
     if timestamp_ms is not None:
         extra["timestamp"] = timestamp_ms
     deadline: float | None = None

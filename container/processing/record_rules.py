@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 
+from homeport.container.api import HeaderPairs, header_pairs
 from homeport.container.progress.topic_rules import (
     CLIENT_OVERHEAD_BYTES,
     Headers,
@@ -57,16 +58,20 @@ def whole_ms(given: object) -> int:
     return _whole("timestamp", given, remedy)
 
 
-def checked_headers(given: object) -> dict[str, bytes | None]:
+def checked_headers(given: object) -> HeaderPairs:
     """Return headers as the client sends them: names of text, values of bytes or null.
 
     Raises:
         TypeError: there is another kind of object among them.
         ValueError: a text cannot be encoded.
     """
-    if not isinstance(given, Mapping):
-        raise TypeError(f"its headers are {_kind(given)}: give {{name: bytes or None}}")
-    return {_name(name): _value(name, value) for name, value in given.items()}
+    if not isinstance(given, Mapping | list | tuple):
+        raise TypeError(f"its headers are {_kind(given)}: give {{name: bytes or None}}, or pairs")
+    pairs = header_pairs(given)
+    for pair in pairs:
+        if not isinstance(pair, list | tuple) or len(pair) != 2:  # noqa: PLR2004 - a pair
+            raise TypeError(f"one of its headers is {_kind(pair)}: give (name, bytes or None)")
+    return [(_name(name), _value(name, value)) for name, value in pairs]
 
 
 def require_bytes(part: str, given: object) -> None:

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from homeport.config.errors import HomeportError
-from homeport.container.api import BATCH_SCHEMA, IncomingMessage, MessageCollector
-from homeport.container.processing.task_instance import SerdesOf
+from homeport.container.api import BATCH_SCHEMA, Headers, IncomingMessage, MessageCollector
+from homeport.container.processing.task_instance import SerdesOf, TaskFailedError
 from homeport.container.serde.columns import reason_of
 from homeport.container.serde.serdes import Serde, SerdeFailedError
 
@@ -94,13 +94,16 @@ class BadRecords:
         _LOG.warning("dropped %s: %s (%d so far)", place, reason, self.dropped)
         if self._dead_letter is None:
             return
-        headers = {
-            **dict(row["headers"] or ()),
-            REASON_HEADER: reason.encode(),
-            TOPIC_HEADER: row["stream"].encode(),
-            PARTITION_HEADER: str(row["partition"]).encode(),
-            OFFSET_HEADER: str(row["offset"]).encode(),
+        own = {
+            REASON_HEADER: reason,
+            TOPIC_HEADER: row["stream"],
+            PARTITION_HEADER: str(row["partition"]),
+            OFFSET_HEADER: str(row["offset"]),
         }
+        headers = [
+            *(pair for pair in row["headers"] or () if pair[0] not in own),
+            *((name, text.encode()) for name, text in own.items()),
+        ]
         try:
             self._collector.send(self._dead_letter, row["value"], row["key"], headers=headers)
         except ValueError as error:
@@ -184,7 +187,7 @@ class InputMessages:
             decoded[0],
             decoded[1],
             row["timestamp"],
-            dict(row["headers"] or ()),
+            Headers.of(row["headers"] or ()),
         )
 
 
@@ -212,13 +215,13 @@ def _small(part: pa.Table) -> Iterator[pa.Table]:
 
 
 def _list(column: pa.ChunkedArray) -> list[Any]:
-    """Its elements as Python's; those of headers as a dict each."""
+    """Its elements as Python's; those of headers as ``Headers``."""
     if column.type != _HEADERS:
         elements: list[Any] = column.to_pylist()
         return elements
     if column.null_count == len(column):
-        return [{} for _ in range(len(column))]
-    return [dict(pairs or ()) for pairs in column.to_pylist()]
+        return [Headers() for _ in range(len(column))]
+    return [Headers.of(pairs or ()) for pairs in column.to_pylist()]
 
 
 def _read(column: list[Any], serde: Serde | None) -> list[Any]:
@@ -240,12 +243,23 @@ class PipelineMessages:
 def _of_pipeline(rows: pa.RecordBatch) -> Iterator[IncomingMessage]:
     """Columns that are not there, or of another type than a message has, are empty."""
     names = rows.schema.names
-    columns = dict(zip(names, (column.to_pylist() for column in rows.columns), strict=True))
+    columns = dict(zip(names, map(_objects, names, rows.columns), strict=True))
     values = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     absent = [None] * rows.num_rows
     fields = {name: columns.get(name, absent) for name in IncomingMessage._fields}
     fields["value"] = values or [{} for _ in absent]
     for name, (kind, empty) in _EMPTY.items():
         fields[name] = [v if isinstance(v, kind) else empty for v in fields[name]]
-    fields["headers"] = [dict(pairs or ()) for pairs in fields["headers"]]
+    fields["headers"] = [Headers.of(pairs or ()) for pairs in fields["headers"]]
     return map(_MESSAGE, zip(*fields.values(), strict=True))
+
+
+def _objects(name: str, column: pa.Array) -> list[Any]:
+    try:
+        elements: list[Any] = column.to_pylist()
+    except (ValueError, OverflowError) as error:
+        raise TaskFailedError(
+            f"the column {name!r} of the pipeline's rows has a value that Python has not "
+            f"({reason_of(error)}): leave such rows out, or cast them to text or a number"
+        ) from None
+    return elements

@@ -42,7 +42,7 @@ class RowSender(BatchTask):
             return
         headers = table[HEADERS].to_pylist()
         for key, value, some in zip(keys_, values, headers, strict=True):
-            send(stream, value, key, headers=dict(some) if some else None)
+            send(stream, value, key, headers=some or None)
 
 
 def _encoder(key: TextKey, stream: SystemStream, name: str | None) -> _Encode | None:

@@ -11,7 +11,14 @@ import pyarrow as pa
 
 from homeport.config.errors import HomeportError, in_one_line
 from homeport.config.system_stream import is_topic_name
-from homeport.container.api import BatchTask, KeyValueStore, Partitioner, Scheduler, Timer
+from homeport.container.api import (
+    BatchTask,
+    HeaderPairs,
+    KeyValueStore,
+    Partitioner,
+    Scheduler,
+    Timer,
+)
 from homeport.container.callables import unrun
 from homeport.container.processing.placement import Counts, placed
 from homeport.container.processing.record_rules import (
@@ -80,7 +87,7 @@ class Outputs:
         key: Any = None,  # noqa: ANN401 - as above
         *,
         partition: int | Partitioner | None = None,
-        headers: Mapping[str, bytes | None] | None = None,
+        headers: Mapping[str, bytes | None] | HeaderPairs | None = None,
         timestamp: int | None = None,
     ) -> None:
         """One record is to leave: with the transaction, or at once if it is no part of it.
@@ -132,7 +139,7 @@ class Outputs:
         pairs = None if headers is None else checked_headers(headers)
         limit = self._limits.get(system)
         if limit is not None:
-            require_size(key, value, pairs or {}, limit)
+            require_size(key, value, pairs or (), limit)
         return Send(topic, key, value, number, pairs, system, time)
 
     def take(self) -> list[Send]:

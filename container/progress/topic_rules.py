@@ -6,13 +6,13 @@ PURE. A broker names neither record nor topic; the broker in memory of a test de
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from homeport.config.config import INT_MAX
 from homeport.container.progress.transaction_plan import Send, TransactionContent
 
-Headers = Mapping[str, bytes | None]
+Headers = Sequence[tuple[str, bytes | None]]
 
 CLIENT_OVERHEAD_BYTES = 36
 """What the client adds to the size of a record where it compares that with its limit (measured)."""
@@ -57,7 +57,7 @@ class TopicRules:
 
     def refusal(self, send: Send, now_ms: int) -> str | None:
         """Say why the topic refuses a record at the time ``now_ms``; None where it takes it."""
-        headers = send.headers or {}
+        headers = send.headers or ()
         size = wire_size(send.key, send.value, headers)
         is_sent = size + CLIENT_OVERHEAD_BYTES <= self.client_bytes
         if not is_sent or batch_size(send.key, send.value, headers) > self.topic_bytes:
@@ -101,19 +101,19 @@ def story(content: TransactionContent, rules: Mapping[str, TopicRules], now_ms: 
 
 def size_of(send: Send) -> int:
     """Return the bytes of key, value and headers."""
-    return record_size(send.key, send.value, send.headers or {})
+    return record_size(send.key, send.value, send.headers or ())
 
 
 def record_size(key: bytes | None, value: bytes | None, headers: Headers) -> int:
     """Return the bytes of key, value and headers; null has none."""
     size = len(key or b"") + len(value or b"")
-    return size + sum(len(name.encode()) + len(data or b"") for name, data in headers.items())
+    return size + sum(len(name.encode()) + len(data or b"") for name, data in headers)
 
 
 def wire_size(key: bytes | None, value: bytes | None, headers: Headers) -> int:
     """Return the bytes of key, value, and headers with their lengths, as records have them."""
     size = len(key or b"") + len(value or b"")
-    for name, data in headers.items():
+    for name, data in headers:
         length = len(name.encode())
         size += _varint(length) + length + _length(data)
     return size

@@ -73,7 +73,7 @@ class Send(NamedTuple):
     key: bytes | None
     value: bytes | None
     partition: int | None = None
-    headers: Mapping[str, bytes | None] | None = None
+    headers: Sequence[tuple[str, bytes | None]] | None = None
     system: str | None = None
     timestamp_ms: int | None = None
 

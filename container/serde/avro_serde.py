@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from homeport.config.errors import ConfigError, WireError, in_one_line
 from homeport.config.settings.serde_names import AVRO
+from homeport.container.serde.avro_values import from_avro, raw, to_avro
 from homeport.container.serde.columns import Columns, object_columns, reason_of
 from homeport.container.serde.serdes import Serde
 
@@ -50,10 +51,12 @@ def avro_serde(key: str, schema: str) -> Serde:
     parsed = parsed_schema(key, schema)
     import fastavro  # noqa: PLC0415 - an extra: only for a job with avro
 
+    read_by, convert, exact = fastavro.parse_schema(raw(parsed)), from_avro(parsed), to_avro(parsed)
+
     def to_bytes(value: Any) -> bytes:  # noqa: ANN401 - a user's value
         data = io.BytesIO()
         try:
-            fastavro.schemaless_writer(data, parsed, value, strict=True)
+            fastavro.schemaless_writer(data, parsed, exact(value), strict=True)
         except Exception as error:  # noqa: BLE001 - whatever the library has against it
             raise TypeError(
                 f"the schema of the serde 'avro' cannot carry it: {reason_of(error)}"
@@ -63,7 +66,10 @@ def avro_serde(key: str, schema: str) -> Serde:
     def from_bytes(data: bytes) -> Any:  # noqa: ANN401 - a user's value
         stream = io.BytesIO(data)
         try:
-            value = fastavro.schemaless_reader(stream, parsed, None)
+            value = fastavro.schemaless_reader(
+                stream, read_by, None, return_named_type=convert is not None
+            )
+            value = value if convert is None else convert(value)
         except Exception as error:  # noqa: BLE001 - damaged bytes may raise anything
             raise WireError(
                 f"not of the serde 'avro': {data[:80]!r} ({reason_of(error)})"

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from homeport.config.errors import WireError
 
@@ -26,6 +27,8 @@ REFUSALS = (
 """What a decoder, or Arrow, raises for bytes or objects that are not of the schema."""
 PARTS = 16
 """So many sets of fields are kept ready; a pipeline needs another one only for a new plan."""
+_FIRST_TIME, _LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""In microseconds since 1970."""
 _CHUNK = 1000
 """Records that are decoded together: their objects stay in the processor's cache."""
 
@@ -181,6 +184,33 @@ def narrowed(structs: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
     kept = [parts[names.index(own.name)] for own in kind]
     mask = structs.is_null() if structs.null_count else None
     return pa.StructArray.from_arrays(kept, fields=list(kind), mask=mask)
+
+
+def holds_times(kind: pa.DataType) -> bool:
+    """Return whether values of ``kind`` are or hold times."""
+    if pa.types.is_nested(kind):
+        return any(holds_times(kind.field(place).type) for place in range(kind.num_fields))
+    return bool(pa.types.is_timestamp(kind))
+
+
+def require_years(array: pa.Array) -> None:
+    """Check that Python has each time in ``array``, as each task with this column needs it.
+
+    Raises:
+        ValueError: one is outside of the years 1 to 9999, as only its zone may make it.
+    """
+    kind = array.type
+    if pa.types.is_timestamp(kind):
+        found = pc.min_max(array)
+        first, last = found["min"].value, found["max"].value
+        if first is not None and not (first >= _FIRST_TIME and last <= _LAST_TIME):
+            raise ValueError("in UTC a time is outside of the years 1 to 9999")
+    elif pa.types.is_map(kind):
+        require_years(array.items)  # whose keys are text or numbers
+    elif pa.types.is_nested(kind) and holds_times(kind):
+        parts = array.flatten()
+        for part in parts if isinstance(parts, list) else [parts]:
+            require_years(part)
 
 
 def reason_of(error: BaseException) -> str:

@@ -22,11 +22,15 @@ from homeport.container.serde.columns import (
     PARTS,
     REFUSALS,
     Columns,
+    holds_times,
     is_taken,
     narrowed,
     part_type,
     reason_of,
+    require_years,
 )
+from homeport.container.serde.exact_values import FLOAT_LIMIT
+from homeport.container.serde.json_values import to_json
 from homeport.container.serde.serdes import Serde
 
 _Convert = Callable[[Any], Any]
@@ -37,12 +41,13 @@ def json_schema_serde(kind: pa.StructType) -> Serde:
     decode = msgspec.json.Decoder(_wire_type(kind, is_exact=True)).decode
     convert = _convert(kind, is_exact=True)
     assert convert is not None  # noqa: S101 - a struct always has one
+    plain = to_json(kind)
 
     def to_bytes(value: Any) -> bytes:  # noqa: ANN401 - a user's value
         if not isinstance(value, Mapping):
             raise TypeError(f"the serde 'json' carries a mapping, not {type(value).__name__}")
         try:
-            data = msgspec.json.encode(value)
+            data = msgspec.json.encode(plain(value))
             from_bytes(data)
         except REFUSALS as error:
             raise TypeError(
@@ -84,6 +89,7 @@ def _columns(kind: pa.StructType, fields: Sequence[pa.Field], exact: frozenset[s
     numbers = {field.name: number for number, field in enumerate(kind)}
     getters = [attrgetter(f"f{numbers[field.name]}") for field in fields]
     converts = [_convert(field.type, is_exact=False) for field in fields]
+    of_times = [place for place, field in enumerate(fields) if holds_times(field.type)]
 
     def column(rows: Sequence[Any]) -> pa.Array:
         arrays = []
@@ -92,6 +98,8 @@ def _columns(kind: pa.StructType, fields: Sequence[pa.Field], exact: frozenset[s
             if convert is not None:
                 values = map(convert, values)
             arrays.append(pa.array(list(values), field.type))
+        for place in of_times:
+            require_years(arrays[place])
         return pa.StructArray.from_arrays(arrays, fields=list(fields))
 
     return Columns(pa.struct(list(fields)), decode, column)
@@ -121,6 +129,8 @@ def _wire_type(kind: pa.DataType, *, is_exact: bool) -> Any:  # noqa: ANN401 - a
         return _of_types(dict, _wire_type(kind.key_type, is_exact=is_exact), item)
     if pa.types.is_list(kind):
         return _of_types(list, _wire_type(kind.value_type, is_exact=is_exact) | None)
+    if pa.types.is_float32(kind):  # Arrow, too, would make it infinite
+        return Annotated[float, msgspec.Meta(gt=-FLOAT_LIMIT, lt=FLOAT_LIMIT)]
     if pa.types.is_integer(kind):
         limit = 1 << (kind.bit_width - 1)
         return Annotated[int, msgspec.Meta(ge=-limit, le=limit - 1)] if is_exact else int

@@ -1,14 +1,14 @@
 """The serde protobuf: messages of one type, which a descriptor set defines; in Python dicts.
 
 A message field that is not set is null, as is an ``optional`` one; any other field that is not set
-has its default, as in Protobuf. An enum is the name of its value. ``google.protobuf.Timestamp`` is
-a time. The library is an extra of homeport's and imported only here.
+has its default, as in Protobuf. An enum is the name of its value, or its number as text where it
+has none. ``google.protobuf.Timestamp`` is a time. The library is an extra of homeport's, imported
+only here and in ``protobuf_values``.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,13 +16,13 @@ import pyarrow as pa
 from homeport.config.errors import ConfigError, WireError
 from homeport.config.settings.serde_names import PROTOBUF
 from homeport.container.serde.columns import Columns, object_columns, reason_of
+from homeport.container.serde.protobuf_values import TIMESTAMP, dict_of, is_map, message_of
 from homeport.container.serde.serdes import Serde
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
     from google.protobuf.message import Message
 
-_TIMESTAMP = "google.protobuf.Timestamp"
 _TYPES = {
     "CPPTYPE_INT32": pa.int32(),
     "CPPTYPE_INT64": pa.int64(),
@@ -33,7 +33,6 @@ _TYPES = {
     "CPPTYPE_BOOL": pa.bool_(),
     "CPPTYPE_ENUM": pa.string(),
 }
-_Convert = Callable[[Any], Any]
 
 
 def message_class(key: str, path: str, descriptors: bytes, message: str) -> type[Message]:
@@ -74,10 +73,10 @@ def message_class(key: str, path: str, descriptors: bytes, message: str) -> type
 
 def protobuf_serde(kind: type[Message]) -> Serde:
     """The serde of messages of ``kind``."""
-    convert = dict_of(kind)
+    convert, made = dict_of(kind), message_of(kind)
 
     def to_bytes(value: Any) -> bytes:  # noqa: ANN401 - a user's value
-        data: bytes = message_of(kind, value).SerializeToString()
+        data: bytes = made(value).SerializeToString()
         return data
 
     def from_bytes(data: bytes) -> Any:  # noqa: ANN401 - a user's value
@@ -99,35 +98,9 @@ def message_columns(kind: type[Message], row: Callable[[bytes], Any]) -> Columns
     return object_columns(_message_type(kind.DESCRIPTOR, ()), row)
 
 
-def message_of(kind: type[Message], value: Any) -> Message:  # noqa: ANN401 - a user's value
-    """The message with the fields of ``value``, a mapping; None is not set.
-
-    Raises:
-        TypeError: the message cannot carry it.
-    """
-    if not isinstance(value, Mapping):
-        raise TypeError(f"the serde 'protobuf' carries a mapping, not {type(value).__name__}")
-    try:
-        return kind(**_without_null(value))
-    except Exception as error:  # noqa: BLE001 - whatever the library has against it
-        name = kind.DESCRIPTOR.full_name
-        raise TypeError(f"the message {name} cannot carry it: {reason_of(error)}") from None
-
-
-def _without_null(value: Any) -> Any:  # noqa: ANN401 - a user's value
-    if isinstance(value, Mapping):
-        return {name: _without_null(part) for name, part in value.items() if part is not None}
-    return [_without_null(part) for part in value] if isinstance(value, list | tuple) else value
-
-
-def dict_of(kind: type[Message]) -> _Convert:
-    """From a message to a dict of all its fields."""
-    return _of_message(kind.DESCRIPTOR)
-
-
 def _message_type(descriptor: Descriptor, within: tuple[str, ...]) -> pa.DataType:
     name = descriptor.full_name
-    if name == _TIMESTAMP:
+    if name == TIMESTAMP:
         return pa.timestamp("us", "UTC")
     if name in within:
         raise ValueError(f"the message {name} holds itself, and so is no column")
@@ -136,7 +109,7 @@ def _message_type(descriptor: Descriptor, within: tuple[str, ...]) -> pa.DataTyp
 
 
 def _field_type(field: FieldDescriptor, within: tuple[str, ...]) -> pa.DataType:
-    if _is_map(field):
+    if is_map(field):
         key, value = field.message_type.fields
         return pa.map_(_single_type(key, within), _single_type(value, within))
     single = _single_type(field, within)
@@ -151,46 +124,3 @@ def _single_type(field: FieldDescriptor, within: tuple[str, ...]) -> pa.DataType
     if field.type == field.TYPE_STRING:
         return pa.string()
     return next(kind for name, kind in _TYPES.items() if field.cpp_type == getattr(field, name))
-
-
-def _is_map(field: FieldDescriptor) -> bool:
-    return field.message_type is not None and field.message_type.GetOptions().map_entry
-
-
-def _of_message(descriptor: Descriptor) -> _Convert:
-    if descriptor.full_name == _TIMESTAMP:
-        return lambda message: message.ToDatetime(tzinfo=dt.UTC)
-    parts: list[tuple[str, bool, _Convert | None]] = []
-
-    def convert(message: Any) -> dict[str, Any]:  # noqa: ANN401 - of a generated class
-        if not parts:  # a message may hold itself: what it holds is made at the first one
-            parts.extend((f.name, f.has_presence, _of_field(f)) for f in descriptor.fields)
-        found: dict[str, Any] = {}
-        for name, has_presence, part in parts:
-            if has_presence and not message.HasField(name):
-                found[name] = None
-            else:
-                value = getattr(message, name)
-                found[name] = value if part is None else part(value)
-        return found
-
-    return convert
-
-
-def _of_field(field: FieldDescriptor) -> _Convert | None:
-    if _is_map(field):
-        of_value = _of_single(field.message_type.fields[1])
-        return lambda items: {k: v if of_value is None else of_value(v) for k, v in items.items()}
-    each = _of_single(field)
-    if not field.is_repeated:
-        return each
-    return lambda items: [item if each is None else each(item) for item in items]
-
-
-def _of_single(field: FieldDescriptor) -> _Convert | None:
-    if field.message_type is not None:
-        return _of_message(field.message_type)
-    if field.enum_type is not None:
-        names = {value.number: value.name for value in field.enum_type.values}
-        return lambda number: names.get(number, str(number))
-    return None

@@ -18,11 +18,13 @@ import pyarrow as pa
 from homeport.config.declarations.all_keys import SERIALIZERS_REGISTRY_PROPERTY
 from homeport.config.errors import ConfigError, HomeportError, WireError
 from homeport.config.settings.serde_names import AVRO, JSON, PROTOBUF, SchemaSerde
-from homeport.container.serde.avro_serde import column_type, plain_schema
+from homeport.container.serde.avro_serde import column_type, parsed_schema, plain_schema
+from homeport.container.serde.avro_values import to_avro
 from homeport.container.serde.columns import PARTS, Columns, object_columns, reason_of
 from homeport.container.serde.json_schema_serde import json_columns, json_schema_serde
-from homeport.container.serde.protobuf_serde import dict_of, message_columns, message_of
-from homeport.container.serde.serdes import Serde, SerdeFailedError
+from homeport.container.serde.protobuf_serde import message_columns
+from homeport.container.serde.protobuf_values import dict_of, message_of
+from homeport.container.serde.serdes import Serde, SerdeFailedError, serde
 
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import SchemaRegistryClient
@@ -121,9 +123,15 @@ class _Registry:
         serializer = self._lazily(
             lambda conf: JSONSerializer(written, self._client, conf=conf), written
         )
+        plain = serde(JSON) if kind is None else json_schema_serde(kind)
+
+        def write(value: Any, context: Any) -> Any:  # noqa: ANN401 - a user's value
+            # The library writes what json.dumps takes: no times, and text of any key.
+            return serializer(json.loads(plain.to_bytes(value)), context)
+
+        reader = self._reader(read, lambda _, data: plain.from_bytes(data))
         if kind is None:
-            return self._made(serializer, self._reader(read), None)
-        plain = json_schema_serde(kind)
+            return self._made(write, reader, None)
 
         def of_registry(inner: Columns) -> Columns:
             return replace(inner, row=self._reader(read, lambda _, data: inner.row(data)))
@@ -139,9 +147,7 @@ class _Registry:
 
             return replace(of_registry(whole), part=part_of_registry)
 
-        return self._made(
-            serializer, self._reader(read, lambda _, data: plain.from_bytes(data)), columns
-        )
+        return self._made(write, reader, columns)
 
     def _avro(self, schema: str | None) -> Serde:
         from confluent_kafka.schema_registry.avro import (  # noqa: PLC0415 - as above
@@ -160,7 +166,21 @@ class _Registry:
             resolved = AvroDeserializer(self._client, json.dumps(plain), conf=self._reading)
             return object_columns(kind, self._reader(resolved))
 
-        return self._made(serializer, self._reader(read), columns)
+        @functools.cache
+        def exact() -> Callable[[Any], Any]:
+            if "use.schema.id" in self._writing:
+                return lambda value: value
+            is_given = schema is not None and not self._writing.get("use.latest.version")
+            try:
+                text = schema if is_given and schema else self._latest()
+                parsed = parsed_schema(self._entry.schema_key, text)
+                return to_avro(parsed, is_whole=False)  # the latest may have others
+            except ConfigError:  # the serialiser says what is wrong, or takes what it refers to
+                return lambda value: value
+
+        return self._made(
+            lambda value, context: serializer(exact()(value), context), self._reader(read), columns
+        )
 
     def _protobuf(self, kind: type[Message]) -> Serde:
         from confluent_kafka.schema_registry.protobuf import (  # noqa: PLC0415 - as above
@@ -168,7 +188,7 @@ class _Registry:
             ProtobufSerializer,
         )
 
-        convert = dict_of(kind)
+        convert, made = dict_of(kind), message_of(kind)
         serializer = self._lazily(
             lambda conf: ProtobufSerializer(kind, self._client, conf=conf), kind
         )
@@ -176,7 +196,7 @@ class _Registry:
         read = ProtobufDeserializer(kind, conf=conf, schema_registry_client=self._client)
         reader = self._reader(read, lambda message, _: convert(message))
         return self._made(
-            lambda value, context: serializer(message_of(kind, value), context),
+            lambda value, context: serializer(made(value), context),
             reader,
             lambda: message_columns(kind, reader),
         )

@@ -6,6 +6,8 @@ PURE. Source: Samza 1.8 ``org.apache.samza.serializers``.
 from __future__ import annotations
 
 import json
+import math
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +16,7 @@ from typing import Any
 import msgspec
 
 from homeport.config.errors import HomeportError, WireError
-from homeport.container.serde.columns import Columns
+from homeport.container.serde.columns import Columns, reason_of
 
 
 class SerdeFailedError(HomeportError):
@@ -63,7 +65,10 @@ def _bytes_in(value: Any) -> bytes:  # noqa: ANN401 - what user code put
 def _string_in(value: Any) -> bytes:  # noqa: ANN401 - a user's value
     if not isinstance(value, str):
         raise TypeError(f"the serde 'string' carries str, not {type(value).__name__}")
-    return value.encode()
+    try:
+        return value.encode()
+    except UnicodeEncodeError as error:
+        raise TypeError(f"the serde 'string' cannot carry it: {reason_of(error)}") from None
 
 
 def _string_out(data: bytes) -> str:
@@ -75,15 +80,43 @@ def _string_out(data: bytes) -> str:
 
 _json_text = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 _strict_json = msgspec.json.Decoder().decode
+_NESTED = (dict, list, tuple)
+_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[][{}]', re.DOTALL)
+_OPENING, _CLOSING = (b"[", b"{"), (b"]", b"}")
+_DEEPEST = 500
+"""What is nested deeper may be read, and not written: a task's own calls take some of the stack."""
 
 
 def _json_in(value: Any) -> bytes:  # noqa: ANN401 - a user's value
-    return _json_text(value).encode()
+    try:
+        data = _json_text(value).encode()
+    except (ValueError, RecursionError) as error:
+        raise TypeError(f"the serde 'json' cannot carry it: {reason_of(error)}") from None
+    _require_text_keys(value)
+    return data
+
+
+def _require_text_keys(value: Any) -> None:  # noqa: ANN401 - what JSON was made of
+    """Check that no key is one that JSON makes text of; without calls, as it may be deep."""
+    pending: list[Any] = [[value]]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            for key in part:
+                if not isinstance(key, str):
+                    raise TypeError(
+                        f"the serde 'json' has keys of text alone, and {key!r} is "
+                        f"{type(key).__name__}: give str(key)"
+                    )
+            part = part.values()
+        pending += [inner for inner in part if isinstance(inner, _NESTED)]
 
 
 def _json_out(data: bytes) -> Any:  # noqa: ANN401 - a user's value
     # The strict parser takes a fifth of the time. What it takes it reads as the other one does,
-    # which also takes NaN, numbers beyond a double, halves of surrogate pairs, UTF-16 and UTF-32.
+    # which also takes NaN, UTF-16 and UTF-32.
+    if len(data) > 2 * _DEEPEST and data.count(b"[") + data.count(b"{") > _DEEPEST:
+        _require_depth(data)
     try:
         return _strict_json(data)
     except (ValueError, RecursionError):
@@ -92,9 +125,26 @@ def _json_out(data: bytes) -> Any:  # noqa: ANN401 - a user's value
 
 def _lenient_json(data: bytes) -> Any:  # noqa: ANN401 - a user's value
     try:
-        return json.loads(data)
-    except ValueError:
+        value = json.loads(data, parse_float=_finite)
+        _json_text(value).encode()  # what it takes of half a surrogate pair, no writer does
+    except (ValueError, RecursionError):
         raise WireError(f"not JSON: {data[:80]!r}") from None
+    return value
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text} is beyond a double")
+    return number
+
+
+def _require_depth(data: bytes) -> None:
+    depth = 0
+    for opened in _BRACKETS.findall(data):
+        depth += (opened in _OPENING) - (opened in _CLOSING)
+        if depth > _DEEPEST:
+            raise WireError(f"nested deeper than {_DEEPEST}: {data[:80]!r}")
 
 
 def _packed(name: str, form: str, kind: type) -> Serde:

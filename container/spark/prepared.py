@@ -160,7 +160,11 @@ class Loaded:
         """
         # Workers for functions in Python find the job's modules where this process does.
         folders = os.pathsep.join(folder for folder in sys.path if folder)
-        session.sparkContext.environment["PYTHONPATH"] = folders
+        environment = session.sparkContext.environment
+        environment["PYTHONPATH"] = folders
+        # Else a function sees a time in the zone of the host on which its container runs.
+        zone = session.conf.get("spark.sql.session.timeZone")
+        environment["TZ"] = session.conf.get("spark.executorEnv.TZ", zone)
         leaving, takes = self.settings.leaving, self.work.takes
         columns = value_columns(self.settings.serdes, takes)
         types = {name: columns[stream].type for name, stream in takes.items() if stream in columns}

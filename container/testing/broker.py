@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any
 
 from homeport.config.errors import FencedError, HomeportError
+from homeport.container.api import HeaderPairs, Headers
 from homeport.container.kafka.clients import TransactionError
 from homeport.container.kafka.sending import absent
 from homeport.container.testing.partitioner import partition_of
@@ -56,7 +57,7 @@ class Record:
     partition: int = field(default=0, compare=False)
     offset: int = field(default=-1, compare=False)
     timestamp: int = field(default=-1, compare=False)
-    headers: Mapping[str, bytes | None] = field(default_factory=dict, compare=False)
+    headers: Mapping[str, bytes | None] = field(default_factory=Headers, compare=False)
 
 
 class Outcome(Enum):
@@ -85,7 +86,7 @@ class Stored:
     key: bytes | None
     value: bytes | None
     timestamp_ms: int
-    headers: Mapping[str, bytes | None] | None
+    headers: HeaderPairs | None
     number: int
     transaction: Transaction | None
 
@@ -200,7 +201,7 @@ class Broker:
         key: bytes | None,
         value: bytes | None,
         partition: int | None = None,
-        headers: Mapping[str, bytes | None] | None = None,
+        headers: HeaderPairs | None = None,
         timestamp_ms: int | None = None,
         transaction: Transaction | None = None,
     ) -> tuple[int, int]:

@@ -66,7 +66,7 @@ class MemoryMessage:
 
     def headers(self) -> list[tuple[str, bytes | None]] | None:
         """Its headers; None where there are none."""
-        return list(self._stored.headers.items()) if self._stored.headers else None
+        return list(self._stored.headers) if self._stored.headers else None
 
     def __len__(self) -> int:
         return len(self._stored.value or b"") + len(self._stored.key or b"")

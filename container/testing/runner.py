@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from homeport.config.errors import HomeportError
-from homeport.container.api import KeyValueStore
+from homeport.container.api import HeaderPairs, Headers, KeyValueStore
 from homeport.container.kafka.checkpoints import read_checkpoints
 from homeport.container.processing.task_factory import stream_serdes
 from homeport.container.serde.serdes import Serde
@@ -128,7 +128,7 @@ class TestRunner:
         value: Any = None,  # noqa: ANN401 - as above
         partition: int | None = None,
         timestamp: int | None = None,
-        headers: Mapping[str, bytes | None] | None = None,
+        headers: Mapping[str, bytes | None] | HeaderPairs | None = None,
     ) -> None:
         """An input has one more record; key and value are encoded by the stream's serdes.
 
@@ -159,7 +159,7 @@ class TestRunner:
         value: bytes | None = None,
         partition: int | None = None,
         timestamp: int | None = None,
-        headers: Mapping[str, bytes | None] | None = None,
+        headers: Mapping[str, bytes | None] | HeaderPairs | None = None,
     ) -> None:
         """As ``send``, of bytes as they are: what no serde would write."""
         self._require_input(stream)
@@ -337,7 +337,7 @@ class TestRunner:
                 number,
                 offset,
                 stored.timestamp_ms,
-                dict(stored.headers or {}),
+                Headers.of(stored.headers or ()),
             )
             for _, number, offset, stored in sorted(every, key=lambda item: item[0])
         ]

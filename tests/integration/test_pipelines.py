@@ -6,6 +6,7 @@ import json
 import os
 import select
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,20 @@ def shouting(frame):
                         plain("value").alias("plain"))
 
 
+def hours(frame):
+    import pandas as pd
+    from pyspark.sql.functions import hour, pandas_udf, timestamp_seconds, udf
+
+    @pandas_udf("int")
+    def by_pandas(times: pd.Series) -> pd.Series:
+        return times.dt.hour
+
+    at = timestamp_seconds("offset")
+    return frame.select("task", "stream", "partition", "offset", hour(at).alias("sql"),
+                        by_pandas(at).alias("pandas"),
+                        udf(lambda time: time.hour, "int")(at).alias("plain"))
+
+
 def dividing(frame):
     from pyspark.sql.functions import udf
 
@@ -110,9 +125,13 @@ def dying(frame):
 
 @pytest.fixture(scope="module", autouse=True)
 def spark() -> Iterator[None]:
-    """One for all tests of this module."""
-    yield
-    shared_spark.stop()
+    """One for all tests of this module, on a host whose clock is not in UTC."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "America/New_York")
+        time.tzset()
+        yield
+        shared_spark.stop()
+    time.tzset()
 
 
 @pytest.fixture(autouse=True)
@@ -438,6 +457,15 @@ def _send(runner: TestRunner, flight: Mapping[str, Any]) -> None:
     value = json.dumps(flight, separators=(",", ":")).encode()
     key = None if tail_number is None else tail_number.encode()
     runner.send_bytes("kafka.flights", key=key, value=value)
+
+
+def test_a_function_sees_times_of_utc_whatever_zone_its_host_is_in() -> None:
+    """Row by row as in SQL and over pandas: the result does not depend on the host."""
+    with runner({CLASS: "own_pipelines:hours"}) as job:
+        order(job, "k", "i")
+        job.run()
+        (record,) = job.output("kafka.out")
+        assert json.loads(record.value) == {"sql": 0, "pandas": 0, "plain": 0}
 
 
 @pytest.mark.long

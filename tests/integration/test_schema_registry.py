@@ -265,6 +265,62 @@ def test_json_is_validated_and_becomes_columns(registry: SchemaRegistry) -> None
         assert runner.output("kafka.out") == [Record(None, {"delay": 5, "carrier": "UA"})]
 
 
+class Rows(BatchTask):
+    """Sends the rows of its table on."""
+
+    def process_batch(self, table: pa.Table, collector: MessageCollector) -> None:
+        """Maps are lists of pairs there."""
+        for row in table.column("value").to_pylist():
+            collector.send("out", row)
+
+
+@pytest.mark.parametrize("task", [Copy, Rows])
+def test_what_is_read_can_be_sent_on(registry: SchemaRegistry, task: type[BatchTask]) -> None:
+    """Times, bytes, decimals and maps too, from a message and from a column."""
+    number = registry.register("in-value", '{"type": "object"}', "JSON")
+    text = b'{"at":"2013-01-02T03:04:05Z","raw":"aGk=","price":"1.50","tags":{"a":1}}'
+    ddl = "at TIMESTAMP, raw BINARY, price DECIMAL(5,2), tags MAP<STRING,INT>"
+    with TestRunner(_config(registry, "json", schema=ddl), task=task) as runner:
+        runner.send_bytes("kafka.in", value=b"\0" + struct.pack(">I", number) + text)
+        runner.run()
+        (sent,) = runner.output("kafka.out")
+        assert sent.value["tags"] == {"a": 1}
+        assert (sent.value["raw"], str(sent.value["price"])) == (b"hi", "1.50")
+    schema = json.dumps(
+        {
+            "type": "record",
+            "name": "Tags",
+            "fields": [{"name": "tags", "type": {"type": "map", "values": "int"}}],
+        }
+    )
+    number = registry.register("in-value", schema)
+    with TestRunner(_config(registry, "avro", schema=schema), task=task) as runner:
+        runner.send_bytes("kafka.in", value=_avro(number, schema, {"tags": {"a": 1}}))
+        runner.run()
+        assert [record.value for record in runner.output("kafka.out")] == [{"tags": {"a": 1}}]
+
+
+@pytest.mark.parametrize(
+    ("kind", "schema", "value"),
+    [
+        ("json", "delay DOUBLE", {"delay": float("nan")}),
+        ("json", "", {1: 2}),
+        ("avro", '{"type":"record","name":"R","fields":[{"name":"n","type":"int"}]}', {"n": 1.5}),
+    ],
+)
+def test_what_would_leave_as_something_else_is_refused(
+    registry: SchemaRegistry, kind: str, schema: str, value: object
+) -> None:
+    """As without a registry."""
+    registry.register("in-value", '{"type": "object"}', "JSON")
+    given = {"schema": schema} if schema else {}
+    with (
+        TestRunner(_config(registry, kind, **given), task=Copy) as runner,
+        pytest.raises(TypeError, match="cannot carry it"),
+    ):
+        runner.send("kafka.in", value=value)
+
+
 def test_json_without_ddl_is_read_one_by_one_only(registry: SchemaRegistry) -> None:
     """A JSON Schema says no types of columns."""
     number = registry.register("in-value", '{"type": "object"}', "JSON")

@@ -21,6 +21,7 @@ EXTRA_OF = {
     "container/reporting/otlp_traces.py": "traces",
     "container/serde/avro_serde.py": "avro",
     "container/serde/protobuf_serde.py": "protobuf",
+    "container/serde/protobuf_values.py": "protobuf",
     "container/serde/registry_serde.py": "schema-registry",
     "container/testing/fixture.py": "testing",
 }

@@ -368,7 +368,7 @@ def test_sends_keep_their_order_and_the_last_of_each_run_has_a_report(
             Send("out", b"a", b"1"),
             Send("clog", b"b", b"2", 0),
             Send("clog", b"c", None, 0),
-            Send("out", None, b"3", headers={"h": b"x"}),
+            Send("out", None, b"3", headers=[("h", b"x")]),
             Send("clog", b"d", b"4", 0),
             Send("out", b"e", b"5"),
             Send("out", b"f", b"6", 2),

@@ -35,7 +35,7 @@ def test_a_partitioner_gets_key_and_number_and_places_the_record() -> None:
     outputs.send("out", b"v", b"k", partition=2)
     assert outputs.take() == [
         Send("out", b"four", b"v", 1, None, "kafka", None),
-        Send("out", None, None, 0, {"h": b"x"}, "kafka", 5),
+        Send("out", None, None, 0, [("h", b"x")], "kafka", 5),
         Send("out", b"k", b"v", 2, None, "kafka", None),
     ]
     assert brokers.asked == [("kafka", "out")]

@@ -55,6 +55,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"headers": {"a": "\ud800"}}, "its header 'a' is no text of UTF-8"),
     ({"headers": 5}, "its headers are an int"),
     ({"headers": "ab"}, "its headers are a str"),
+    ({"headers": [("a", b"x"), ("a", 5)]}, "its header 'a' is an int: give bytes or None"),
+    ({"headers": [("a", b"x", 5)]}, "one of its headers is a tuple: give (name, bytes or None)"),
+    ({"headers": ["ab"]}, "one of its headers is a str: give (name, bytes or None)"),
     (
         {"value": b"x" * LIMIT},
         "it has 1001 bytes, with what the client adds 1037, and at most 1000",
@@ -83,9 +86,10 @@ def test_what_the_client_takes_is_kept_as_it_goes() -> None:
     outputs = _outputs()
     outputs.send("out", None, partition=np.int64(2), timestamp=np.int64(7), headers={})
     outputs.send("out", b"v", headers={"": None, "é": "ä", "n": b"\0"})  # type: ignore[dict-item]  # that is the case
+    pairs = [("", None), ("é", "ä".encode()), ("n", b"\0")]
     assert outputs.sends == [
-        Send("out", None, None, 2, {}, "kafka", 7),
-        Send("out", None, b"v", None, {"": None, "é": "ä".encode(), "n": b"\0"}, "kafka", None),
+        Send("out", None, None, 2, [], "kafka", 7),
+        Send("out", None, b"v", None, pairs, "kafka", None),
     ]
     assert [type(part) for part in (outputs.sends[0].partition, outputs.sends[0].timestamp_ms)] == [
         int,
@@ -136,12 +140,12 @@ def test_the_size_is_the_clients_own() -> None:
     for _ in range(300):
         key = chosen.choice([None, b"", b"k" * chosen.randrange(200)])
         names = ["n" * chosen.randrange(100) for _ in range(chosen.randrange(4))]
-        headers = {n: chosen.choice([None, b"", b"h" * chosen.randrange(200)]) for n in names}
+        headers = [(n, chosen.choice([None, b"", b"h" * chosen.randrange(200)])) for n in names]
         rest = LIMIT - CLIENT_OVERHEAD_BYTES - wire_size(key, None, headers)
         value = b"v" * max(0, rest + chosen.randrange(-2, 3))
         is_taken = wire_size(key, value, headers) + CLIENT_OVERHEAD_BYTES <= LIMIT
         try:
-            client.produce("t", value, key, headers=list(headers.items()))
+            client.produce("t", value, key, headers=headers)
         except KafkaException:
             assert not is_taken
         else:

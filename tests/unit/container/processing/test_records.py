@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from homeport.container.api import BATCH_SCHEMA, IncomingMessage
+from homeport.container.api import BATCH_SCHEMA, IncomingMessage, header_pairs
 from homeport.container.processing import records
 from homeport.container.processing.records import (
     BadRecords,
@@ -16,7 +16,7 @@ from homeport.container.processing.records import (
     PipelineMessages,
     UndecodableError,
 )
-from homeport.container.processing.task_instance import Outputs
+from homeport.container.processing.task_instance import Outputs, TaskFailedError
 from homeport.container.serde.serdes import Serde, serde
 
 TASK = "Partition 0"
@@ -64,7 +64,9 @@ def test_without_serdes_they_stay_bytes() -> None:
     assert (message.key, message.value) == (b"k", b"\xff")
 
 
-@pytest.mark.parametrize(("value", "why"), [(b"\xff", "not JSON"), (b"[" * 100_000, "recursion")])
+@pytest.mark.parametrize(
+    ("value", "why"), [(b"\xff", "not JSON"), (b"[" * 100_000, "nested deeper")]
+)
 def test_a_bad_record_is_an_error_of_one_line(value: bytes, why: str) -> None:
     """With its place, the serde and what to do."""
     messages = InputMessages(_serdes, BadRecords(_outputs(), None, drop=False))
@@ -96,13 +98,28 @@ def test_a_dead_letter_keeps_the_record_and_says_where_it_was() -> None:
     list(InputMessages(_serdes, bad).of(_rows((b"\xff", b"1"))))
     (send,) = outputs.sends
     assert (send.topic, send.key, send.value) == ("dead.letters", b"\xff", b"1")
-    assert send.headers == {
-        "h": b"1",
-        "homeport.reason": b"its key cannot be read by the serde 'string': not UTF-8: b'\\xff'",
-        "homeport.source.topic": b"in",
-        "homeport.source.partition": b"3",
-        "homeport.source.offset": b"7",
-    }
+    assert send.headers == [
+        ("h", b"1"),
+        (
+            "homeport.reason",
+            b"its key cannot be read by the serde 'string': not UTF-8: b'\\xff'",
+        ),
+        ("homeport.source.topic", b"in"),
+        ("homeport.source.partition", b"3"),
+        ("homeport.source.offset", b"7"),
+    ]
+
+
+def test_a_dead_letter_that_is_read_again_has_the_newer_place() -> None:
+    """All other headers are there, those of one name too."""
+    outputs = _outputs()
+    bad = BadRecords(outputs, "kafka.dead", drop=True)
+    (row,) = _rows((b"k", b"{")).to_pylist()
+    row["headers"] = [("h", b"1"), ("homeport.reason", b"old"), ("h", None)]
+    bad.met(row, "new")
+    (send,) = outputs.sends
+    assert send.headers is not None
+    assert list(send.headers)[:3] == [("h", b"1"), ("h", None), ("homeport.reason", b"new")]
 
 
 def _placed(*places: tuple[str, str, int], headers: list[tuple[str, bytes]] | None) -> pa.Table:
@@ -206,6 +223,43 @@ def test_large_records_are_read_few_at_a_time(size: int, at_once: int) -> None:
     assert len(read) == at_once
     assert [message.value for message in messages] == [size] * 99
     assert len(read) == 100
+
+
+def test_all_headers_of_a_message_are_there_whichever_way_it_was_read() -> None:
+    """By the column, row by row behind a bad one, and behind a pipeline."""
+    pairs = [("h", b"1"), ("h", None), ("g", b"2")]
+    table = _placed(("a", "in", 0), ("a", "in", 0), headers=pairs)
+    bad = BadRecords(_outputs(), None, drop=True)
+    ways = [
+        list(InputMessages(lambda *_: (None, None), bad).of(table)),
+        list(
+            InputMessages(lambda *_: (None, Serde("own", bytes, bytes, is_own=True)), bad).of(table)
+        ),
+        list(PipelineMessages().of(table)),
+    ]
+    for without, having in ways:
+        assert header_pairs(without.headers) == []
+        assert header_pairs(having.headers) == pairs
+        assert having.headers == {"h": None, "g": b"2"}
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([253402300800000000], pa.timestamp("us", "UTC")),
+        pa.array([[{"at": -62135596800000001}]], pa.list_(pa.struct([("at", pa.timestamp("us"))]))),
+        pa.Array.from_buffers(
+            pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")]
+        ),
+    ],
+)
+def test_a_row_that_python_does_not_have_is_one_line(column: pa.Array) -> None:
+    """A pipeline may make times and texts that only Spark has."""
+    rows = pa.table({"task": [TASK], "odd": column})
+    with pytest.raises(
+        TaskFailedError, match="the column 'odd' of the pipeline's rows has a value"
+    ):
+        list(PipelineMessages().of(rows))
 
 
 def test_rows_of_a_pipeline_are_values() -> None:

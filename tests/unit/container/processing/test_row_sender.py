@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from homeport.config.config import Config
+from homeport.container.api import HeaderPairs
 from homeport.container.processing.row_sender import RowSender
 from homeport.container.processing.task_factory import task_class_of
 from homeport.container.processing.task_instance import Context, Outputs
@@ -32,7 +33,7 @@ def _sent(table: pa.Table, **more: str) -> list[Send]:
     return outputs.take()
 
 
-def _send(value: bytes | None, key: bytes | None, headers: dict[str, bytes] | None = None) -> Send:
+def _send(value: bytes | None, key: bytes | None, headers: HeaderPairs | None = None) -> Send:
     return Send("out.of.dots", key, value, None, headers, "kafka")
 
 
@@ -45,9 +46,9 @@ def test_rows_leave_in_their_order() -> None:
         _send(b"3", None),
     ]
     keys = pa.array([b"a", None, b"c"], pa.binary())
-    headers = pa.array([[("h", b"1")], None, []], HEADERS)
+    headers = pa.array([[("h", b"1"), ("h", None)], None, []], HEADERS)
     assert _sent(pa.table({"key": keys, "value": values, "headers": headers})) == [
-        _send(b"1", b"a", {"h": b"1"}),
+        _send(b"1", b"a", [("h", b"1"), ("h", None)]),
         _send(None, None),
         _send(b"3", b"c"),
     ]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import pyarrow as pa
 import pytest
 
-from homeport.container.api import BatchTask, MessageCollector, TaskContext
+from homeport.container.api import BatchTask, Headers, MessageCollector, TaskContext
 from homeport.container.processing.task_instance import (
     Context,
     Outputs,
     TaskFailedError,
     TaskInstance,
 )
+from homeport.container.progress.topic_rules import size_of
 from homeport.container.progress.transaction_plan import Send
 from homeport.job_coordinator.model.ids import TaskName
 
@@ -45,7 +48,27 @@ def test_partition_and_headers_are_kept() -> None:
     """A tombstone may be sent too."""
     outputs = _outputs()
     outputs.send("out", None, b"k", partition=3, headers={"h": b"1"})
-    assert outputs.sends == [Send("out", b"k", None, 3, {"h": b"1"}, "kafka")]
+    assert outputs.sends == [Send("out", b"k", None, 3, [("h", b"1")], "kafka")]
+
+
+def test_headers_of_one_name_are_passed_on_whole_and_in_their_order() -> None:
+    """Those of a message, pairs, and a mapping; what a task has changed is what leaves."""
+    pairs = [("a", b"1"), ("b", None), ("a", b"2")]
+    outputs = _outputs()
+    headers = Headers.of(pairs)
+    assert headers == {"a": b"2", "b": None}
+    changed = Headers.of(pairs)
+    changed["c"] = b"3"
+    for given in (headers, pairs, Headers.of(pairs[:2]), changed, MappingProxyType({"a": b"1"})):
+        outputs.send("out", None, headers=given)
+    assert [send.headers for send in outputs.sends] == [
+        pairs,
+        pairs,
+        pairs[:2],
+        [("a", b"2"), ("b", None), ("c", b"3")],
+        pairs[:1],
+    ]
+    assert size_of(outputs.sends[0]) == len("aba") + 2
 
 
 def test_an_output_that_cannot_be_sent_is_refused_at_once() -> None:

@@ -124,7 +124,7 @@ def _sends(*sizes: int) -> TransactionContent:
 
 def test_a_record_that_just_fits_is_not_too_large() -> None:
     """With what stands beside it in its batch it is as large as the topic takes."""
-    rules = {"out0": TopicRules(batch_size(None, b"x" * 1000, {}), batch_bytes=0)}
+    rules = {"out0": TopicRules(batch_size(None, b"x" * 1000, ()), batch_bytes=0)}
     assert story(_sends(1000), rules, 0) is None
     assert story(_sends(1001), rules, 0) is not None
 
@@ -138,7 +138,7 @@ def test_the_first_of_two_equally_large_records_is_named() -> None:
 
 def test_a_limit_below_what_an_empty_record_needs_is_reported() -> None:
     """Such a topic takes nothing at all."""
-    said = story(_sends(0), {"out0": TopicRules(batch_size(None, b"", {}) - 1)}, 0)
+    said = story(_sends(0), {"out0": TopicRules(batch_size(None, b"", ()) - 1)}, 0)
     assert said is not None
     assert "a record of 0 bytes exceeds the limit of 67 bytes" in said
 

@@ -29,7 +29,7 @@ def _rules(topic_bytes: int, **more: bool | int) -> TopicRules:
 def _content(value: int, change: int) -> TransactionContent:
     entries = {b"k": b"x" * change, b"deleted": None}
     changes = Changes("counts", TaskName("P 0"), SystemStream("kafka", "log"), 0, entries)
-    sends = [Send("out", b"k", b"small"), Send("out", None, b"x" * value, None, {"h": b"1"})]
+    sends = [Send("out", b"k", b"small"), Send("out", None, b"x" * value, None, [("h", b"1")])]
     return TransactionContent(sends, [changes], {})
 
 
@@ -59,7 +59,7 @@ def test_there_is_no_story_if_no_record_is_refused() -> None:
 
 def test_an_empty_record_may_be_too_large_too() -> None:
     """What Kafka adds to a record counts; a header without a value has no bytes."""
-    for headers in (None, {"": None}):
+    for headers in (None, [("", None)]):
         said = _one(Send("out", None, None, 0, headers), _rules(1))
         assert said is not None
         assert said.startswith("output stream out: a record of 0 bytes exceeds the limit of 1 ")
@@ -133,10 +133,10 @@ def test_rules_are_read_from_a_topics_configuration() -> None:
 
 def test_sizes_count_lengths_as_records_have_them() -> None:
     """Each length takes one byte more at 64, 8192, 2**20 and 2**27."""
-    assert wire_size(b"k", None, {"": None, "é": b"x" * 64}) == 1 + 2 + (1 + 2) + (2 + 64)
-    assert batch_size(None, None, {}) == 61 + 1 + (3 + 1 + 1 + 1)
-    assert batch_size(b"x" * 63, b"y" * 64, {}) == 61 + 2 + (3 + 64 + 66 + 1)
+    assert wire_size(b"k", None, [("", None), ("é", b"x" * 64)]) == 1 + 2 + (1 + 2) + (2 + 64)
+    assert batch_size(None, None, ()) == 61 + 1 + (3 + 1 + 1 + 1)
+    assert batch_size(b"x" * 63, b"y" * 64, ()) == 61 + 2 + (3 + 64 + 66 + 1)
     lengths = [(8191, 2), (8192, 3), (2**20 - 1, 3), (2**20, 4), (2**27, 5)]
-    assert [wire_size(None, None, {"": b"h" * n}) - n for n, _ in lengths] == [
+    assert [wire_size(None, None, [("", b"h" * n)]) - n for n, _ in lengths] == [
         1 + size for _, size in lengths
     ]

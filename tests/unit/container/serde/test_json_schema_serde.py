@@ -8,6 +8,7 @@ import json
 import time
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -15,6 +16,7 @@ from homeport.config.errors import WireError
 from homeport.container.serde.columns import Decoded
 from homeport.container.serde.ddl import struct_of_ddl
 from homeport.container.serde.json_schema_serde import json_columns, json_schema_serde
+from homeport.container.serde.protobuf_values import PreciseTime
 
 FLAT = struct_of_ddl("carrier STRING, delay INT")
 UTC = dt.UTC
@@ -185,12 +187,93 @@ def test_a_time_without_a_zone_is_one_of_utc(monkeypatch: pytest.MonkeyPatch) ->
         time.tzset()
 
 
-@pytest.mark.parametrize("value", [5, {"delay": "5"}, {"delay": 2**31}, {"carrier": b"x" * 3}])
+@pytest.mark.parametrize(
+    "value", [5, {"delay": "5"}, {"delay": 2**31}, {"carrier": b"xxx"}, {"carrier": 5}, {5: 1}]
+)
 def test_what_the_schema_cannot_carry_is_not_written(value: object) -> None:
-    """At the put or send. Bytes are Base64 in JSON, and so a text: they pass for a string."""
-    serde = json_schema_serde(FLAT)
-    if value == {"carrier": b"xxx"}:
-        assert serde.from_bytes(serde.to_bytes(value)) == {"carrier": "eHh4", "delay": None}
-        return
+    """At the put or send. Bytes, which are Base64 in JSON, are no text."""
     with pytest.raises(TypeError, match="the serde 'json'"):
-        serde.to_bytes(value)
+        json_schema_serde(FLAT).to_bytes(value)
+
+
+WIDE = struct_of_ddl(
+    "f float, x double, n bigint, b boolean, s string, d date, t timestamp, c decimal(6,2), "
+    "raw binary, list array<double>, map map<bigint, double>, names map<string, int>, "
+    "inner struct<x: float>"
+)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *({"x": float("nan")}, {"x": np.float64("inf")}, {"f": float("-inf")}, {"n": float("nan")}),
+        *({"f": 1e39}, {"f": np.float64(3.4028236e38)}, {"c": float("nan")}, {"b": float("nan")}),
+        *({"s": float("nan")}, {"d": float("nan")}, {"t": float("nan")}, {"raw": float("nan")}),
+        *({"list": [1.0, float("nan")]}, {"map": {1: float("inf")}}, {"inner": {"x": 1e39}}),
+        *({"more": float("nan")}, {"more": [{"x": float("inf")}]}, {"more": {1: 2}}),
+        *(
+            {"map": [(1, 1.0), (1, 2.0)]},
+            {"map": [(1, 1.0), (np.int64(1), 2.0)]},
+            {"map": {"1": 1}},
+        ),
+        *({"names": {1: 1}}, {"names": {b"a": 1}}, {"names": [("a",)]}, {"names": {None: 1}}),
+        *({"s": decimal.Decimal(1)}, {"s": dt.date(2013, 1, 1)}, {"n": True}, {"n": 1.0}),
+        *({"x": True}, {"x": decimal.Decimal(1)}, {"b": 1}, {"raw": 5}, {"list": "ab"}),
+        *({"d": dt.datetime(2013, 1, 1, tzinfo=UTC)}, {"t": dt.date(2013, 1, 1)}, {"inner": []}),
+        {"t": dt.datetime.max.replace(tzinfo=dt.timezone(dt.timedelta(hours=-5)))},
+        {"map": {True: 1.0}},
+    ],
+)
+def test_nothing_becomes_null_or_another_value(value: dict[str, Any]) -> None:
+    """The writer of JSON makes null of a number that is not finite, and text of any key."""
+    with pytest.raises(TypeError, match=r"the schema of the serde 'json' cannot carry it: ."):
+        json_schema_serde(WIDE).to_bytes(value)
+
+
+def test_rows_of_a_column_and_numbers_of_arrays_are_written() -> None:
+    """A column's maps are lists of pairs; a number of NumPy is a number."""
+    serde = json_schema_serde(WIDE)
+    data = (
+        b'{"f":0.5,"map":{"-1":2.5},"names":{"a":null},"raw":"aGk=","list":[null],"inner":null,'
+        b'"t":"2013-01-02T03:04:05Z","c":"1.50"}'
+    )
+    (row,) = _decoded(WIDE, data).column.to_pylist()
+    assert isinstance(row["map"], list)
+    assert serde.from_bytes(serde.to_bytes(row)) == serde.from_bytes(data)
+    numbers = {"f": np.float32(0.1), "n": np.int64(5), "b": np.bool_(1), "x": 3}
+    found = serde.from_bytes(serde.to_bytes(numbers | {"more": {"a": [1, None, "x", 1.5]}}))
+    assert found["n"] == 5
+    assert found["f"] == float(np.float32(0.1))
+    assert json.loads(serde.to_bytes({"t": "2013-01-02T03:04:05+02:00"}))["t"][-6:] == "+02:00"
+    precise = PreciseTime(2013, 1, 2, tzinfo=UTC)
+    precise.nanosecond = 7
+    assert b"2013-01-02T00:00:00.000000007+00:00" in serde.to_bytes({"t": precise})
+
+
+@pytest.mark.parametrize(
+    ("ddl", "value"),
+    [
+        ("a float", b'{"a":1e39}'),
+        ("a array<float>", b'{"a":[-3.4028236e38]}'),
+        ("a double", b'{"a":1e400}'),
+        ("a timestamp", b'{"a":"9999-12-31T23:59:59-05:00"}'),
+        ("a timestamp", b'{"a":"0001-01-01T00:00:00+05:00"}'),
+        ("a array<timestamp>", b'{"a":[null,"9999-12-31T23:59:59-05:00"]}'),
+        ("a map<string, timestamp>", b'{"a":{"x":"9999-12-31T23:59:59-05:00"}}'),
+        (
+            "a struct<b: array<struct<c: timestamp>>>",
+            b'{"a":{"b":[{"c":"9999-12-31T23:59:59-05:00"}]}}',
+        ),
+    ],
+)
+def test_what_python_or_the_type_does_not_have_is_undecodable_in_both(
+    ddl: str, value: bytes
+) -> None:
+    """A column has no time that its task could not show, and no infinity for a large number."""
+    kind = struct_of_ddl(f"{ddl}, z int")
+    for only in (None, frozenset({"a"}), frozenset({"z"})):
+        found = json_columns(kind).decode(pa.array([b"{}", value, b"{}"], pa.binary()), only)
+        assert list(found.bad) == [1]
+    with pytest.raises(WireError):
+        json_schema_serde(kind).from_bytes(value)
+    assert not _decoded(struct_of_ddl("a float"), b'{"a":3.4028235e38}').bad

@@ -32,7 +32,11 @@ def test_the_bytes_are_those_of_javas_serdes(name: str, value: object, data: byt
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("bytes", "x"), ("string", b"x"), ("integer", 2**31), ("long", True), ("double", 1)],
+    [
+        *(("bytes", "x"), ("string", b"x"), ("integer", 2**31), ("long", True), ("double", 1)),
+        *(("string", "\ud83d"), ("json", "\ud83d"), ("json", {"\ud83d": 1}), ("json", {1: "a"})),
+        *(("json", [({"a": {None: 1}},)]), ("json", {True: 1}), ("json", {1.5: 1}), ("json", b"x")),
+    ],
 )
 def test_a_value_that_a_serde_cannot_carry_is_refused(name: str, value: object) -> None:
     """A wrong type, or a number that does not fit, is an error at the put."""
@@ -49,6 +53,17 @@ def test_bytes_of_another_serde_are_refused(name: str, data: bytes) -> None:
         serde(name).from_bytes(data)
 
 
+def test_what_json_reads_it_can_write() -> None:
+    """Brackets within text are none; what is nested within the limit, a deep task writes too."""
+    json_ = serde("json")
+    deep = b"[" * 500 + b'"' + b"[" * 600 + b'\\"{"' + b"]" * 500
+    assert json_.to_bytes(json_.from_bytes(deep)) == deep
+    loop: list[object] = []
+    loop.append(loop)
+    with pytest.raises(TypeError, match="Circular reference"):
+        json_.to_bytes(loop)
+
+
 def test_an_unknown_serde_is_named_with_those_there_are() -> None:
     """The message lists them."""
     with pytest.raises(KeyError, match="known: bytes, double, integer, json, long, string"):
@@ -57,8 +72,8 @@ def test_an_unknown_serde_is_named_with_those_there_are() -> None:
 
 ODD_JSON = [
     *(b"18446744073709551616", b"-9223372036854775809", b"1" * 40, b"-0", b"-0.0", b"1E5"),
-    *(b"1e400", b"-1e-400", b"5e-324", b"0.1", b"123456789012345678.123456789", b"NaN"),
-    *(b"-Infinity", b'"\\ud800"', b'"\xed\xa0\x80"', b'"\\u0000"', b'{"a":1,"a":2}', b" 1\n"),
+    *(b"-1e-400", b"5e-324", b"0.1", b"123456789012345678.123456789", b"NaN"),
+    *(b"-Infinity", b'"\\u0000"', b'{"a":1,"a":2}', b" 1\n"),
     *(b"\xef\xbb\xbf1", '"é"'.encode("utf-16"), '{"a":1}'.encode("utf-32-le")),
     *(b"[1,]", b'"\xff"', b'"a\tb"', b"", b"01", b"1 2", b"{'a':1}", b'{"a"}', b"[" * 100_000),
 ]
@@ -68,15 +83,13 @@ ODD_JSON = [
 def _outcome(read: Callable[[bytes], object], data: bytes) -> str:
     try:
         return repr(read(data))
-    except (ValueError, WireError):
+    except (ValueError, RecursionError, WireError):
         return "refused"
-    except RecursionError:
-        return "too deep"
 
 
 @pytest.mark.parametrize("data", ODD_JSON, ids=lambda data: repr(data[:12]))
 def test_json_is_read_as_pythons_own_parser_reads_it(data: bytes) -> None:
-    """Numbers of any size, not-a-number, halves of surrogate pairs, every encoding."""
+    """Numbers of any size, not-a-number, every encoding."""
     assert _outcome(serde("json").from_bytes, data) == _outcome(json.loads, data)
 
 

@@ -1,0 +1,369 @@
+"""Avro's values as Python's and back, exactly: what the library would cast, round or mistake.
+
+It writes 1 for 1.5 and an infinity for a large float, cuts times, takes a time without a zone for
+one of the host's, rounds a decimal to the precision of the schema, and writes the first branch of
+a union that fits, so that a record leaves as another one with the same fields. PURE.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Mapping, Sequence
+from decimal import Context, Decimal
+from typing import Any
+
+from homeport.container.serde.exact_values import (
+    Convert,
+    double,
+    octets,
+    of_class,
+    or_null,
+    pairs_of,
+    single,
+    truth,
+    whole,
+)
+
+_NAMED = ("record", "error", "enum", "fixed")
+_EXACT = Context(prec=1000)
+
+
+def to_avro(schema: Any, *, is_whole: bool = True) -> Convert:  # noqa: ANN401 - a schema that fastavro has parsed
+    """Return what makes of a value one that the library writes as exactly that.
+
+    It raises TypeError or ValueError for what the schema cannot carry. ``is_whole``: a record has
+    the fields of its schema, no more and no less.
+    """
+    return _Writer(is_whole=is_whole).of(schema)
+
+
+def from_avro(schema: Any) -> Convert | None:  # noqa: ANN401 - as above
+    """Return what makes a value of what the library reads by ``raw``, with the names of types.
+
+    None: it is that value. It raises ValueError for a decimal of more digits than the schema has.
+    """
+    return _Reader().of(schema) if _needs_reader(schema) else None
+
+
+def raw(schema: Any) -> Any:  # noqa: ANN401 - as above
+    """Return ``schema`` without what the library would round: decimals are their bytes."""
+    if isinstance(schema, list):
+        return [raw(branch) for branch in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    is_decimal = schema.get("logicalType") == "decimal"
+    found = {k: v for k, v in schema.items() if not (is_decimal and k == "logicalType")}
+    for part in ("type", "items", "values"):
+        if part in found:
+            found[part] = raw(found[part])
+    if "fields" in found:
+        found["fields"] = [raw(field) for field in found["fields"]]
+    return found
+
+
+def _needs_reader(schema: Any) -> bool:  # noqa: ANN401 - as above
+    if isinstance(schema, list):
+        return any(map(_needs_reader, schema)) or sum(b != "null" for b in schema) > 1
+    if not isinstance(schema, Mapping):
+        return False
+    if schema.get("logicalType") == "decimal":
+        return True
+    parts = [schema[part] for part in ("type", "items", "values") if part in schema]
+    return any(map(_needs_reader, [*parts, *(f["type"] for f in schema.get("fields", ()))]))
+
+
+class _Names:
+    """The named types of one schema, and what was made for each: a record may hold itself."""
+
+    def __init__(self) -> None:
+        self._schemas: dict[str, Mapping[str, Any]] = {}
+        self._made: dict[str, Convert] = {}
+
+    def of(self, schema: Any) -> Convert:  # noqa: ANN401 - as above
+        """Return the conversion of values of ``schema``."""
+        if isinstance(schema, list):
+            return self.of_union(schema)
+        if isinstance(schema, Mapping) and isinstance(schema["type"], list | Mapping):
+            return self.of(schema["type"])
+        if isinstance(schema, str):
+            if schema in self._schemas:
+                # A record that holds itself is made later.
+                return lambda value: self._made[schema](value)  # noqa: PLW0108 - as said above
+            schema = {"type": schema}
+        name = schema.get("name")
+        if name is not None:
+            self._schemas[name] = schema
+        found = self.of_type(schema)
+        if name is not None:
+            self._made[name] = found
+        return found
+
+    def full(self, schema: Any) -> Mapping[str, Any]:  # noqa: ANN401 - as above
+        """Return ``schema``, which is no union, as a mapping."""
+        if isinstance(schema, str):
+            return self._schemas.get(schema, {"type": schema})
+        found: Mapping[str, Any] = schema
+        return found
+
+    def label(self, schema: Any) -> str:  # noqa: ANN401 - as above
+        """Return what names a branch of a union: the full name, or the type."""
+        full = self.full(schema)
+        return str(full["name"] if full["type"] in _NAMED else full["type"])
+
+    def of_union(self, branches: Sequence[Any]) -> Convert:
+        """Return the conversion of values of a union."""
+        raise NotImplementedError
+
+    def of_type(self, schema: Mapping[str, Any]) -> Convert:
+        """Return the conversion of values of one type."""
+        raise NotImplementedError
+
+
+class _Writer(_Names):
+    def __init__(self, *, is_whole: bool) -> None:
+        super().__init__()
+        self._is_whole = is_whole
+
+    def of_union(self, branches: Sequence[Any]) -> Convert:
+        made = [(self.of(b), b) for b in branches]
+        others = {self.label(b): convert for convert, b in made if b != "null"}
+        ranks = {self.label(b): _rank(self.full(b)) for b in branches}
+        has_null = len(others) < len(branches)
+        if len(others) == 1:
+            (only,) = others.values()
+            return or_null(only) if has_null else only
+        ordered = sorted(others, key=ranks.__getitem__)
+
+        def convert(value: Any) -> Any:  # noqa: ANN401 - a user's value
+            if value is None and has_null:
+                return None
+            if isinstance(value, tuple) and len(value) == 2 and value[0] in others:  # noqa: PLR2004 - a pair
+                return value[0], others[value[0]](value[1])
+            for label in ordered:
+                try:
+                    return label, others[label](value)
+                except (TypeError, ValueError):
+                    continue
+            raise TypeError(
+                f"{type(value).__name__} is of no type of the union {', '.join(others)}"
+            )
+
+        return convert
+
+    def of_type(self, schema: Mapping[str, Any]) -> Convert:
+        kind = schema["type"]
+        if kind in {"record", "error"}:
+            parts = {f["name"]: self.of(f["type"]) for f in schema["fields"]}
+            return _record_in(parts, is_whole=self._is_whole)
+        if kind == "array":
+            each = self.of(schema["items"])
+            return lambda items: [each(item) for item in of_class(items, list, tuple)]
+        if kind == "map":
+            return _map_in(self.of(schema["values"]))
+        return _leaf_in(schema)
+
+
+class _Reader(_Names):
+    def of_union(self, branches: Sequence[Any]) -> Convert:
+        made = {self.label(b): (b, self.of(b)) for b in branches}
+        mistakable = {
+            label for label, (branch, _) in made.items() if self._is_mistakable(branch, branches)
+        }
+        kinds = {_KINDS.get(label): convert for label, (_, convert) in made.items()}
+
+        def convert(value: Any) -> Any:  # noqa: ANN401 - what the library read
+            if isinstance(value, tuple):
+                name, inner = value
+                found = made[name][1](inner)
+                return (name, found) if name in mistakable else found
+            return kinds.get(type(value), _as_it_is)(value)
+
+        return convert
+
+    def of_type(self, schema: Mapping[str, Any]) -> Convert:
+        kind = schema["type"]
+        if kind in {"record", "error"}:
+            parts = {f["name"]: self.of(f["type"]) for f in schema["fields"]}
+            return lambda record: {name: part(record[name]) for name, part in parts.items()}
+        if kind == "array":
+            each = self.of(schema["items"])
+            return lambda items: [each(item) for item in items]
+        if kind == "map":
+            of_value = self.of(schema["values"])
+            return lambda entries: {key: of_value(part) for key, part in entries.items()}
+        if schema.get("logicalType") == "decimal":
+            precision, scale = schema["precision"], schema.get("scale", 0)
+            return lambda data: _decimal_out(data, precision, scale)
+        return _as_it_is
+
+    def _is_mistakable(self, branch: Any, branches: Sequence[Any]) -> bool:  # noqa: ANN401 - as above
+        """Return whether the value in Python does not say that it is of this named type."""
+        own = self.full(branch)
+        others = [self.full(other) for other in branches if other is not branch]
+        if own["type"] == "enum":
+            return any(
+                other["type"] == "string" or {*own["symbols"]} & {*other.get("symbols", ())}
+                for other in others
+            )
+        if own["type"] == "fixed":
+            return any(
+                other["type"] == "bytes" or other.get("size") == own["size"] for other in others
+            )
+        if own["type"] not in _NAMED:
+            return False
+        return any(other["type"] == "map" or _names(other) == _names(own) for other in others)
+
+
+_KINDS = {"array": list, "map": dict, "bytes": bytes}
+
+
+def _rank(schema: Mapping[str, Any]) -> int:
+    """Return where a branch stands among those that are tried.
+
+    A whole number is one before it stands for a date or decimal, and that before a float.
+    """
+    logical = schema.get("logicalType")
+    if logical == "decimal" or (schema["type"], logical) in _LOGICAL:
+        return 1
+    return {"double": 2, "float": 3}.get(schema["type"], 0)
+
+
+def _names(schema: Mapping[str, Any]) -> set[str] | None:
+    return {field["name"] for field in schema["fields"]} if "fields" in schema else None
+
+
+def _as_it_is(value: Any) -> Any:  # noqa: ANN401 - of any type
+    return value
+
+
+def _leaf_in(schema: Mapping[str, Any]) -> Convert:
+    kind, logical = schema["type"], schema.get("logicalType")
+    if logical == "decimal":
+        return _decimal_in
+    if kind == "enum":
+        return lambda value: _symbol(value, schema["symbols"])
+    if kind == "fixed":
+        return lambda value: _fixed(value, schema["size"])
+    return _LOGICAL.get((kind, logical)) or _PRIMITIVES[kind]
+
+
+def _record_in(parts: Mapping[str, Convert], *, is_whole: bool) -> Convert:
+    def convert(value: Any) -> dict[str, Any]:  # noqa: ANN401 - a user's value
+        found: dict[str, Any] = {}
+        for name, part in of_class(value, Mapping).items():
+            if is_whole and name not in parts:
+                raise ValueError(f"the record has no field {name!r}")
+            try:
+                found[name] = parts.get(name, _as_it_is)(part)
+            except (TypeError, ValueError) as error:
+                raise TypeError(f"{name}: {error}") from None
+        if is_whole and len(found) < len(parts):
+            missing = ", ".join(name for name in parts if name not in found)
+            raise ValueError(f"the record misses {missing}")
+        return found
+
+    return convert
+
+
+def _map_in(of_value: Convert) -> Convert:
+    def convert(value: Any) -> dict[str, Any]:  # noqa: ANN401 - a user's value
+        found: dict[str, Any] = {}
+        for key, part in pairs_of(value):
+            if of_class(key, str) in found:
+                raise ValueError(f"the map has the key {key!r} twice")
+            found[key] = of_value(part)
+        return found
+
+    return convert
+
+
+def _symbol(value: Any, symbols: Sequence[str]) -> str:  # noqa: ANN401 - a user's value
+    if of_class(value, str) not in symbols:
+        raise ValueError(f"the enum has no symbol {value!r}")
+    return str(value)
+
+
+def _fixed(value: Any, size: int) -> bytes:  # noqa: ANN401 - a user's value
+    data = octets(value)
+    if len(data) != size:
+        raise ValueError(f"{len(data)} bytes are no {size}")
+    return data
+
+
+def _whole(bits: int) -> Convert:
+    def convert(value: Any) -> int:  # noqa: ANN401 - a user's value
+        number = whole(value)
+        if not -(1 << bits - 1) <= number < 1 << bits - 1:
+            raise ValueError(f"{number} does not fit {bits} bits")
+        return number
+
+    return convert
+
+
+def _decimal_in(value: Any) -> Decimal:  # noqa: ANN401 - a user's value
+    number = value if isinstance(value, Decimal) else Decimal(whole(value))
+    if not number.is_finite():
+        raise ValueError(f"Avro has no decimal {number}")
+    return number
+
+
+def _decimal_out(data: bytes, precision: int, scale: int) -> Decimal:
+    unscaled = int.from_bytes(data, "big", signed=True)
+    if abs(unscaled) >= 10**precision:
+        raise ValueError(f"{unscaled} has more digits than the precision {precision}")
+    return Decimal(unscaled).scaleb(-scale, _EXACT)
+
+
+def _or_number(convert: Convert, bits: int) -> Convert:
+    """Return ``convert``, and what takes the number that carries the value in Avro."""
+    number = _whole(bits)
+    return lambda value: number(value) if isinstance(value, int) else convert(value)
+
+
+def _date(value: Any) -> Any:  # noqa: ANN401 - a user's value
+    if isinstance(value, dt.datetime):
+        raise TypeError("date is expected, not datetime")
+    return of_class(value, dt.date)
+
+
+def _uuid(value: Any) -> uuid.UUID:  # noqa: ANN401 - a user's value
+    return uuid.UUID(of_class(value, str))
+
+
+def _time(step: int, kind: type, *, is_local: bool) -> Convert:
+    """``step``: microseconds of which a time has a whole number; ``is_local``: without a zone."""
+
+    def convert(value: Any) -> Any:  # noqa: ANN401 - a user's value
+        time = of_class(value, kind)
+        if time.microsecond % step or getattr(time, "nanosecond", 0):
+            raise ValueError(f"{time} has digits that the schema has not")
+        if is_local and time.tzinfo is not None:
+            raise ValueError(f"{time} has a zone, and the schema has none")
+        if not is_local and time.tzinfo is None:  # the library takes it for one of the host's
+            return time.replace(tzinfo=dt.UTC)
+        return time
+
+    return convert
+
+
+_PRIMITIVES: dict[str, Convert] = {
+    "boolean": truth,
+    "int": _whole(32),
+    "long": _whole(64),
+    "float": single,
+    "double": double,
+    "bytes": octets,
+    "string": lambda value: of_class(value, str),
+    "null": lambda value: of_class(value, type(None)),
+}
+_LOGICAL: dict[tuple[str, str | None], Convert] = {
+    ("int", "date"): _or_number(_date, 32),
+    ("long", "timestamp-millis"): _or_number(_time(1000, dt.datetime, is_local=False), 64),
+    ("long", "timestamp-micros"): _or_number(_time(1, dt.datetime, is_local=False), 64),
+    ("long", "local-timestamp-millis"): _or_number(_time(1000, dt.datetime, is_local=True), 64),
+    ("long", "local-timestamp-micros"): _or_number(_time(1, dt.datetime, is_local=True), 64),
+    ("int", "time-millis"): _or_number(_time(1000, dt.time, is_local=True), 32),
+    ("long", "time-micros"): _or_number(_time(1, dt.time, is_local=True), 64),
+    ("string", "uuid"): lambda value: value if isinstance(value, uuid.UUID) else _uuid(value),
+}

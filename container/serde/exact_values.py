@@ -1,0 +1,81 @@
+"""Checks of a user's value before a library writes it: what it would cast is refused. PURE."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+FLOAT_LIMIT = (2 - 2**-24) * 2.0**127
+"""From here on a number is rounded to an infinite one of 32 bits."""
+Convert = Callable[[Any], Any]
+
+
+def of_class(value: Any, *kinds: type) -> Any:  # noqa: ANN401 - a user's value
+    """Return ``value``; TypeError where it is of none of ``kinds``."""
+    if not isinstance(value, kinds):
+        raise TypeError(f"{kinds[0].__name__} is expected, not {type(value).__name__}")
+    return value
+
+
+def or_null(convert: Convert) -> Convert:
+    """Return ``convert``, for values that may be None."""
+    return lambda value: None if value is None else convert(value)
+
+
+def truth(value: Any) -> bool:  # noqa: ANN401 - a user's value
+    """Return a truth value, also one of NumPy's; TypeError where it is none."""
+    return bool(of_class(value, bool, np.bool_))
+
+
+def octets(value: Any) -> bytes:  # noqa: ANN401 - a user's value
+    """Return bytes; TypeError where ``value`` is none."""
+    return bytes(of_class(value, bytes, bytearray, memoryview))
+
+
+def whole(value: Any) -> int:  # noqa: ANN401 - a user's value
+    """Return a whole number, also one of NumPy's; TypeError where it is none."""
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(f"int is expected, not {type(value).__name__}")
+    return operator.index(value)
+
+
+def is_float(value: Any) -> bool:  # noqa: ANN401 - a user's value
+    """Return whether it is a number of floating point, also one of NumPy's."""
+    return isinstance(value, float | np.floating)
+
+
+def double(value: Any) -> float:  # noqa: ANN401 - a user's value
+    """Return a number of 64 bits; TypeError, ValueError where it is none, or does not fit."""
+    if is_float(value):
+        return float(value)
+    number = whole(value)
+    if number.bit_length() > 1024 or int(float(number)) != number:  # noqa: PLR2004 - of a double
+        raise ValueError(f"{number} does not fit a double")
+    return float(number)
+
+
+def single(value: Any) -> float:  # noqa: ANN401 - a user's value
+    """Return a number that is finite in 32 bits too if it is so; errors as of ``double``."""
+    number = double(value)
+    if math.isfinite(number) and abs(number) >= FLOAT_LIMIT:
+        raise ValueError(f"{number} does not fit a float")
+    return number
+
+
+def pairs_of(value: Any) -> Iterable[tuple[Any, Any]]:  # noqa: ANN401 - a user's value
+    """Return the entries of a map: a mapping, or the list of pairs that a column gives.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if isinstance(value, Mapping):
+        return value.items()
+    if not isinstance(value, list | tuple):
+        raise TypeError(f"a map is a mapping or a list of pairs, not {type(value).__name__}")
+    if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in value):  # noqa: PLR2004 - a pair
+        raise TypeError("a map is a mapping, or a list of pairs of a key and a value")
+    return value

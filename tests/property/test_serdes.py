@@ -1,0 +1,530 @@
+"""Each serde against another reader and writer: what is read and sent on stays, or is refused.
+
+The others: Protobuf's own messages and its JSON, a writer of Avro's bytes from the specification,
+Python's json. Samza's classes and Spark judge in ``tests/integration``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+import json
+import math
+import struct
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from descriptor_sets import CLOSED, KINDS, MESSAGE, flight_descriptors, odd_descriptors
+from fuzzing import LONG_S, SHORT_S, fuzz
+from google.protobuf import json_format
+from google.protobuf.message import DecodeError, Message
+from hypothesis import strategies as st
+
+from homeport.config.errors import WireError
+from homeport.container.serde.avro_serde import avro_serde
+from homeport.container.serde.ddl import struct_of_ddl
+from homeport.container.serde.json_schema_serde import json_columns, json_schema_serde
+from homeport.container.serde.protobuf_serde import message_class, protobuf_serde
+from homeport.container.serde.serdes import Serde, serde
+
+TIMES = pytest.mark.parametrize(
+    "seconds", [SHORT_S, pytest.param(LONG_S, marks=pytest.mark.long)], ids=["short", "hour"]
+)
+ODD = odd_descriptors()
+MESSAGES = [
+    message_class("k", "d", ODD, KINDS),
+    message_class("k", "d", ODD, CLOSED),
+    message_class("k", "d", flight_descriptors(), MESSAGE),
+]
+PROTOBUF = {kind: protobuf_serde(kind) for kind in MESSAGES}
+TEXT = st.text(st.characters(codec="utf-8"), max_size=4)
+EDGES = [0, 1, -1, 2**7, 2**31 - 1, -(2**31), 2**32 - 1, 2**53 + 1, 2**63 - 1, -(2**63), 2**64 - 1]
+NUMBERS = st.sampled_from(EDGES) | st.integers(-(2**63), 2**64 - 1)
+
+
+# Protobuf
+
+
+def _filled(draw: Any, message: Any, depth: int) -> None:  # noqa: ANN401 - of hypothesis, of a generated class
+    """Some fields of ``message`` are set, by the library itself."""
+    fields = list(message.DESCRIPTOR.fields)
+    for field in draw(st.lists(st.sampled_from(fields), max_size=4)) if fields else ():
+        is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
+        if is_map:
+            key_field, value_field = field.message_type.fields
+            entries = getattr(message, field.name)
+            key = _scalar(draw, key_field)
+            if value_field.message_type is not None:
+                entries[key].SetInParent()
+                if depth:
+                    _filled(draw, entries[key], depth - 1)
+            else:
+                entries[key] = _scalar(draw, value_field)
+        elif field.message_type is not None:
+            inner = getattr(message, field.name)
+            inner = inner.add() if field.is_repeated else inner
+            inner.SetInParent()
+            if depth:
+                _filled(draw, inner, depth - 1)
+        elif field.is_repeated:
+            getattr(message, field.name).append(_scalar(draw, field))
+        else:
+            setattr(message, field.name, _scalar(draw, field))
+    for field in fields:
+        if field.is_required and not message.HasField(field.name) and draw(st.integers(0, 20)):
+            setattr(message, field.name, 5)
+
+
+def _scalar(draw: Any, field: Any) -> Any:  # noqa: ANN401 - as above
+    if field.enum_type is not None:
+        known = st.sampled_from([v.number for v in field.enum_type.values])
+        return draw(
+            known if field.enum_type.is_closed else known | st.integers(-(2**31), 2**31 - 1)
+        )
+    if field.type == field.TYPE_STRING:
+        return draw(TEXT)
+    if field.type == field.TYPE_BYTES:
+        return draw(st.binary(max_size=4))
+    if field.cpp_type == field.CPPTYPE_BOOL:
+        return draw(st.booleans())
+    if field.cpp_type in {field.CPPTYPE_DOUBLE, field.CPPTYPE_FLOAT}:
+        return draw(st.floats(width=32 if field.cpp_type == field.CPPTYPE_FLOAT else 64))
+    bits = 32 if field.cpp_type in {field.CPPTYPE_INT32, field.CPPTYPE_UINT32} else 64
+    signed = field.cpp_type in {field.CPPTYPE_INT32, field.CPPTYPE_INT64}
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    edges = st.sampled_from([n for n in EDGES if low <= n <= high])
+    return draw(edges | st.integers(low, high))
+
+
+def _bytes_of(message: Message) -> bytes:
+    data: bytes = message.SerializePartialToString(deterministic=True)
+    return data
+
+
+@TIMES
+def test_protobuf(seconds: float) -> None:
+    """Sent on, a message has the same bytes and the same JSON; its columns' rows too."""
+    fuzz(_protobuf, seconds)
+
+
+def _protobuf(data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from(MESSAGES), "message")
+    message = kind()
+    _filled(data.draw, message, 2)
+    wire = message.SerializePartialToString()
+    is_damaged = data.draw(st.integers(0, 4), "damage") == 0
+    if is_damaged:
+        wire = _damaged(data, wire)
+    try:
+        message = kind.FromString(wire)
+    except DecodeError:
+        message = None
+    ours = PROTOBUF[kind]
+    try:
+        value = ours.from_bytes(wire)
+    except WireError:
+        # A field of another type is one that its library does not know, and so no JSON shows it.
+        is_whole = message is not None and message.IsInitialized() and not is_damaged
+        assert not (is_whole and _is_sound(message)), f"refused: {wire.hex()}"
+        return
+    assert message is not None
+    message.DiscardUnknownFields()
+    again = kind.FromString(ours.to_bytes(value))
+    assert _bytes_of(again) == _bytes_of(message), wire.hex()
+    if _is_sound(message):
+        assert _as_json(again) == _as_json(message)
+    if kind is MESSAGES[2]:
+        assert ours.columns is not None
+        found = ours.columns().decode(pa.array([wire], pa.binary()))
+        assert not found.bad
+        row = found.column.to_pylist()[0]
+        if message.HasField("at"):
+            message.at.nanos -= message.at.nanos % 1000
+        assert _bytes_of(kind.FromString(ours.to_bytes(row))) == _bytes_of(message)
+
+
+def _as_json(message: Message) -> str:
+    return str(json_format.MessageToJson(message, sort_keys=True))
+
+
+def _is_sound(message: Message) -> bool:
+    """Whether the library can show it as JSON, as it cannot for times out of range."""
+    try:
+        text = _as_json(message)
+    except (ValueError, TypeError, KeyError, json_format.SerializeToJsonError, DecodeError):
+        return False
+    return bool(text)
+
+
+def _damaged(data: st.DataObject, wire: bytes) -> bytes:
+    at = data.draw(st.integers(0, len(wire)), "at")
+    return wire[:at] + data.draw(st.binary(max_size=2), "bytes") + wire[at + 1 :]
+
+
+# Avro: a writer from the specification, which knows nothing of fastavro
+
+
+def _varint(number: int) -> bytes:
+    coded = (number << 1) ^ (number >> 63)
+    found = bytearray()
+    while coded > 127:
+        found.append(coded & 127 | 128)
+        coded >>= 7
+    return bytes([*found, coded])
+
+
+def _block(data: bytes) -> bytes:
+    return _varint(len(data)) + data
+
+
+PLAIN = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+LOGICAL = (
+    ("date", "int"), ("timestamp-millis", "long"), ("timestamp-micros", "long"),
+    ("local-timestamp-millis", "long"), ("local-timestamp-micros", "long"),
+    ("time-millis", "int"), ("time-micros", "long"), ("timestamp-nanos", "long"),
+)  # fmt: skip
+
+
+_NUMBERS = itertools.count()
+
+
+def _schema(data: st.DataObject, names: list[str], depth: int) -> Any:  # noqa: ANN401, C901, PLR0911 - JSON; one line per kind
+    kinds = ["plain", "logical", "decimal", "fixed", "enum", "named"]
+    if depth:
+        kinds += ["array", "map", "record", "union", "union"]
+    kind = data.draw(st.sampled_from(kinds), "kind")
+    if kind == "logical":
+        logical, base = data.draw(st.sampled_from(LOGICAL))
+        return {"type": base, "logicalType": logical}
+    if kind == "decimal":
+        precision = data.draw(st.integers(1, 12))
+        scale = data.draw(st.integers(0, precision))
+        return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
+    if kind == "array":
+        return {"type": "array", "items": _schema(data, names, depth - 1)}
+    if kind == "map":
+        return {"type": "map", "values": _schema(data, names, depth - 1)}
+    if kind == "union":
+        return _union(data, names, depth - 1)
+    if kind == "plain" or (kind == "named" and not names):
+        return data.draw(st.sampled_from(PLAIN))
+    if kind == "named":
+        return data.draw(st.sampled_from(names))
+    name = f"N{next(_NUMBERS)}"
+    if kind == "fixed":
+        names.append(name)
+        return {"type": "fixed", "name": name, "size": data.draw(st.integers(0, 2))}
+    if kind == "enum":
+        names.append(name)
+        return {
+            "type": "enum",
+            "name": name,
+            "symbols": data.draw(st.sampled_from([["A"], ["A", "B"]])),
+        }
+    fields = [
+        {"name": field, "type": _schema(data, names, depth - 1)}
+        for field in data.draw(st.sampled_from([["f"], ["f", "g"], ["g"], []]))
+    ]
+    names.append(name)
+    return {"type": "record", "name": name, "fields": fields}
+
+
+def _union(data: st.DataObject, names: list[str], depth: int) -> list[Any]:
+    branches: list[Any] = []
+    seen: set[str] = set()
+    for _ in range(data.draw(st.integers(1, 4))):
+        known = len(names)
+        branch = _schema(data, names, depth)
+        label = str(branch)
+        if isinstance(branch, dict):
+            label = branch.get("name", branch["type"])
+        if isinstance(branch, list) or label in seen:
+            del names[known:]  # what it defines is not there
+        else:
+            seen.add(label)
+            branches.append(branch)
+    return branches or ["null"]
+
+
+def _wire(data: st.DataObject, schema: Any, known: dict[str, Any]) -> bytes:  # noqa: ANN401, PLR0911 - JSON; one line per kind
+    """Bytes of some value of ``schema``."""
+    if isinstance(schema, list):
+        place = data.draw(st.integers(0, len(schema) - 1), "branch")
+        return _varint(place) + _wire(data, schema[place], known)
+    schema = known.get(schema, {"type": schema}) if isinstance(schema, str) else schema
+    kind, logical = schema["type"], schema.get("logicalType")
+    if kind == "record":
+        return b"".join(_wire(data, field["type"], known) for field in schema["fields"])
+    if kind in {"array", "map"}:
+        inner = schema["items"] if kind == "array" else schema["values"]
+        count = data.draw(st.integers(0, 2), "count")
+        keys = [_block(b"%d" % n) if kind == "map" else b"" for n in range(count)]
+        elements = [key + _wire(data, inner, known) for key in keys]
+        return (_varint(count) + b"".join(elements) if count else b"") + b"\0"
+    if kind == "enum":
+        return _varint(data.draw(st.integers(0, len(schema["symbols"]) - 1)))
+    if kind == "fixed":
+        return data.draw(st.binary(min_size=schema["size"], max_size=schema["size"]))
+    if logical == "decimal":
+        unscaled = data.draw(
+            st.integers(-(10 ** schema["precision"]) + 1, 10 ** schema["precision"] - 1)
+        )
+        return _block(unscaled.to_bytes((unscaled.bit_length() + 8) // 8, "big", signed=True))
+    return _plain_wire(data, kind, logical)
+
+
+def _plain_wire(data: st.DataObject, kind: str, logical: str | None) -> bytes:
+    if logical == "timestamp-nanos" or logical is None:
+        limits = {"int": (-(2**31), 2**31 - 1), "long": (-(2**63), 2**63 - 1)}
+    else:
+        of_day = 86_400_000 if kind == "int" else 86_400_000_000
+        limits = {"int": (0, of_day - 1), "long": (0, of_day - 1)}
+        if logical == "date":
+            limits["int"] = (-719_162, 2_932_896)
+        elif "timestamp" in logical:
+            scale = 1000 if "millis" in logical else 1_000_000
+            limits["long"] = (-62_135_596_800 * scale, 253_402_300_800 * scale - 1)
+    if kind in limits:
+        return _varint(data.draw(st.integers(*limits[kind])))
+    if kind == "float":
+        return struct.pack("<f", data.draw(st.floats(width=32, allow_nan=False)))
+    if kind == "double":
+        return struct.pack("<d", data.draw(st.floats(allow_nan=False)))
+    if kind == "boolean":
+        return bytes([data.draw(st.booleans())])
+    if kind == "null":
+        return b""
+    return _block(
+        data.draw(TEXT).encode() if kind == "string" else data.draw(st.binary(max_size=3))
+    )
+
+
+def _named(schema: Any, found: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    if isinstance(schema, list):
+        for branch in schema:
+            _named(branch, found)
+    elif isinstance(schema, dict):
+        if "name" in schema and "type" in schema:
+            found.setdefault(schema["name"], schema)
+        for part in ("items", "values"):
+            _named(schema.get(part), found)
+        for field in schema.get("fields", ()):
+            _named(field["type"], found)
+    return found
+
+
+@TIMES
+def test_avro(seconds: float) -> None:
+    """Bytes of the specification are the same once they were read and written."""
+    fuzz(_avro, seconds)
+
+
+def _avro(data: st.DataObject) -> None:
+    schema = _schema(data, [], 2)
+    if not isinstance(schema, dict) or schema["type"] != "record":
+        schema = {"type": "record", "name": "Root", "fields": [{"name": "f", "type": schema}]}
+    ours = avro_serde("key", json.dumps(schema))
+    wire = _wire(data, schema, _named(schema, {}))
+    value = ours.from_bytes(wire)
+    written = ours.to_bytes(value)
+    if written != wire:
+        # Of two branches that carry the same number the first is written.
+        assert _same_numbers(schema), (schema, wire.hex(), value, written.hex())
+        assert ours.from_bytes(written) == value
+    assert ours.columns is not None
+    try:
+        columns = ours.columns()
+    except ValueError:
+        return  # a union of several types
+    found = columns.decode(pa.array([wire], pa.binary()))
+    assert not found.bad, (schema, wire.hex(), found.bad)
+    assert ours.to_bytes(found.column.to_pylist()[0]) == wire, (schema, wire.hex())
+
+
+def _same_numbers(schema: Any) -> bool:  # noqa: ANN401 - JSON
+    text = json.dumps(schema)
+    return (
+        text.count('"int"') + text.count('"long"') + text.count('"float"') + text.count('"double"')
+        > 1
+    )
+
+
+# JSON
+
+LEAVES = (
+    "string", "tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "binary",
+    "date", "timestamp", "decimal(5,2)", "decimal(38,18)",
+)  # fmt: skip
+ATOMS = (
+    "null", "true", "0", "-0", "1", "1.0", "1e2", "128", "-32769", "2147483648",
+    "9223372036854775807", "9223372036854775808", "1e400", "1e39", "3.4028235e38", "1.005", "0.1",
+    "123.45", '""', '"x"',
+    '"\\ud800"', '"\\ud83d\\ude00"', '"YQ=="', '"@"', '"2020-02-29"', '"2020-02-30"',
+    '"0001-01-01"',
+    '"2020-01-01T00:00:00Z"', '"2020-01-01T00:00:00"', '"2020-01-01 00:00:00.5+05:30"',
+    '"0001-01-01T00:00:00+05:00"', '"9999-12-31T23:59:59.999999-05:00"', '"2020-06-30T23:59:60Z"',
+    '"2020-01-01T24:00:00Z"', '"2020-01-01T00:00:00+00"', '"2020-01-01T00:00:00.123456789Z"',
+    '"1.5"', '"NaN"', "NaN", "Infinity", "[]", "[1]", "[null]", "{}", '{"a":1}',
+    '{"1":"x","1":"y"}',
+    '{"a":null}', '{"1":1}', '[{"a":1}]',
+)  # fmt: skip
+
+
+def _ddl(data: st.DataObject, depth: int) -> str:
+    kind = data.draw(st.sampled_from([*LEAVES, "array", "map", "struct"] if depth else LEAVES))
+    if kind == "array":
+        return f"array<{_ddl(data, depth - 1)}>"
+    if kind == "map":
+        key = data.draw(st.sampled_from(["string", "int", "bigint"]))
+        return f"map<{key}, {_ddl(data, depth - 1)}>"
+    return f"struct<a: {_ddl(data, depth - 1)}>" if kind == "struct" else kind
+
+
+@TIMES
+def test_json_with_a_schema(seconds: float) -> None:
+    """A task and a column say the same; what they say is what Python's json reads, and is kept."""
+    fuzz(_json_of_schema, seconds)
+
+
+def _json_of_schema(data: st.DataObject) -> None:
+    types = [_ddl(data, 2) for _ in range(data.draw(st.integers(1, 3)))]
+    kind = struct_of_ddl(", ".join(f"f{n} {text}" for n, text in enumerate(types)))
+    ours = json_schema_serde(kind)
+    _sent(data, ours, kind)
+    parts = [
+        f'"f{n}":{data.draw(_nested(ATOMS))}'
+        for n in range(len(types) + 1)
+        if data.draw(st.integers(0, 4))
+    ]
+    wire = ("{" + ",".join(parts) + "}").encode()
+    if data.draw(st.integers(0, 9)) == 0:
+        wire = _damaged(data, wire)
+    found = json_columns(kind).decode(pa.array([wire], pa.binary()))
+    try:
+        value = ours.from_bytes(wire)
+    except WireError:
+        assert found.bad, (types, wire)
+        return
+    assert not found.bad, (types, wire, found.bad)
+    row = found.column.to_pylist(maps_as_pydicts="strict")[0]
+    assert repr(row) == repr(value), (types, wire)
+    for sent in (value, found.column.to_pylist()[0]):
+        assert repr(ours.from_bytes(ours.to_bytes(sent))) == repr(value), (types, wire)
+    # Text of members that the schema does not name is passed over, whatever its bytes.
+    _judge(kind, json.loads(wire.decode(errors="replace"), parse_float=Decimal), value)
+
+
+def _sent(data: st.DataObject, ours: Serde, kind: pa.StructType) -> None:
+    """What a task may send: it is read as it was, or refused."""
+    odd = st.sampled_from(ODD_VALUES) | st.floats() | NUMBERS
+    value = {f.name: data.draw(odd | st.lists(odd, max_size=2)) for f in kind}
+    try:
+        wire = ours.to_bytes(value)
+    except TypeError:
+        return
+    found = ours.from_bytes(wire)
+    for name, own in value.items():
+        field = kind.field(name).type
+        if pa.types.is_floating(field) and own is not None:
+            assert math.isclose(found[name], own, rel_tol=1e-6)
+        elif own is None or any(is_kind(field) for is_kind in _KEPT) or isinstance(own, bytes):
+            assert (type(found[name]), found[name]) == (type(own), own)
+
+
+_KEPT = (pa.types.is_string, pa.types.is_integer, pa.types.is_boolean)
+ODD_VALUES = (
+    *(None, True, "", "a", "YQ==", "\ud83d", b"", b"a", 1.0, -0.0, 1e39, Decimal("1.5")),
+    *(Decimal("NaN"), dt.date(2013, 1, 2), dt.datetime(2013, 1, 2, tzinfo=dt.UTC)),
+    *({"a": 1}, {1: 1}, [(1, 1), (1, 2)], [("a", None)], {"a": float("nan")}),
+)
+
+
+def _nested(atoms: tuple[str, ...]) -> st.SearchStrategy[str]:
+    one = st.sampled_from(atoms)
+    return one | one | st.builds("[{}]".format, one) | st.builds('{{"a":{}}}'.format, one)
+
+
+def _judge(kind: pa.DataType, read: Any, value: Any) -> None:  # noqa: ANN401, C901 - JSON; one line per kind
+    """``value`` is what Python's json has ``read``, as a value of ``kind``."""
+    if read is None or value is None:
+        assert value is None is read
+    elif pa.types.is_struct(kind):
+        for field in kind:
+            _judge(field.type, read.get(field.name), value[field.name])
+    elif pa.types.is_list(kind):
+        for inner, own in zip(read, value, strict=True):
+            _judge(kind.value_type, inner, own)
+    elif pa.types.is_map(kind):
+        for key, own in value.items():
+            _judge(kind.item_type, read[str(key)], own)
+    elif pa.types.is_timestamp(kind):
+        at = dt.datetime.fromisoformat(read)
+        at = at.replace(tzinfo=at.tzinfo or dt.UTC)
+        assert abs(value - at) <= dt.timedelta(microseconds=1)
+    elif pa.types.is_date(kind):
+        assert value == dt.date.fromisoformat(read)
+    elif pa.types.is_decimal(kind):
+        assert value == Decimal(read)
+    elif pa.types.is_floating(kind):
+        assert math.isfinite(value)
+        assert math.isclose(value, float(read), rel_tol=1e-6)
+    elif not pa.types.is_binary(kind):
+        assert (type(value), value) == (type(read), read)
+
+
+_ANY = st.recursive(
+    st.none()
+    | st.booleans()
+    | NUMBERS
+    | st.floats()
+    | st.text(max_size=3)
+    | st.integers(-(10**30), 10**30),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=2) | st.integers() | st.none(), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@TIMES
+def test_json_and_the_numbers(seconds: float) -> None:
+    """What is written is read as it was, also by Python's json; what is read can be written."""
+    fuzz(_built_in, seconds)
+
+
+def _built_in(data: st.DataObject) -> None:
+    ours = serde("json")
+    value = data.draw(_ANY)
+    try:
+        wire = ours.to_bytes(value)
+    except TypeError:
+        assert json_text_differs(value), value
+        return
+    assert repr(ours.from_bytes(wire)) == repr(value) == repr(json.loads(wire))
+    for each in (_damaged(data, wire), data.draw(_nested(ATOMS)).encode()):
+        _kept(ours, each)
+    for name in ("string", "integer", "long", "double", "bytes"):
+        _kept(serde(name), data.draw(st.binary(max_size=9)), exact=True)
+
+
+def json_text_differs(value: object) -> bool:
+    """Whether Python's json reads something else than the ``value`` that it wrote."""
+    text = json.dumps(value)
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return repr(json.loads(text)) != repr(value)
+
+
+def _kept(ours: Serde, wire: bytes, *, exact: bool = False) -> None:
+    try:
+        value = ours.from_bytes(wire)
+    except WireError:
+        return
+    again = ours.to_bytes(value)
+    assert again == wire or not exact, (ours.name, wire)
+    assert repr(ours.from_bytes(again)) == repr(value), (ours.name, wire)

@@ -1,0 +1,210 @@
+"""Avro's values and back: nothing is cast, rounded or mistaken for another branch of a union."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import json
+import time
+import uuid
+from decimal import Decimal
+from typing import Any
+
+import fastavro
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from homeport.config.errors import WireError
+from homeport.container.serde.avro_serde import avro_serde
+from homeport.container.serde.protobuf_values import PreciseTime
+from homeport.container.serde.serdes import Serde
+
+UTC = dt.UTC
+AT = dt.datetime(2013, 1, 2, 3, 4, 5, 6000, UTC)
+
+
+def _serde(schema: Any) -> Serde:  # noqa: ANN401 - JSON
+    return avro_serde("key", json.dumps(schema))
+
+
+def _of(logical: str, kind: str = "long", **more: object) -> dict[str, object]:
+    return {"type": kind, "logicalType": logical, **more}
+
+
+def _record(name: str, kind: Any, field: str = "f") -> dict[str, Any]:  # noqa: ANN401 - JSON
+    return {"type": "record", "name": name, "fields": [{"name": field, "type": kind}]}
+
+
+PRICE = _of("decimal", "bytes", precision=4, scale=2)
+ENUM = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
+MAP = {"type": "map", "values": "int"}
+LIST = {"type": "array", "items": "string"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        *(("int", 2**31), ("int", True), ("int", 1.5), ("long", 2**63), ("long", Decimal(1))),
+        *(("float", 1e39), ("float", True), ("double", 2**53 + 1), ("double", "1"), ("null", 5)),
+        *(("boolean", 1), ("boolean", "x"), ("string", b"a"), ("string", "\ud83d"), ("bytes", "a")),
+        *((ENUM, "C"), (ENUM, 0), (MAP, {1: 2}), (MAP, [("a", 1), ("a", 2)]), (MAP, "ab")),
+        *((LIST, "abc"), (LIST, {"a"}), (LIST, [None]), (_of("date", "int"), AT)),
+        *(
+            (_of("timestamp-millis"), AT.replace(microsecond=1)),
+            (_of("timestamp-millis"), AT.date()),
+        ),
+        *((_of("timestamp-millis"), True), (_of("local-timestamp-micros"), AT)),
+        *((_of("time-millis", "int"), dt.time(1, 2, 3, 4)), (_of("uuid", "string"), "x")),
+        *((_of("time-micros"), dt.time(1, tzinfo=UTC)), (PRICE, Decimal("1.234")), (PRICE, 1.5)),
+        *((PRICE, Decimal("123.45")), (PRICE, Decimal("NaN")), (PRICE, b"\1"), (PRICE, True)),
+        *((["null", "int"], 1.5), (["int", "string"], 1.5), (["null", "int", "string"], b"a")),
+        *(
+            (_record("R", "int"), {}),
+            (_record("R", "int"), {"f": 1, "g": 2}),
+            (["int", "long"], None),
+        ),
+    ],
+)
+def test_what_the_schema_cannot_carry_is_refused_and_never_cast(
+    schema: object, value: object
+) -> None:
+    """At the put or send."""
+    with pytest.raises(TypeError, match=r"the schema of the serde 'avro' cannot carry it: ."):
+        _serde(schema).to_bytes(value)
+
+
+def test_digits_below_a_microsecond_are_refused() -> None:
+    """A Timestamp of Protobuf has them."""
+    precise = PreciseTime(2013, 1, 2, tzinfo=UTC)
+    precise.nanosecond = 1
+    with pytest.raises(TypeError, match="has digits that the schema has not"):
+        _serde(_of("timestamp-micros")).to_bytes(precise)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "read"),
+    [
+        ("int", np.int64(5), 5),
+        ("double", np.float32(0.5), 0.5),
+        ("double", 3, 3.0),
+        ("boolean", np.bool_(1), True),
+        ("float", float("-inf"), float("-inf")),
+        ("bytes", bytearray(b"a"), b"a"),
+        (MAP, [("a", 1)], {"a": 1}),
+        (_of("timestamp-millis"), AT, AT),
+        (_of("timestamp-micros"), 5, dt.datetime(1970, 1, 1, 0, 0, 0, 5, UTC)),
+        (_of("local-timestamp-micros"), AT.replace(tzinfo=None), AT.replace(tzinfo=None)),
+        (_of("date", "int"), AT.date(), AT.date()),
+        (_of("time-millis", "int"), dt.time(1, 2, 3, 4000), dt.time(1, 2, 3, 4000)),
+        (_of("uuid", "string"), str(uuid.UUID(int=5)), uuid.UUID(int=5)),
+        (PRICE, 5, Decimal("5.00")),
+        (PRICE, Decimal("-12.3"), Decimal("-12.30")),
+        (_of("duration", "fixed", name="D", size=12), b"a" * 12, b"a" * 12),
+        (["null", PRICE], Decimal("1.00"), Decimal("1.00")),
+        (["null", "long", "double"], 5, 5),
+        (["double", "long"], 5, 5),
+        ([PRICE, "int"], 5, 5),
+        ([PRICE, _of("timestamp-nanos")], 5, 5),
+        ([_of("date", "int"), "long", "float"], 5, 5),
+        ([_of("date", "int"), "double"], 0.5, 0.5),
+        (["float", "double"], 0.1, 0.1),
+        (["null", LIST, MAP], [("a", 1)], {"a": 1}),
+        (
+            ["null", LIST, {"type": "map", "values": PRICE}],
+            {"a": Decimal("1.00")},
+            {"a": Decimal("1.00")},
+        ),
+        (
+            {"type": "array", "items": [PRICE, "null", "string"]},
+            [Decimal(1), None, "x"],
+            [1, None, "x"],
+        ),
+    ],
+)
+def test_what_it_carries_is_read_as_it_was(schema: object, value: object, read: object) -> None:
+    """Numbers of NumPy, pairs of a map's column, and the number that carries a logical type."""
+    serde = _serde(schema)
+    found = serde.from_bytes(serde.to_bytes(value))
+    assert (type(found), found) == (type(read), read)
+    assert serde.to_bytes(found) == serde.to_bytes(value)
+
+
+TWINS = [
+    "null",
+    "string",
+    {"type": "fixed", "name": "F", "size": 2},
+    "bytes",
+    ENUM,
+    _record("n.Created", "int"),
+    _record("n.Deleted", "int"),
+    _record("n.Other", ["null", "n.Deleted", "n.Other", PRICE], "g"),
+]
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        (("n.Deleted", {"f": 1}), ("n.Deleted", {"f": 1})),
+        ({"f": 1}, ("n.Created", {"f": 1})),
+        (("E", "A"), ("E", "A")),
+        ("A", "A"),
+        (("F", b"ab"), ("F", b"ab")),
+        (b"abc", b"abc"),
+        ({"g": {"g": {"f": 1}}}, {"g": {"g": {"f": 1}}}),
+        ({"g": {"g": Decimal("1.50")}}, {"g": {"g": Decimal("1.50")}}),
+        (None, None),
+    ],
+)
+def test_branches_of_a_union_that_look_alike_come_with_their_names(
+    value: object, read: object
+) -> None:
+    """Records with the same fields, an enum beside text: sent on, each is what it was."""
+    serde = _serde(TWINS)
+    data = serde.to_bytes(value)
+    assert serde.from_bytes(data) == read
+    assert serde.to_bytes(serde.from_bytes(data)) == data
+
+
+def test_two_enums_or_fixed_of_one_size_look_alike_too() -> None:
+    """Others do not."""
+    other = {"type": "enum", "name": "G", "symbols": ["B", "C"]}
+    sizes = [{"type": "fixed", "name": f"F{n}", "size": n // 2} for n in (2, 3, 4)]
+    for union, value in (([ENUM, other], ("G", "B")), (sizes, ("F3", b"a"))):
+        serde = _serde(union)
+        assert serde.from_bytes(serde.to_bytes(value)) == value
+    assert _serde(sizes).from_bytes(_serde(sizes).to_bytes(b"ab")) == b"ab"
+    record = _serde([_record("R", "int"), MAP])
+    assert record.from_bytes(record.to_bytes({"f": 1})) == ("R", {"f": 1})
+
+
+@pytest.mark.parametrize("precision", [4, 9])
+def test_a_decimal_beyond_the_precision_is_undecodable_in_both(precision: int) -> None:
+    """A task never gets it rounded."""
+    schema = _record("R", {"type": "map", "values": PRICE})
+    data = io.BytesIO()
+    wide = _record("R", {"type": "map", "values": PRICE | {"precision": precision}})
+    number = Decimal("12.34") if precision == 4 else Decimal("123456.78")
+    fastavro.schemaless_writer(data, fastavro.parse_schema(wide), {"f": {"a": number}})
+    serde = _serde(schema)
+    assert serde.columns is not None
+    decoded = serde.columns().decode(pa.array([data.getvalue()], pa.binary()))
+    if precision == 4:
+        assert serde.from_bytes(data.getvalue()) == {"f": {"a": number}}
+        assert decoded.column.to_pylist() == [{"f": [("a", number)]}]
+        return
+    assert list(decoded.bad) == [0]
+    with pytest.raises(WireError, match="12345678 has more digits than the precision 4"):
+        serde.from_bytes(data.getvalue())
+
+
+def test_a_time_without_a_zone_is_one_of_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library takes it for one of the host's."""
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    serde = _serde(_of("timestamp-micros"))
+    try:
+        assert serde.from_bytes(serde.to_bytes(AT.replace(tzinfo=None))) == AT
+    finally:
+        monkeypatch.undo()
+        time.tzset()
