@@ -35,7 +35,6 @@ from homeport.container.launcher.child_process import ChildProcess
 from homeport.container.rocksdb import factory
 from homeport.container.storage import container_storage as managers
 from homeport.container.storage.directory import StoreDirectory
-from homeport.container.storage.directory_lock import Holder, LockWait
 from homeport.job_coordinator.model.ids import Host
 from tests.unit.world.am import TOKEN, Attempt, Cluster
 from tests.unit.world.child_process import PermitPipe, Popen
@@ -277,8 +276,8 @@ class Hosts:
         patch.setattr(ChildProcess, "__init__", begun)
         patch.setattr(ChildProcess, "close", buried)
 
-    def _store_directory(self, path: Path, wait: LockWait, holder: Holder | None) -> StoreDirectory:
-        directory = StoreDirectory(path, wait, holder)
+    def _store_directory(self, *arguments: Any, **named: Any) -> StoreDirectory:  # noqa: ANN401 - as the real one's
+        directory = StoreDirectory(*arguments, **named)
         # A lock ends with its process.
         self.here().at_end.append(directory.release)
         return directory
