@@ -64,7 +64,7 @@ class ThreadedStreamTask(_ConcurrentStreamTask):
 
     def _process(self, message: IncomingMessage) -> None:
         try:
-            found: object = self._task.process(message, self._parts.outputs, self._coordinator)  # type: ignore[func-returns-value]  # what it must not return
+            found: object = self._task.process(message, self._parts.outputs, self._coordinator)
         except BaseException as error:  # noqa: BLE001 - user code may raise anything
             with self._counting:
                 self._raised(step_of(message), error)

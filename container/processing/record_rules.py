@@ -68,8 +68,9 @@ def checked_headers(given: object) -> HeaderPairs:
     if not isinstance(given, Mapping | list | tuple):
         raise TypeError(f"its headers are {_kind(given)}: give {{name: bytes or None}}, or pairs")
     pairs = header_pairs(given)
+    pair: object
     for pair in pairs:
-        if not isinstance(pair, list | tuple) or len(pair) != 2:  # noqa: PLR2004 - a pair
+        if not (isinstance(pair, list | tuple) and len(pair) == 2):  # noqa: PLR2004 - a pair
             raise TypeError(f"one of its headers is {_kind(pair)}: give (name, bytes or None)")
     return [(_name(name), _value(name, value)) for name, value in pairs]
 

@@ -170,7 +170,9 @@ class _Reader(_Names):
         mistakable = {
             label for label, (branch, _) in made.items() if self._is_mistakable(branch, branches)
         }
-        kinds = {_KINDS.get(label): convert for label, (_, convert) in made.items()}
+        kinds: dict[Any, Convert] = {
+            _KINDS.get(label): convert for label, (_, convert) in made.items()
+        }
 
         def convert(value: Any) -> Any:  # noqa: ANN401 - what the library read
             if isinstance(value, tuple):

@@ -57,7 +57,7 @@ class JobSecret:
         return base64.urlsafe_b64encode(self._code(f"token {generation}")).decode().rstrip("=")
 
     def proof(self, nonce: str, access: ShownAccess) -> str:
-        """Return what only a holder of the secret can say of ``access`` to who sent ``nonce``."""
+        """Return what a holder of the secret alone can answer to ``nonce`` about ``access``."""
         body = compact_json(access.to_json()).decode()
         return self._code(f"access {nonce} {body}").hex()
 

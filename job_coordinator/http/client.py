@@ -201,7 +201,7 @@ class CoordinatorClient:
     def access(self) -> ShownAccess:
         """Return the server's generation and certificate, proven by the submission's secret.
 
-        It is asked without token and without trust: the proof is worth more than a certificate.
+        The request has no token, and trusts any certificate: the proof is worth more.
 
         Raises:
             WireError: this client has no secret, or the server does not; else errors as above.

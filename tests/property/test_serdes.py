@@ -239,7 +239,7 @@ def _union(data: st.DataObject, names: list[str], depth: int) -> list[Any]:
         branch = _schema(data, names, depth)
         label = str(branch)
         if isinstance(branch, dict):
-            label = branch.get("name", branch["type"])
+            label = str(branch.get("name", branch["type"]))
         if isinstance(branch, list) or label in seen:
             del names[known:]  # what it defines is not there
         else:
@@ -428,7 +428,7 @@ def _sent(data: st.DataObject, ours: Serde, kind: pa.StructType) -> None:
     for name, own in value.items():
         field = kind.field(name).type
         if pa.types.is_floating(field) and own is not None:
-            assert math.isclose(found[name], own, rel_tol=1e-6)
+            assert math.isclose(found[name], float(str(own)), rel_tol=1e-6)
         elif own is None or any(is_kind(field) for is_kind in _KEPT) or isinstance(own, bytes):
             assert (type(found[name]), found[name]) == (type(own), own)
 

@@ -59,7 +59,7 @@ def test_half_a_surrogate_pair_is_written_as_an_escape(monkeypatch: pytest.Monke
     for stream in written.values():
         stream.write("said \ud83d\n")
         stream.flush()
-    found = {name: stream.buffer.getvalue().decode() for name, stream in written.items()}  # type: ignore[attr-defined]  # it is a BytesIO
+    found = {name: stream.buffer.getvalue().decode() for name, stream in written.items()}
     assert found["stdout"].endswith(" INFO driver: got \\ud83d\nsaid \\ud83d\n")
     assert found["stderr"] == "said \\ud83d\n"
 

@@ -295,7 +295,7 @@ def test_a_standby_builds_the_versions_of_a_data_set(case: _Case) -> None:
     case.now_ms += 2 * 86_400_000
     assert follower.step(0) == 0
     assert not case.held(storage, "airlines", "Standby-Partition 0-0")
-    case.broker.append("airlines", None, None, partition=0, headers={"version": b"end"})
+    case.broker.append("airlines", None, None, partition=0, headers=[("version", b"end")])
     case.broker.append("airlines", b"AA", b"American", partition=0)
     _follow(follower)
     assert case.held(storage, "airlines", "Standby-Partition 0-0") == {b"UA": b"United"}
@@ -364,7 +364,7 @@ def test_versions_of_a_standby_go_on_behind_a_gap(case: _Case) -> None:
     """The one that it cuts is not served, and what was served stays; a look finds no fault."""
     case.more = {"stores.airlines.adstore.version.marker.header": "version"}
     follower, storage = case.standby()
-    end = {"version": b"end"}
+    end = [("version", b"end")]
     case.broker.append("airlines", None, None, partition=0, headers=end)
     case.broker.append("airlines", b"AA", b"American", partition=0)
     _follow(follower)

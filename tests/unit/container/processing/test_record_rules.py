@@ -84,7 +84,7 @@ def test_what_no_broker_takes_is_refused_in_one_line(given: dict[str, Any], what
 def test_what_the_client_takes_is_kept_as_it_goes() -> None:
     """Integers of other types become int, texts of headers bytes, a header may be null."""
     outputs = _outputs()
-    outputs.send("out", None, partition=np.int64(2), timestamp=np.int64(7), headers={})
+    outputs.send("out", None, partition=np.int64(2), timestamp=np.int64(7), headers={})  # type: ignore[arg-type]  # that is the case
     outputs.send("out", b"v", headers={"": None, "é": "ä", "n": b"\0"})  # type: ignore[dict-item]  # that is the case
     pairs = [("", None), ("é", "ä".encode()), ("n", b"\0")]
     assert outputs.sends == [
@@ -145,7 +145,7 @@ def test_the_size_is_the_clients_own() -> None:
         value = b"v" * max(0, rest + chosen.randrange(-2, 3))
         is_taken = wire_size(key, value, headers) + CLIENT_OVERHEAD_BYTES <= LIMIT
         try:
-            client.produce("t", value, key, headers=headers)
+            client.produce("t", value, key, headers=headers)  # type: ignore[arg-type]  # null is taken
         except KafkaException:
             assert not is_taken
         else:

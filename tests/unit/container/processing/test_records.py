@@ -122,7 +122,9 @@ def test_a_dead_letter_that_is_read_again_has_the_newer_place() -> None:
     assert list(send.headers)[:3] == [("h", b"1"), ("h", None), ("homeport.reason", b"new")]
 
 
-def _placed(*places: tuple[str, str, int], headers: list[tuple[str, bytes]] | None) -> pa.Table:
+def _placed(
+    *places: tuple[str, str, int], headers: list[tuple[str, bytes | None]] | None
+) -> pa.Table:
     rows: list[dict[str, Any]] = [
         {
             "task": TASK,
@@ -142,7 +144,7 @@ def _placed(*places: tuple[str, str, int], headers: list[tuple[str, bytes]] | No
 
 @pytest.mark.parametrize("headers", [None, [], [("h", b"1"), ("h", b"2")]])
 def test_each_row_keeps_its_place_and_its_headers(
-    headers: list[tuple[str, bytes]] | None, monkeypatch: pytest.MonkeyPatch
+    headers: list[tuple[str, bytes | None]] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of several systems, streams and partitions in one table, and in slices of a table."""
     monkeypatch.setattr(records, "_ROWS", 2)
