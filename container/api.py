@@ -18,11 +18,15 @@ fields that the schema names.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self
 
 import pyarrow as pa
+
+from homeport.container.headers import HeaderPairs as HeaderPairs  # noqa: PLC0414 - a name for users
+from homeport.container.headers import Headers as Headers  # noqa: PLC0414 - a name for users
+from homeport.container.headers import header_pairs as header_pairs  # noqa: PLC0414 - a name for users
 
 BATCH_SCHEMA = pa.schema(
     [
@@ -148,37 +152,6 @@ class KeyValueStore(ReadableStore, Protocol):
 
 Partitioner = Callable[[bytes | None, int], int]
 """(key, number of partitions) to a partition from 0 on; asked for each record that it places."""
-
-
-HeaderPairs = Sequence[tuple[str, bytes | None]]
-"""Headers of one record in their order; a name may be there more than once, a value be null."""
-
-
-class Headers(dict[str, Any]):
-    """The headers of a record: of each name the last value; ``header_pairs`` has all of them."""
-
-    _all: HeaderPairs | None = None
-
-    @classmethod
-    def of(cls, pairs: HeaderPairs) -> Headers:
-        """Return the headers that are ``pairs``."""
-        found = cls(pairs)
-        if len(found) != len(pairs):
-            found._all = pairs
-        return found
-
-    def pairs(self) -> HeaderPairs:
-        """Return all headers in their order; once a task has changed the dict, those in it."""
-        if self._all is None or dict(self._all) != self:
-            return list(self.items())
-        return self._all
-
-
-def header_pairs(headers: Mapping[str, bytes | None] | HeaderPairs) -> HeaderPairs:
-    """Return all of ``headers``, in their order."""
-    if isinstance(headers, Headers):
-        return headers.pairs()
-    return list(headers.items() if isinstance(headers, Mapping) else headers)
 
 
 class MessageCollector(Protocol):

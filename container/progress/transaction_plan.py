@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from homeport.config.system_stream import SystemStream
+from homeport.container.headers import HeaderPairs
 from homeport.container.progress import checkpoint
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
@@ -73,7 +74,7 @@ class Send(NamedTuple):
     key: bytes | None
     value: bytes | None
     partition: int | None = None
-    headers: Sequence[tuple[str, bytes | None]] | None = None
+    headers: HeaderPairs | None = None
     system: str | None = None
     timestamp_ms: int | None = None
 
