@@ -11,6 +11,7 @@ from typing import cast
 
 import dashboard_jobs as jobs
 import pytest
+from aiohttp import web
 from coordinator_server import CHECK_IN, LOG_LINE, RUNNING, STARTED, STOPPED, TOKEN, Loop, Served
 
 from homeport.appmaster.driver.actions.operator_actions import DriverActions
@@ -135,9 +136,11 @@ def test_each_request_has_a_row(server: Served4) -> None:
     """And each action that a driver has; no row is of a request that is not answered."""
     driver = cast("Driver", SimpleNamespace())
     actions = DriverActions(driver, Config(), lambda _: None).names
+    app = web.Application()
+    app.add_routes(server.server._routes())
     routes = {
         f"{route.method} {'' if route.resource is None else route.resource.canonical}"
-        for route in server.server._application().router.routes()
+        for route in app.router.routes()
         if route.method != "HEAD"
     }
     post = f"POST {ACTION_ROUTE}"
@@ -172,4 +175,4 @@ def test_what_is_not_allowed_changes_nothing(server: Served4) -> None:
                 server.tried(row, TOKENS[role])
     assert server.backend.said == []
     assert cast("jobs.JobOnPage", server.backend).asked == []
-    assert json.loads(server.tried("GET /v1/audit", None)[1])["changes"] == []
+    assert json.loads(server.tried("GET /v1/audit", TOKEN)[1])["changes"] == []
