@@ -195,6 +195,7 @@ JOB_COORDINATOR_URL_NAMES = ListKey(
     meaning="further host names of the job coordinator, as of a proxy or an alias",
     source=OWN,
     liveness=Liveness.LIVE,
+    reach=Reach.ACCESS,
 )
 JOB_COORDINATOR_READ_OPEN = BoolKey(
     name="cluster-manager.jobcoordinator.read.open",
@@ -202,18 +203,21 @@ JOB_COORDINATOR_READ_OPEN = BoolKey(
     meaning="each program that reaches the port may read, secrets masked; false: with a token",
     source=OWN,
     liveness=Liveness.NEEDS_REDEPLOY,
+    reach=Reach.ACCESS,
 )
 JOB_COORDINATOR_READ_TOKENS = TokensKey(
     name="cluster-manager.jobcoordinator.tokens.read",
     meaning="digests of tokens that show, beside what is open, last log lines of failures",
     source=OWN,
     liveness=Liveness.LIVE,
+    reach=Reach.ACCESS,
 )
 JOB_COORDINATOR_OPERATE_TOKENS = TokensKey(
     name="cluster-manager.jobcoordinator.tokens.operate",
     meaning="digests of tokens that may change the running job; written by homeport token",
     source=OWN,
     liveness=Liveness.LIVE,
+    reach=Reach.ACCESS,
 )
 JOB_COORDINATOR_ACCESS_GENERATION = IntKey(
     name="cluster-manager.jobcoordinator.access.generation",
@@ -222,6 +226,7 @@ JOB_COORDINATOR_ACCESS_GENERATION = IntKey(
     meaning="number of the job's own token and certificate; homeport token exchange counts it up",
     source=OWN,
     liveness=Liveness.LIVE,
+    reach=Reach.ACCESS,
 )
 
 # --------------------------------------------------------------------------------------------- yarn

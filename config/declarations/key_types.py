@@ -56,6 +56,7 @@ class Reach(Enum):
     """What a value may make a tool do on the machine of its operator."""
 
     NOTHING = "nothing"
+    ACCESS = "nothing; it decides which programs may use the job's port"
     PLACE = "what a tool runs, opens or connects to"
     CLASS = "a class that a tool imports, where it is one of the job's own"
     CODE = "code that a tool imports or runs to check it"
@@ -126,9 +127,10 @@ class Key(ABC):
     def is_operators(self) -> bool:
         """Return whether an operator may set it by HTTP, with no right on the coordinator stream.
 
-        The one place of the rule: a number, a switch or a choice that the running job takes live.
+        The one place of the rule: a number, a switch or a choice that the running job takes live,
+        and that decides on no access.
         """
-        return self.liveness.is_live and self.names_nothing
+        return self.liveness.is_live and self.names_nothing and self.reach is Reach.NOTHING
 
     def check(self, config: Config, name: str) -> None:
         """Raises ConfigError where the value of ``name``, which matches, is not of the type."""

@@ -66,7 +66,7 @@ def reaches_out(key: Key, value: str) -> bool:
     """Return whether the value makes a tool run, open, connect to or import something."""
     if key.reach is Reach.CLASS:
         return user_class(value.strip()) is not None
-    return key.reach is not Reach.NOTHING
+    return key.reach not in {Reach.NOTHING, Reach.ACCESS}
 
 
 def _is_place(name: str) -> bool:

@@ -16,7 +16,7 @@ from homeport.config.declarations.operators_file import (
 )
 from homeport.config.errors import ConfigError
 
-REACHING = [key for key in keys.ALL if key.reach is not Reach.NOTHING]
+REACHING = [key for key in keys.ALL if key.reach not in {Reach.NOTHING, Reach.ACCESS}]
 HARMLESS = {
     "job.default.system": "names a system, whose properties are keys of their own",
     "job.non-logged.store.base.dir": "containers alone open it",

@@ -53,7 +53,7 @@ class _Log:
 
 def _message(topic: str, partition: int, offset: int, word: str) -> Message:
     key, is_record, value = word.partition("=")
-    headers = None if is_record else {"version": word.replace("-", " ").encode()}
+    headers = None if is_record else [("version", word.replace("-", " ").encode())]
     data = value.encode() if value else None
     stored = Stored(key.encode(), data, 0, headers, offset, None)
     return cast("Message", MemoryMessage(topic, partition, offset, stored))

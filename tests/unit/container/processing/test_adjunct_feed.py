@@ -302,7 +302,7 @@ class _BehindOldest(MemoryConsumer):
         return [_Gap("planes", 0, 2)] if self.consumed == 1 else []
 
     def get_watermark_offsets(
-        self, place: TopicPartition, *, cached: bool = False, timeout: float = 0.0
+        self, place: TopicPartition, timeout: float = 0.0, *, cached: bool = False
     ) -> tuple[int, int]:
         del place, cached, timeout
         return 7, 9

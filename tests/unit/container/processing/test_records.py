@@ -157,7 +157,7 @@ def test_each_row_keeps_its_place_and_its_headers(
     messages = InputMessages(_serdes, BadRecords(_outputs(), None, drop=False))
     table = _placed(*places, headers=headers)
     right = [
-        IncomingMessage(*place, i, f"k{i}", i, 100 + i, dict(headers or ()) if i % 2 else {})
+        IncomingMessage(*place, i, f"k{i}", i, 100 + i, {n: v for n, v in headers or ()} if i % 2 else {})
         for i, place in enumerate(places)
     ]
     assert list(messages.of(table)) == right

@@ -13,7 +13,7 @@ from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStrea
 from homeport.appmaster.driver.driver import Driver
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.declarations.key_types import BoolKey, IntKey, Key, Liveness, TextKey
+from homeport.config.declarations.key_types import BoolKey, IntKey, Key, Liveness, Reach, TextKey
 from homeport.config.errors import ConfigError, WireError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
@@ -45,6 +45,9 @@ CHANGES: list[tuple[str, str | None]] = [
     ("cluster-manager.jobcoordinator.tokens.operate", "mallory:" + "0" * 64),
     ("cluster-manager.jobcoordinator.tokens.read", "mallory:" + "0" * 64),
     ("cluster-manager.jobcoordinator.tokens.operate", None),
+    ("cluster-manager.jobcoordinator.access.generation", "9"),
+    ("cluster-manager.jobcoordinator.read.open", "true"),
+    ("cluster-manager.jobcoordinator.url.names", "evil"),
     ("cluster-manager.drained.hosts", "nm1,nm2"),
     ("systems.kafka.consumer.security.protocol", "SASL_PLAINTEXT"),
     ("systems.kafka.consumer.sasl.mechanism", "PLAIN"),
@@ -189,7 +192,7 @@ def test_every_declared_key_follows_the_rule(key: Key) -> None:
     """A new key of free text is refused without anybody's doing."""
     is_live = key.liveness in {Liveness.LIVE, Liveness.RETUNES_CONTAINERS}
     is_plain = isinstance(key, IntKey | BoolKey) or (isinstance(key, TextKey) and key.choices != ())
-    assert key.is_operators is (is_live and is_plain)
+    assert key.is_operators is (is_live and is_plain and key.reach is Reach.NOTHING)
     for name in (key.name, *key.legacy):
         said = ""
         try:
