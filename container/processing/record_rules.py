@@ -67,8 +67,7 @@ def checked_headers(given: object) -> HeaderPairs:
     """
     if not isinstance(given, Mapping | list | tuple):
         raise TypeError(f"its headers are {_kind(given)}: give {{name: bytes or None}}, or pairs")
-    pairs = header_pairs(given)
-    pair: object
+    pairs: list[Any] = list(header_pairs(given))
     for pair in pairs:
         if not (isinstance(pair, list | tuple) and len(pair) == 2):  # noqa: PLR2004 - a pair
             raise TypeError(f"one of its headers is {_kind(pair)}: give (name, bytes or None)")

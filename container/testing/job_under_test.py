@@ -53,7 +53,8 @@ class JobUnderTest:
         Raises:
             ConfigError: the first fault, in the product's one line.
         """
-        values = load(str(config)) if isinstance(config, Path | str) else config
+        values: Mapping[str, str]
+        values = config if isinstance(config, Mapping) else load(str(config))
         given = {**values, **overrides}
         if task is not None:
             kind: type = task if isinstance(task, type) else type(task)

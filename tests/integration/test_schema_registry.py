@@ -177,7 +177,9 @@ def test_a_record_of_no_known_schema_is_a_bad_record(
         assert runner.run() == 6
         assert [r.value for r in runner.output("kafka.bad")] == bad
         assert runner.checkpoint() == {"kafka.in.0": 5}
-        reasons = [(r.headers["homeport.reason"] or b"").decode() for r in runner.output("kafka.bad")]
+        reasons = [
+            (r.headers["homeport.reason"] or b"").decode() for r in runner.output("kafka.bad")
+        ]
         assert "Schema not found" in reasons[3]
     with TestRunner(_config(registry, "avro", schema=OLD), task=task) as runner:
         runner.send_bytes("kafka.in", value=b"plain")

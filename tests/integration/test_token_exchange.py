@@ -6,6 +6,7 @@ import os
 import signal
 import urllib.error
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -40,14 +41,14 @@ def test_nothing_restarts_and_the_former_token_is_refused(make_job: Callable[[st
     }
     os.kill(pids["0"], signal.SIGKILL)
     wait_for(lambda: job.containers()["0"]["epoch"] > before["0"]["epoch"], job)
-    job.settled()
+    # By now longer than a lease: renewals have found the keeper's token, and its certificate.
+    assert job.settled()["1"] == pids["1"]
     for name in ("lease_keeper", "application_master"):
         pid = job.program(name)
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        wait_for(lambda name=name, pid=pid: job.program(name) not in {None, pid}, job)  # type: ignore[misc]
-    # By now longer than a lease: renewals have found the keeper's token, and its certificate.
-    assert job.settled()["1"] == pids["1"]
+        wait_for(partial(_is_another, job, name, pid), job)
+    job.settled()
     job.produce(60, first=120)
     job.expects(180)
     done = job.operator("token", "exchange")
@@ -55,6 +56,10 @@ def test_nothing_restarts_and_the_former_token_is_refused(make_job: Callable[[st
     assert job.kill() == f"stopped {job.application_id} in order"
     wait_for(lambda: not pids_of(job.application_id), job)
     job.judge_history()
+
+
+def _is_another(job: Job, name: str, former: int) -> bool:
+    return job.program(name) not in {None, former}
 
 
 def test_the_exchange_needs_the_submitters_files(

@@ -122,6 +122,10 @@ def test_a_dead_letter_that_is_read_again_has_the_newer_place() -> None:
     assert list(send.headers)[:3] == [("h", b"1"), ("h", None), ("homeport.reason", b"new")]
 
 
+def _found(headers: list[tuple[str, bytes | None]] | None) -> Any:  # noqa: ANN401 - a mapping
+    return dict(headers or ())
+
+
 def _placed(
     *places: tuple[str, str, int], headers: list[tuple[str, bytes | None]] | None
 ) -> pa.Table:
@@ -157,7 +161,7 @@ def test_each_row_keeps_its_place_and_its_headers(
     messages = InputMessages(_serdes, BadRecords(_outputs(), None, drop=False))
     table = _placed(*places, headers=headers)
     right = [
-        IncomingMessage(*place, i, f"k{i}", i, 100 + i, {n: v for n, v in headers or ()} if i % 2 else {})
+        IncomingMessage(*place, i, f"k{i}", i, 100 + i, _found(headers) if i % 2 else {})
         for i, place in enumerate(places)
     ]
     assert list(messages.of(table)) == right
