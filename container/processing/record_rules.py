@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from typing import Any
 
 from homeport.container.api import HeaderPairs, header_pairs
 from homeport.container.progress.topic_rules import (

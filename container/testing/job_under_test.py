@@ -57,7 +57,8 @@ class JobUnderTest:
         values = config if isinstance(config, Mapping) else load(str(config))
         given = {**values, **overrides}
         if task is not None:
-            kind: type = task if isinstance(task, type) else type(task)
+            made: object = task  # a test may give an object by mistake
+            kind = made if isinstance(made, type) else type(made)
             given[keys.TASK_CLASS.name] = f"{kind.__module__}:{kind.__name__}"
             checked_task_class(given[keys.TASK_CLASS.name], task)
         checked = _completed(given)
