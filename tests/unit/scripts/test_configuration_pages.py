@@ -37,7 +37,9 @@ def test_the_index_links_each_page_and_explains_each_change() -> None:
     """With paths relative to docs/."""
     index = pages()[INDEX]
     linked = {f"docs/{target}" for target in re.findall(r"\]\(([^)]+)\)", index)}
-    assert linked == pages().keys() - {INDEX}
+    assert {page for page in linked if page.startswith("docs/configuration/")} == (
+        pages().keys() - {INDEX}
+    )
     assert all(f"| {liveness.value} |" in index for liveness in Liveness)
 
 

@@ -23,6 +23,7 @@ from homeport.container.processing.stream_task_instance import (
 )
 from homeport.container.processing.task_instance import Context, Outputs, TaskFailedError
 from homeport.container.serde.serdes import Serde, SerdeFailedError
+from homeport.container.spark import micro_batch
 from homeport.container.spark.faults import Named
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.job_coordinator.model.ids import TaskName
@@ -105,13 +106,16 @@ def test_a_serde_that_exits_drops_no_record() -> None:
     assert bad.dropped == 0
 
 
-def test_a_pipeline_function_that_exits_is_named_by_its_key() -> None:
+def test_a_pipeline_function_that_exits_is_named_by_its_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """In one line, as all that is wrong with a pipeline."""
+    monkeypatch.setattr(micro_batch, "frame_of", lambda *_: None)
 
     def exits(_frame: object) -> Any:  # noqa: ANN401 - as a pipeline's
         raise SystemExit(3)
 
-    session: Any = SimpleNamespace(createDataFrame=lambda _: None)
+    session: Any = SimpleNamespace()
     pipeline = SparkPipeline(
         session, exits, Named("task.pipeline.class", "m:exits"), unordered=False
     )
