@@ -48,16 +48,36 @@ _TOKEN = re.compile(
 )
 """What is a secret by its own form, wherever it stands: tokens of services, JSON web tokens."""
 _FORMS = (
-    _PRIVATE_KEY,
-    _USER_INFO,
-    _LOGIN,
-    _HEADER,
-    _CREDENTIALS,
-    _LOGIN_OPTION,
-    _NETRC,
-    _TOKEN,
+    (_PRIVATE_KEY, ("private key",)),
+    (_USER_INFO, ("@",)),
+    (_LOGIN, ("@",)),
+    (_HEADER, ("authorization", "cookie")),
+    (_CREDENTIALS, ("bearer", "negotiate")),
+    (_LOGIN_OPTION, ("-u", "--")),
+    (_NETRC, ("login",)),
+    (
+        _TOKEN,
+        (
+            "eyj",
+            "gh",
+            "glpat",
+            "xox",
+            "kia",
+            "sia",
+            "aiza",
+            "k_",
+            "sk-",
+            "npm_",
+            "pypi",
+            "hv",
+            "://",
+        ),
+    ),
 )
-"""What each keeps is its first group and its last one."""
+"""Each with texts of which it has one, in small letters: to look for these costs little.
+
+What a form keeps is its first group and its last one.
+"""
 _BASIC = re.compile(r"(\bbasic\s++)([A-Za-z0-9+/_-]{4,}={0,2})", re.IGNORECASE)
 _OPTION = re.compile(
     r"(?<!\S)(--?(?P<name>[\w.-]++)\s++)(?!-)(?:\"(?:[^\"\\]|\\.)*+\"|'[^']*+'|\S++)"
@@ -77,15 +97,19 @@ _VALUE = re.compile(
 
 def masked_text(text: str, is_secret: Callable[[str], bool]) -> str:
     """Return ``text`` with its secrets masked; ``is_secret``: of a name to which it assigns."""
-    for form in _FORMS:
-        text = form.sub(rf"\g<1>{MASK}\g<{form.groups}>", text)
-    text = _BASIC.sub(_without_basic, text)
+    small = text.lower()
+    for form, needles in _FORMS:
+        if any(needle in small for needle in needles):
+            text = form.sub(rf"\g<1>{MASK}\g<{form.groups}>", text)
+    if "basic" in small:
+        text = _BASIC.sub(_without_basic, text)
 
     def without_value(found: re.Match[str]) -> str:
         return f"{found[1]}{MASK}" if is_secret(found["name"]) else found[0]
 
-    for named in (_OPTION, _ELEMENT, _ATTRIBUTE):
-        text = named.sub(without_value, text)
+    for named, needle in ((_OPTION, "-"), (_ELEMENT, "<"), (_ATTRIBUTE, "value")):
+        if needle in small:
+            text = named.sub(without_value, text)
     return _without_assigned(text, is_secret)
 
 
