@@ -1,8 +1,11 @@
-"""A coordinator stream for each test."""
+"""A coordinator stream for each test, an event loop for each module."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+from coordinator_server import Loop
 
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 
@@ -11,3 +14,11 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMem
 def stream() -> InMemoryCoordinatorStream:
     """An empty stream."""
     return InMemoryCoordinatorStream()
+
+
+@pytest.fixture(scope="module")
+def loop() -> Iterator[Loop]:
+    """One running event loop for all tests here."""
+    running = Loop()
+    yield running
+    running.close()

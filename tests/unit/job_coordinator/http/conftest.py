@@ -10,14 +10,6 @@ from coordinator_server import TOKEN, Backend, Loop, Served
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 
 
-@pytest.fixture(scope="module")
-def loop() -> Iterator[Loop]:
-    """One running event loop for all tests here."""
-    running = Loop()
-    yield running
-    running.close()
-
-
 @pytest.fixture
 def served(loop: Loop) -> Iterator[Served]:
     """A server on a free port."""
