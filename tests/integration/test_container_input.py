@@ -270,6 +270,6 @@ def test_headers_times_and_nulls_reach_the_task(make: Make, task: str, pipeline:
         "2": ["", 0, at_ms + 3, {}],
         "3": ["large", LARGE, at_ms + 4, {}],
     }
-    sent = {message.key(): message.headers() for message in job.messages("out")}
+    sent = {message.key(): message.headers() for message in job.messages(job.topic("out"))}
     assert sent == {b"0": headers, b"1": None, b"2": None, b"3": None}
     assert container.stop() == 143

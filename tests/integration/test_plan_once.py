@@ -275,7 +275,7 @@ MOMENTS = [
     "cast('today Europe/Berlin' as date)",
     "DATE /* of */\n 'Today'",
     "1 + CASE WHEN timestamp_ntz\"now\" > timestamp'2020-01-01' THEN 1 END",
-    "timestamp -- 'x'\n r'now UTC'",
+    "timestamp -- 'x'\n r'today UTC'",
     "date'\\u0074oday'",
     long("array(timestamp_ltz'yesterday UTC')[0]"),
     long("transform(array(1), x -> date_add(date'tomorrow', x))"),

@@ -204,6 +204,7 @@ def test_a_secret_inside_a_value_is_masked(value: str, shown: str | None) -> Non
         "=:=:==",
         "basic authentication",
         "Basic auth is on",
+        "basic words",
         "the bearer token is missing",
         "bearer authentication",
         "mailto:bob@x.org",

@@ -81,3 +81,10 @@ def test_rows_that_name_no_place_are_of_all_sources() -> None:
     placed = pa.table({**PLACES, "timestamp": [1, 2, 3, 4]})
     assert newest_times(placed, "timestamp", ["x"]) == [("x", 4)]
     assert newest_times(rows.slice(0, 0), "at", ["x"]) == []
+
+
+def test_a_time_beyond_the_last_one_is_none() -> None:
+    """It neither counts, nor hides the times before it."""
+    rows = pa.table({"at": [3, 9, 7]})
+    assert newest_times(rows, "at", ["x"], 8) == [("x", 7)]
+    assert newest_times(rows, "at", ["x"], 2) == []
