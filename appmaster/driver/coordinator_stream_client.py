@@ -132,7 +132,7 @@ class CoordinatorStreamClient:
         """Return whether the stream has up to where the audit trail is complete."""
         try:
             await self._write([AuditedManager.message(offset)])
-        except UnavailableError as e:
+        except (UnavailableError, WireError) as e:
             log.warning("the next driver will audit again what this one has: %s", e)
             return False
         return True

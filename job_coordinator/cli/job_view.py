@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from homeport.config.config import Config, masked
 from homeport.config.declarations import all_keys as keys
@@ -19,6 +20,7 @@ from homeport.config.errors import (
     WireError,
 )
 from homeport.config.settings.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.client_files import TOKEN_VARIABLE
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
@@ -28,8 +30,6 @@ from homeport.job_coordinator.zookeeper.leader_address import registered_process
 
 TIMEOUT_S = 15.0
 _AM_TIMEOUT_S = 5.0
-_OPERATORS = "HOMEPORT_TOKEN"
-"""The variable of the environment that has an operator's token, where reading needs one."""
 _TRACKING_URL = keys.YARN_AM_TRACKING_URL.name
 _CERTIFICATE = keys.YARN_AM_CERTIFICATE.name
 
@@ -175,16 +175,35 @@ def running_job(config: Config, stream: CoordinatorStream) -> RunningJob | None:
         return None
     job = JobConfig.of(config)
     try:
-        token = os.environ.get(_OPERATORS) or None
-        client = CoordinatorClient(url, token, _AM_TIMEOUT_S, certificate)
+        client = CoordinatorClient(url, _operators_token(), _AM_TIMEOUT_S, certificate)
         said = client.status()["job"]
         if (said["name"], said["id"]) != (job.name, job.id):
             return None
         return RunningJob(client, str(said["application"]), int(said["model_version"]))
-    except NoRightError:
+    except (NoRightError, ConfigError):
         raise
     except (HomeportError, KeyError, TypeError, ValueError):  # no server, or another one
         return None
+
+
+def _operators_token() -> str | None:
+    """Return what the file named by ``HOMEPORT_TOKEN_FILE`` has; None: none is named.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    named = os.environ.get(TOKEN_VARIABLE, "")
+    if not named:
+        return None
+    try:
+        return Path(named).read_text(encoding="utf-8").strip() or None
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            TOKEN_VARIABLE,
+            named,
+            f"it must be a file with the token of an operator ({error})",
+            "put the token that homeport token new has printed into it",
+        ) from None
 
 
 def is_standalone(config: Config, stream: CoordinatorStream) -> bool:

@@ -16,8 +16,8 @@ _NOISE = "Value error, "
 _INTERRUPTED = 130
 _UNANSWERED = 3
 _NO_RIGHT = (
-    "let HOMEPORT_TOKEN hold the token of an operator: homeport token new NAME --role=read "
-    "makes one"
+    "let HOMEPORT_TOKEN_FILE name a file with the token of an operator: homeport token new NAME "
+    "--role=read makes one"
 )
 
 

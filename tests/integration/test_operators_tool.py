@@ -237,7 +237,8 @@ def test_changes_are_shown(operator: Operator, running: RunningBackend, tmp_path
     url = operator.recorded()["yarn.am.tracking.url"]
     CoordinatorClient(url, TOKEN).shutdown()
     assert running.said == ["shutdown"]
-    needed = "401 a bearer token is needed; let HOMEPORT_TOKEN hold the token of an operator"
+    named = "let HOMEPORT_TOKEN_FILE name a file with the token of an operator"
+    needed = f"401 a bearer token is needed; {named}"
     assert needed in operator.refusal("audit")
     operator.token = TOKEN
     line = operator.answer("audit")
@@ -269,16 +270,17 @@ def test_a_job_that_shows_nothing_without_a_token_is_read_with_one(
     }
     model = running.models[None]
     running.models[None] = replace(model, config=model.config.merged(closed))
+    needed = "let HOMEPORT_TOKEN_FILE name a file with the token of an operator"
     for command in (
         ("status",),
         ("job-model",),
         ("config", "get", "task.commit.ms"),
         ("locality",),
     ):
-        assert "let HOMEPORT_TOKEN hold the token of an operator" in operator.refusal(*command)
+        assert needed in operator.refusal(*command)
     operator.token = token[::-1]
     assert "401 the bearer token is not this job's; let" in operator.refusal("locality")
-    operator.token = token
+    operator.token = f"{token}\n"
     assert operator.answer("locality") == "processor  host\n0          h1\n"
     assert operator.answer("config", "get", "task.commit.ms") == "77\n"
 

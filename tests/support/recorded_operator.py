@@ -43,8 +43,15 @@ class Operator:
             text=True,
             check=False,
             timeout=60,
-            env={"PYTHONPATH": ":".join(p for p in sys.path if p), "HOMEPORT_TOKEN": self.token},
+            env={"PYTHONPATH": ":".join(p for p in sys.path if p), **self._token_file()},
         )
+
+    def _token_file(self) -> dict[str, str]:
+        if not self.token:
+            return {}
+        path = self.file.with_name("token")
+        path.write_text(self.token, encoding="utf-8")
+        return {"HOMEPORT_TOKEN_FILE": str(path)}
 
     def answer(self, *words: str, **overrides: str) -> str:
         """What it prints; it succeeds, and shows no secret."""

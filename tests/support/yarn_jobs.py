@@ -167,13 +167,20 @@ class Job:
             check=False,
         )
 
+    def _token_file(self, token: str) -> dict[str, str]:
+        if not token:
+            return {}
+        path = self.path.with_suffix(".token")
+        path.write_text(token, encoding="utf-8")
+        return {"HOMEPORT_TOKEN_FILE": str(path)}
+
     def operator(
         self, *arguments: str, limit_s: float = 60, token: str = ""
     ) -> subprocess.CompletedProcess[str]:
         """``homeport`` with the job's file, and with that token."""
         return subprocess.run(
             self._homeport(arguments),
-            env={**self.environment, "HOMEPORT_TOKEN": token},
+            env={**self.environment, **self._token_file(token)},
             capture_output=True,
             text=True,
             timeout=limit_s,

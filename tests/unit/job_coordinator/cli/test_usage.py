@@ -84,6 +84,6 @@ def test_what_needs_a_token_says_how_one_is_given(capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit, match="1"):
         run_program(refused, "homeport audit")
     assert capsys.readouterr().err == (
-        "error: GET http://h:1/v1/audit: 401 a bearer token is needed; let HOMEPORT_TOKEN hold "
-        "the token of an operator: homeport token new NAME --role=read makes one\n"
+        "error: GET http://h:1/v1/audit: 401 a bearer token is needed; let HOMEPORT_TOKEN_FILE "
+        "name a file with the token of an operator: homeport token new NAME --role=read makes one\n"
     )
