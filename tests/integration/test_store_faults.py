@@ -117,7 +117,8 @@ def test_a_file_where_the_directory_should_be_is_left_and_reported(make: Make) -
     path.parent.mkdir(parents=True)
     path.write_text("somebody's", "ascii")
     first = job.start(1)
-    assert first.last_line() == f"error: {path}: it is not a directory, and not ours to remove"
+    remedy = "put a folder of this user's in its place, or nothing"
+    assert first.last_line() == f"error: {path}: it is no folder; {remedy}"
     assert first.process.returncode == 1
     assert path.read_text("ascii") == "somebody's"
     path.unlink()
