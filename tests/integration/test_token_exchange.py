@@ -70,9 +70,11 @@ def test_the_exchange_needs_the_submitters_files(
     job.run()
     job.wait_until_running()
     before = job.operator("config", "get", "--json").stdout
+    own = dict(job.environment)
     job.environment["HOMEPORT_CACHE_DIR"] = str(tmp_path)
     done = job.operator("token", "exchange")
-    del job.environment["HOMEPORT_CACHE_DIR"]
+    job.environment.clear()
+    job.environment.update(own)
     assert (done.returncode, done.stdout) == (1, "")
     assert "it does not have the secret of" in done.stderr
     assert "exchange as the user, and on the machine, of its submission" in done.stderr
