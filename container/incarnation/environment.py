@@ -132,8 +132,10 @@ class Environment:
         )
         return root
 
-    def made_roots(self, job: JobConfig, config: Config) -> tuple[Path, Path]:
-        """Return ``state_root`` and ``scratch_root``, made and this user's alone.
+    def made_roots(
+        self, job: JobConfig, config: Config, needed: tuple[bool, bool] = (True, True)
+    ) -> tuple[Path, Path]:
+        """Return ``state_root`` and ``scratch_root``; those ``needed`` are made, this user's alone.
 
         A directory that ``job.logged.store.base.dir`` names is the operator's, and stays as it is.
 
@@ -143,7 +145,7 @@ class Environment:
         """
         given = job.logged_store_base_dir
         roots = self.state_root(job), self.scratch_root(config)
-        for root in roots:
+        for root in (root for root, is_needed in zip(roots, needed, strict=True) if is_needed):
             below = root if given is not None and root == Path(given) else root.parent
             with room_on_disk_of(root):
                 make_own_folder(root.absolute(), below.absolute())

@@ -207,7 +207,12 @@ def storage_of(
     job: ContainerJob, permit: Permit, environment: Environment, pause: Callable[[float], None]
 ) -> ContainerStorage:
     """The stores of the container, none of them open; predecessors are waited for."""
-    logged, scratch = environment.made_roots(job.job, job.config)
+    has_adjuncts = bool(job.adjuncts)
+    needed = (
+        has_adjuncts or any(store.changelog is not None for store in job.stores),
+        has_adjuncts or any(store.changelog is None for store in job.stores),
+    )
+    logged, scratch = environment.made_roots(job.job, job.config, needed)
     # A standby keeps the directories of its active container.
     owner = job.active_processor or permit.incarnation.processor_id
     return ContainerStorage(

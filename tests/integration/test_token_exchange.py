@@ -67,6 +67,7 @@ def test_the_exchange_needs_the_submitters_files(
 ) -> None:
     """Another user, or machine, gets one line, and nothing is written."""
     job = make_job("exchange")
+    job.produce(1)
     job.run()
     job.wait_until_running()
     before = job.operator("config", "get", "--json").stdout

@@ -61,7 +61,10 @@ def test_the_jobs_folder_is_made_its_users_alone(tmp_path: Path, variable: str) 
     job = JobConfig.of(config)
     variables = {variable: str(base)} if variable.isupper() else {}
     environment = _environment(tmp_path, **variables)
-    root, scratch = environment.made_roots(job, config)
+    for needed in ((False, False), (True, False), (True, True)):
+        root, scratch = environment.made_roots(job, config, needed)
+        assert root.exists() == (needed[0] or bool(key))
+        assert scratch.exists() == (needed[1] or (needed[0] and scratch == root))
     assert scratch.stat().st_mode & 0o777 == 0o700
     assert root.stat().st_mode & 0o777 == (0o755 if key else 0o700)
     root.chmod(0o777)
