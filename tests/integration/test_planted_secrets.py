@@ -113,6 +113,7 @@ class Seen:
 
     def __init__(self, job: Job) -> None:
         self._job = job
+        self._token = ""  # which the submitter's cache forgets once the job has ended
         self.places: set[str] = set()
         self.secret: set[str] = set()
 
@@ -124,19 +125,20 @@ class Seen:
             self.secret.add(where)
 
     def _is_secret(self, data: bytes) -> bool:
-        return MARK.encode() in data or self._job.token.encode() in data
+        return MARK.encode() in data or (bool(self._token) and self._token.encode() in data)
 
     def call(self, operation: str, *overrides: str) -> None:
         """``run-job`` has been called; the job is known if it runs then."""
         done = self._job.call(operation, *overrides)
         if operation == "run" and done.returncode == 0:
             self._job.learn(done.stdout)
+            self._token = self._job.token
         self.look(f"run-job --operation={operation} {overrides}", done.stdout + done.stderr)
 
     def tools(self, *, is_running: bool) -> None:
         """The operator's tools have been called; of a job that does not run some know nothing."""
         for command in OPERATORS:
-            token = self._job.token if command == ("audit",) else ""
+            token = self._token if command == ("audit",) else ""
             done = self._job.operator(*command, token=token)
             assert done.returncode == 0 or not is_running, done.stderr
             if "--json" in command and done.returncode == 0:
