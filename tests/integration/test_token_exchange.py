@@ -71,11 +71,9 @@ def test_the_exchange_needs_the_submitters_files(
     job.run()
     job.wait_until_running()
     before = job.operator("config", "get", "--json").stdout
-    own = dict(job.environment)
-    job.environment["HOMEPORT_CACHE_DIR"] = str(tmp_path)
-    done = job.operator("token", "exchange")
-    job.environment.clear()
-    job.environment.update(own)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOMEPORT_CACHE_DIR", str(tmp_path))
+        done = job.operator("token", "exchange")
     assert (done.returncode, done.stdout) == (1, "")
     assert "it does not have the secret of" in done.stderr
     assert "exchange as the user, and on the machine, of its submission" in done.stderr
