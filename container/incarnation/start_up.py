@@ -207,11 +207,8 @@ def storage_of(
     job: ContainerJob, permit: Permit, environment: Environment, pause: Callable[[float], None]
 ) -> ContainerStorage:
     """The stores of the container, none of them open; predecessors are waited for."""
-    has_adjuncts = bool(job.adjuncts)
-    needed = (
-        has_adjuncts or any(store.changelog is not None for store in job.stores),
-        has_adjuncts or any(store.changelog is None for store in job.stores),
-    )
+    kinds = {store.changelog is None for store in job.stores}
+    needed = (bool(job.adjuncts) or False in kinds, bool(job.adjuncts) or True in kinds)
     logged, scratch = environment.made_roots(job.job, job.config, needed)
     # A standby keeps the directories of its active container.
     owner = job.active_processor or permit.incarnation.processor_id

@@ -47,13 +47,17 @@ def from_avro(schema: Any) -> Convert | None:  # noqa: ANN401 - as above
 
 
 def raw(schema: Any) -> Any:  # noqa: ANN401 - as above
-    """Return ``schema`` without what the library would round: decimals are their bytes."""
+    """Return ``schema`` without what the library would round: decimals are their bytes.
+
+    What the library has noted of it goes too: a type that is named again would be the former one.
+    """
     if isinstance(schema, list):
         return [raw(branch) for branch in schema]
     if not isinstance(schema, Mapping):
         return schema
     is_decimal = schema.get("logicalType") == "decimal"
-    found = {k: v for k, v in schema.items() if not (is_decimal and k == "logicalType")}
+    left_out = {"logicalType"} if is_decimal else set[str]()
+    found = {k: v for k, v in schema.items() if k not in left_out and not k.startswith("__")}
     for part in ("type", "items", "values"):
         if part in found:
             found[part] = raw(found[part])

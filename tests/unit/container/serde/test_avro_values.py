@@ -208,3 +208,15 @@ def test_a_time_without_a_zone_is_one_of_utc(monkeypatch: pytest.MonkeyPatch) ->
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+def test_a_type_that_is_named_again_is_read_as_the_first_time() -> None:
+    """With decimals in it, which this reads itself."""
+    number = {"type": "bytes", "logicalType": "decimal", "precision": 1, "scale": 0}
+    inner = {"type": "record", "name": "N", "fields": [{"name": "f", "type": number}]}
+    fields = [{"name": "f", "type": inner}, {"name": "g", "type": "N"}]
+    ours = avro_serde("k", json.dumps({"type": "record", "name": "R", "fields": fields}))
+    wire = b"\x02\x05\x02\x03"
+    value = ours.from_bytes(wire)
+    assert value == {"f": {"f": Decimal(5)}, "g": {"f": Decimal(3)}}
+    assert ours.to_bytes(value) == wire
