@@ -115,6 +115,23 @@ class _Names:
         full = self.full(schema)
         return str(full["name"] if full["type"] in _NAMED else full["type"])
 
+    def is_mistakable(self, branch: Any, branches: Sequence[Any]) -> bool:  # noqa: ANN401 - as above
+        """Return whether the value in Python does not say that it is of this named type."""
+        own = self.full(branch)
+        others = [self.full(other) for other in branches if other is not branch]
+        if own["type"] == "enum":
+            return any(
+                other["type"] == "string" or {*own["symbols"]} & {*other.get("symbols", ())}
+                for other in others
+            )
+        if own["type"] == "fixed":
+            return any(
+                other["type"] == "bytes" or other.get("size") == own["size"] for other in others
+            )
+        if own["type"] not in _NAMED:
+            return False
+        return any(other["type"] == "map" or _names(other) == _names(own) for other in others)
+
     def of_union(self, branches: Sequence[Any]) -> Convert:
         """Return the conversion of values of a union."""
         raise NotImplementedError
@@ -132,7 +149,10 @@ class _Writer(_Names):
     def of_union(self, branches: Sequence[Any]) -> Convert:
         made = [(self.of(b), b) for b in branches]
         others = {self.label(b): convert for convert, b in made if b != "null"}
-        ranks = {self.label(b): _rank(self.full(b)) for b in branches}
+        # A mistakable branch is read as a pair: what comes plain is first tried as another.
+        ranks = {
+            self.label(b): (self.is_mistakable(b, branches), _rank(self.full(b))) for b in branches
+        }
         has_null = len(others) < len(branches)
         if len(others) == 1:
             (only,) = others.values()
@@ -172,7 +192,7 @@ class _Reader(_Names):
     def of_union(self, branches: Sequence[Any]) -> Convert:
         made = {self.label(b): (b, self.of(b)) for b in branches}
         mistakable = {
-            label for label, (branch, _) in made.items() if self._is_mistakable(branch, branches)
+            label for label, (branch, _) in made.items() if self.is_mistakable(branch, branches)
         }
         kinds: dict[Any, Convert] = {
             _KINDS.get(label): convert for label, (_, convert) in made.items()
@@ -203,23 +223,6 @@ class _Reader(_Names):
             return lambda data: _decimal_out(data, precision, scale)
         return _as_it_is
 
-    def _is_mistakable(self, branch: Any, branches: Sequence[Any]) -> bool:  # noqa: ANN401 - as above
-        """Return whether the value in Python does not say that it is of this named type."""
-        own = self.full(branch)
-        others = [self.full(other) for other in branches if other is not branch]
-        if own["type"] == "enum":
-            return any(
-                other["type"] == "string" or {*own["symbols"]} & {*other.get("symbols", ())}
-                for other in others
-            )
-        if own["type"] == "fixed":
-            return any(
-                other["type"] == "bytes" or other.get("size") == own["size"] for other in others
-            )
-        if own["type"] not in _NAMED:
-            return False
-        return any(other["type"] == "map" or _names(other) == _names(own) for other in others)
-
 
 _KINDS = {"array": list, "map": dict, "bytes": bytes}
 
@@ -227,12 +230,13 @@ _KINDS = {"array": list, "map": dict, "bytes": bytes}
 def _rank(schema: Mapping[str, Any]) -> int:
     """Return where a branch stands among those that are tried.
 
-    A whole number is one before it stands for a date or decimal, and that before a float.
+    A whole number is one before it stands for a date or decimal, and that before a float. A list
+    is an array before it is the pairs of a map.
     """
     logical = schema.get("logicalType")
     if logical == "decimal" or (schema["type"], logical) in _LOGICAL:
         return 1
-    return {"double": 2, "float": 3}.get(schema["type"], 0)
+    return {"map": 1, "double": 2, "float": 3}.get(schema["type"], 0)
 
 
 def _names(schema: Mapping[str, Any]) -> set[str] | None:

@@ -175,7 +175,32 @@ def test_two_enums_or_fixed_of_one_size_look_alike_too() -> None:
         assert serde.from_bytes(serde.to_bytes(value)) == value
     assert _serde(sizes).from_bytes(_serde(sizes).to_bytes(b"ab")) == b"ab"
     record = _serde([_record("R", "int"), MAP])
-    assert record.from_bytes(record.to_bytes({"f": 1})) == ("R", {"f": 1})
+    assert record.from_bytes(record.to_bytes(("R", {"f": 1}))) == ("R", {"f": 1})
+
+
+def test_what_comes_without_its_name_goes_out_as_the_branch_that_has_none() -> None:
+    """A map beside a record, text beside an enum, bytes beside a fixed, an array beside a map."""
+    enum = {"type": "enum", "name": "E", "symbols": ["A"]}
+    fixed = {"type": "fixed", "name": "F", "size": 1}
+    record = {"type": "record", "name": "R", "fields": []}
+    nulls = {"type": "map", "values": "null"}
+    array = {"type": "array", "items": "null"}
+    cases: list[tuple[Any, Any, object]] = [
+        (enum, "string", "A"), (fixed, "bytes", b"a"), (record, nulls, {})
+    ]  # fmt: skip
+    for value in ([], {}):
+        serde = _serde([nulls, array])
+        assert serde.from_bytes(serde.to_bytes(value)) == value
+    for named, plain, value in cases:
+        for union in ([named, plain], [plain, named]):
+            serde = _serde(union)
+            for branch in (0, 1):
+                data = io.BytesIO()
+                schema = fastavro.parse_schema(_record("Root", union))
+                label = plain["type"] if isinstance(plain, dict) else plain
+                name = (label, named["name"])[union[branch] is named]
+                fastavro.schemaless_writer(data, schema, {"f": (name, value)})
+                assert serde.to_bytes(serde.from_bytes(data.getvalue())) == data.getvalue()
 
 
 @pytest.mark.parametrize("precision", [4, 9])

@@ -11,6 +11,7 @@ from homeport.appmaster.attempt.adoption import Unheard
 from homeport.appmaster.attempt.hold_back import HoldBack
 from homeport.appmaster.attempt.supervision import Verdict, Vitals
 from homeport.appmaster.driver import coordinator_stream_client as stream_desk
+from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient
 from homeport.appmaster.job_model import takeover
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.epochs import (
@@ -39,8 +40,13 @@ class NoRanks(EpochManager):
 
 
 def unwatched(patch: pytest.MonkeyPatch) -> None:
-    """A driver that acts looks out for no higher rank, which would end it within a second."""
+    """A driver that acts looks for no higher rank and marks no audit: each ends it within a second."""
+
+    async def audited(_client: CoordinatorStreamClient, _offset: int) -> bool:
+        return False
+
     patch.setattr(stream_desk, "EpochManager", NoRanks)
+    patch.setattr(CoordinatorStreamClient, "audited", audited)
 
 
 def fenced_before_written(patch: pytest.MonkeyPatch) -> None:
