@@ -36,6 +36,14 @@ def command(
             "run, and run-job can run it. It reads the same inputs and writes the same outputs.",
         ),
     ] = False,
+    adopt: Annotated[
+        bool,
+        typer.Option(
+            "--adopt",
+            help="Go on though the folder of the job's last processor is lost: what is left of "
+            "that one is fenced, and its stores are read from their changelogs.",
+        ),
+    ] = False,
 ) -> None:
     """Until SIGTERM or SIGINT, or until every task has finished.
 
@@ -45,7 +53,7 @@ def command(
     job = as_trial(given) if trial else given
     # What a processor says of its agreement with others matters where there are some.
     logging.getLogger(coordination.__name__).setLevel(logging.WARNING)
-    run(StreamProcessor(job, None, work_dir, is_local=True))
+    run(StreamProcessor(job, None, work_dir, is_local=True, adopts=adopt))
 
 
 def as_trial(config: Config) -> Config:

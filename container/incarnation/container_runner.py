@@ -182,7 +182,7 @@ def _prepared(
     standbys: StandbyTasks | None = None
     if permit.model and memory is not None:
         model = decode_job_model(permit.model.encode())
-        coordinator = OwnProcessor(memory, model.config, stop)
+        coordinator = OwnProcessor(memory, model.config, stop, environment.tree)
         from homeport.container.incarnation.standby_tasks import standbys_of_child  # noqa: PLC0415 - as said above
 
         model, standbys = standbys_of_child(model, permit, environment, stop, memory)

@@ -12,11 +12,12 @@ from typing import Protocol
 
 from homeport.container.host.lease_memory import LeaseMemory
 from homeport.container.host.permit import Permit
-from homeport.container.host.stop_flag import StopFlag
+from homeport.container.host.stop_flag import OvertakenError, StopFlag
 from homeport.container.incarnation import start_up
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import Started
+from homeport.job_coordinator.metadata.epochs import EpochManager
 
 _LOG = logging.getLogger(__name__)
 
@@ -79,11 +80,15 @@ class OwnProcessor:
         memory: shared with it.
         config: of the processor.
         stop: the order to stop.
+        tree: of the processor; empty: it has no id.
     """
 
     keeps_locality = True
 
-    def __init__(self, memory: LeaseMemory, config: Mapping[str, str], stop: StopFlag) -> None:
+    def __init__(
+        self, memory: LeaseMemory, config: Mapping[str, str], stop: StopFlag, tree: str = ""
+    ) -> None:
+        self._tree = tree
         self._memory = memory
         self._config = config
         self._stop = stop
@@ -103,6 +108,7 @@ class OwnProcessor:
             self._stop.pause(_STEP_S)
         start_up.report_fenced(stream, permit)
         stream.catch_up()  # what the list names is superseded from now on
+        _require_tree(stream, self._tree)
 
     def report_started(
         self,
@@ -115,3 +121,14 @@ class OwnProcessor:
         history("started", seconds=dict(message.seconds))
         shown = ", ".join(f"{name} {s:.2f} s" for name, s in message.seconds.items())
         _LOG.info("started: %s", shown)
+
+
+def _require_tree(stream: CoordinatorStream, own: str) -> None:
+    """Nothing where no other tree goes on with the job (safety A6); after the report of fences.
+
+    Raises:
+        OvertakenError: one does.
+    """
+    found = EpochManager(stream).read_tree()
+    if found not in {"", own}:
+        raise OvertakenError("the job goes on in another folder: run-local --adopt began there")

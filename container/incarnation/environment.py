@@ -27,6 +27,7 @@ from homeport.job_coordinator.own_folders import make_own_folder
 _LOG = logging.getLogger(__name__)
 
 LOCATION_VARIABLE, WORK_VARIABLE = "HOMEPORT_LOCATION_ID", "HOMEPORT_WORK_DIR"
+TREE_VARIABLE = "HOMEPORT_TREE"
 """What a standalone processor gives its child: its location id, and a folder of its own."""
 
 
@@ -46,6 +47,7 @@ class Environment:
     work_dir: Path
     certificate: str | None = None
     secret: JobSecret | None = None
+    tree: str = ""
 
     def client(self) -> CoordinatorClient:
         """Return a client of this container's AM."""
@@ -103,6 +105,7 @@ class Environment:
             host=Host(environ.get(LOCATION_VARIABLE, "")),
             logged_store_base_dir=environ.get("LOGGED_STORE_BASE_DIR") or None,
             work_dir=Path(environ.get(WORK_VARIABLE) or work_dir),
+            tree=environ.get(TREE_VARIABLE, ""),
         )
 
     @staticmethod

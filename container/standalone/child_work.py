@@ -30,6 +30,7 @@ from homeport.container.host.orders import REST
 from homeport.container.host.permit import Permit
 from homeport.container.incarnation.environment import (
     LOCATION_VARIABLE,
+    TREE_VARIABLE,
     WORK_VARIABLE,
     orders_file,
 )
@@ -114,6 +115,10 @@ class ChildWork:
         self._reported_ms = 0
         self.report: ContainerReport | None = None
         """What the child has said last of its work, a second ago at most; None: there is none."""
+
+    def of_tree(self, tree: str) -> None:
+        """Have each child know the tree of its processor."""
+        self._environment[TREE_VARIABLE] = tree
 
     def prepare(self) -> None:
         """A process is made that has its imports done, and a Spark, when the first permit comes.

@@ -11,10 +11,12 @@ import base64
 import contextlib
 import fcntl
 import os
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from homeport.config.config import Config
 from homeport.config.errors import ConfigError, StoreError, WireError
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
@@ -22,6 +24,7 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import (
     compact_json,
+    optional_field,
     parse_object,
     required_field,
     required_number,
@@ -80,6 +83,18 @@ class LocalTree:
         self._joined: tuple[tuple[ProcessorId, int], ...] = ()
         self._hosts: dict[TaskName, Host] = {}
         self._fenced: dict[ProcessorId, int] = {}
+        self.id = uuid.uuid4().hex
+
+    @property
+    def version(self) -> int:
+        """The newest version; 0 where there is none."""
+        return 0 if self._plan is None else self._plan.version
+
+    def go_on(self, plan: Plan, config: Config) -> None:
+        """Begin behind ``plan``, whose incarnations another folder had; it is written."""
+        self._plan, self._model = plan, JobModel(config, {})
+        self._barrier, self._joined, self._fenced = BarrierPhase.NEW, (), {}
+        self._save()
 
     @property
     def name(self) -> str:
@@ -222,6 +237,7 @@ class LocalTree:
             raise StoreError(f"{path} cannot be read: {error}") from None
         try:
             self._number = required_number(body, "registrations")
+            self.id = optional_field(body, "id", str) or self.id  # an earlier release wrote none
             version = required_number(body, "version")
             plan = base64.b64decode(required_field(body, "plan", str))
             if version:
@@ -237,6 +253,7 @@ class LocalTree:
         if self._plan is not None and self._model is not None:
             plan = nodes.encode_plan(self._plan, self._model, self._number, 1 << 30).value
         body = {
+            "id": self.id,
             "registrations": self._number,
             "version": 0 if self._plan is None else self._plan.version,
             "plan": base64.b64encode(plan).decode(),

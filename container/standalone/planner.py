@@ -81,7 +81,8 @@ _KEPT_S = 60.0
 _NO_SUBMISSION = 0
 _Order = tuple[int, Plan | None, JobModel | None]
 _PLACE = {
-    LOCAL: "name the same --work-dir",
+    LOCAL: "name the same --work-dir; where it is lost, and no process of the job runs, "
+    "give --adopt",
     ZOOKEEPER: "name the same job.coordinator.zk.connect and job.coordinator.zk.root",
 }
 

@@ -31,6 +31,7 @@ from homeport.config.settings.standalone_section import (
 from homeport.config.settings.validation import validate
 from homeport.config.settings.zookeeper_access import secret_variables
 from homeport.container.incarnation.environment import LOCATION_VARIABLE, Environment
+from homeport.container.standalone.adoption import adopt
 from homeport.container.standalone.child_work import ChildWork, child_environment
 from homeport.container.standalone.input_watch import InputWatch
 from homeport.container.standalone.local_tree import LocalTree
@@ -76,6 +77,7 @@ class StreamProcessor:
             LOGGED_STORE_BASE_DIR nor ``job.logged.store.base.dir`` is set; None: one below the
             working directory.
         is_local: the job has this one processor, and needs no ZooKeeper.
+        adopts: of a local one: it goes on behind a processor whose folder is lost.
 
     Raises:
         ConfigError: the configuration breaks a rule; nothing was begun.
@@ -88,8 +90,11 @@ class StreamProcessor:
         work_dir: Path | None = None,
         *,
         is_local: bool = False,
+        adopts: bool = False,
     ) -> None:
-        config = _with_defaults(config, LOCAL if is_local else ZOOKEEPER)
+        self._adopts = adopts
+        coordinator = LOCAL if is_local else ZOOKEEPER
+        config = _with_defaults(config, coordinator)
         self.warnings = [*validate(config), *_without_effect(config)]
         self._config = config
         job = JobConfig.of(config)
@@ -110,9 +115,7 @@ class StreamProcessor:
             root = job_root(config, settings)
             self._tree, times = ZooKeeperTree(settings, root), Times.of(settings)
         self.log_variables = LogConfig.of(config).variables()
-        environment = {**child_environment(_package(config)), **self.log_variables}
-        for variable in secret_variables(config):
-            environment.pop(variable, None)  # no work asks ZooKeeper
+        environment = {**_child_environment(config), **self.log_variables}
         if job.logged_store_base_dir is None:
             state = str(base / "state")
             if environment.setdefault(_STATE_VARIABLE, state) == state:
@@ -121,21 +124,14 @@ class StreamProcessor:
         folder = Environment.of_processor(surroundings, self.work_dir).history_folder(job)
         writer = HistoryWriter(folder, "processor", self.location, job.history_max_mb)
         self._history = functools.partial(writer.event, processor_id=self.processor_id)
-        work = ChildWork(self.processor_id, self.location, config, self.work_dir, environment)
-        coordinator = LOCAL if is_local else ZOOKEEPER
-        served = Served(config, coordinator, self.processor_id, self.location)
-        self._page = ProcessorPage(served, self._tree, lambda: work.report)
-        self._server: ServerThread | None = None
-        self._coordination = Coordination(
-            self.processor_id,
-            self.location,
-            self._tree,
-            work,
-            times,
-            self._note,
-            self._page.decided,
-            self._page.turned,
+        self._work = work = ChildWork(
+            self.processor_id, self.location, config, self.work_dir, environment
         )
+        served = Served(config, coordinator, self.processor_id, self.location)
+        self._page = page = ProcessorPage(served, self._tree, lambda: work.report)
+        self._server: ServerThread | None = None
+        own = (self.processor_id, self.location, self._tree, work, times)
+        self._coordination = Coordination(*own, self._note, page.decided, page.turned)
         self._lock = threading.Lock()
         self._state: ProcessorState | None = None
         self._thread: threading.Thread | None = None
@@ -163,6 +159,7 @@ class StreamProcessor:
             raise ConfigError("--work-dir", str(self.work_dir), rule, "name another one") from None
         if isinstance(self._tree, LocalTree):
             self._tree.acquire()
+            self._begin_tree(self._tree)
         self._server = ServerThread(self._page, self._config)
         try:
             self._tree.url = self._server.start()
@@ -173,6 +170,15 @@ class StreamProcessor:
         name = f"processor-{self.processor_id}"
         self._thread = threading.Thread(target=self._run, name=name)
         self._thread.start()
+
+    def _begin_tree(self, tree: LocalTree) -> None:
+        self._work.of_tree(tree.id)
+        try:
+            if self._adopts and not adopt(tree, self._config):
+                _LOG.warning("--adopt has no effect: the folder has all that the job has run")
+        except HomeportError:
+            tree.close()
+            raise
 
     def stop(self) -> None:
         """It is to commit, close its stores and leave. Returns at once."""
@@ -279,6 +285,13 @@ def _processor_id(config: Config, given: str | None, *, is_local: bool) -> Proce
 
 def _folder_name(processor_id: ProcessorId) -> str:
     return f"processor-{escaped(processor_id)}"
+
+
+def _child_environment(config: Config) -> dict[str, str]:
+    """Return what a child is given without the secrets of ZooKeeper, which no work asks."""
+    environment = child_environment(_package(config))
+    secrets = secret_variables(config)
+    return {name: value for name, value in environment.items() if name not in secrets}
 
 
 def _package(config: Config) -> Path | None:

@@ -175,6 +175,18 @@ class EpochManager:
         found = self._stream.latest(MessageType.SET_EPOCH_FLOOR).get(_FLOOR_KEY)
         return 0 if found is None else wire.number(found, "epoch")
 
+    def read_tree(self) -> str:
+        """Return the tree whose incarnations alone may go on; empty where any may."""
+        found = self._stream.latest(MessageType.SET_EPOCH_FLOOR).get(_FLOOR_KEY)
+        return "" if found is None else found.value("tree") or ""
+
+    def read_unfenced(self) -> tuple[Incarnation, ...]:
+        """Return those that have reported, and that no report names as fenced, sorted."""
+        reports = self.read_fenced()
+        fenced = {incarnation for report in reports.values() for incarnation in report.fenced}
+        begun = {Incarnation(p, report.epoch) for p, report in reports.items()}
+        return tuple(sorted(begun - fenced))
+
     def highest(self) -> int:
         """Return the highest number that an incarnation of the job has had, by the stream.
 
@@ -215,9 +227,13 @@ class EpochManager:
         self._stream.write([wire.set_job_model_version(version.version, version.digest)])
 
 
-def epoch_floor_message(epoch: int) -> CoordinatorStreamMessage:
-    """Return the record that puts every permit of any processor above ``epoch``."""
-    return CoordinatorStreamMessage(MessageType.SET_EPOCH_FLOOR, _FLOOR_KEY, {"epoch": str(epoch)})
+def epoch_floor_message(epoch: int, tree: str = "") -> CoordinatorStreamMessage:
+    """Return the record that puts every permit of any processor above ``epoch``.
+
+    ``tree``: the one whose incarnations alone may go on after they have read it; empty: any.
+    """
+    values = {"epoch": str(epoch), **({"tree": tree} if tree else {})}
+    return CoordinatorStreamMessage(MessageType.SET_EPOCH_FLOOR, _FLOOR_KEY, values)
 
 
 def am_epoch_message(am_epoch: AmEpoch) -> CoordinatorStreamMessage:

@@ -98,6 +98,42 @@ def test_a_whole_job_runs_in_one_process_without_zookeeper(local_job: Standalone
     assert local_job.counted() == local_job.sent
 
 
+def test_a_local_job_goes_on_though_its_folder_is_lost(local_job: StandaloneJob) -> None:
+    """By an option, elsewhere; what wakes up of the lost one has nothing accepted."""
+    local_job.produce(10)
+    lost = local_job.run("run-local", "lost")
+    local_job.until_counted()
+    (begun,) = local_job.history("started")
+    stopped = (lost.pid, int(str(begun["pid"])))
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    local_job.produce(10)
+    elsewhere = f"--work-dir={local_job.folder / 'elsewhere'}"
+    refused = local_job.run("run-local", "refused", elsewhere, location="there")
+    assert refused.wait(120) == 1
+    line = (local_job.folder / "refused.log").read_text("utf-8").splitlines()[-1]
+    assert "under another tree of local" in line
+    assert "where it is lost, and no process of the job runs, give --adopt" in line
+    adopted = local_job.run("run-local", "adopted", elsewhere, "--adopt", location="there")
+    local_job.until_counted()
+    fenced = [line["fenced"] for line in local_job.history("fenced")]
+    assert fenced == [[], [{"processor_id": "0", "epoch": 1}]]
+    for pid in stopped:
+        os.kill(pid, signal.SIGCONT)
+    assert lost.wait(120) == 1
+    local_job.produce(10)
+    local_job.until_counted()
+    adopted.send_signal(signal.SIGTERM)
+    assert adopted.wait(60) == 0, local_job.logs()
+    # It is the job's folder now, and the option has nothing left to do.
+    again = local_job.run("run-local", "again", elsewhere, "--adopt", location="there")
+    local_job.produce(10)
+    local_job.until_counted()
+    again.send_signal(signal.SIGTERM)
+    assert again.wait(60) == 0, local_job.logs()
+    assert "--adopt has no effect" in (local_job.folder / "again.log").read_text("utf-8")
+
+
 @pytest.mark.long
 def test_processors_join_leave_and_die_and_each_record_counts_once(job: StandaloneJob) -> None:
     """A third one joins, one is killed and comes back, one leaves in order."""

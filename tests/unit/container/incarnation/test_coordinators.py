@@ -9,14 +9,14 @@ import pytest
 
 from homeport.container.host.lease_memory import LeaseMemory
 from homeport.container.host.permit import Permit
-from homeport.container.host.stop_flag import StopFlag, StopRequestedError
+from homeport.container.host.stop_flag import OvertakenError, StopFlag, StopRequestedError
 from homeport.container.incarnation.coordinators import OwnProcessor
 from homeport.container.incarnation.environment import Environment
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import (
     InMemoryCoordinatorStream,
 )
 from homeport.job_coordinator.http.messages import Started
-from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
+from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport, epoch_floor_message
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
@@ -43,6 +43,22 @@ def test_a_child_goes_on_when_its_processor_has_confirmed_it() -> None:
     assert EpochManager(stream).read_fenced() == {"p": FenceReport(7, PERMIT.fence)}
     assert child.config() == {"a": "b"}
     os.close(memory.fd)
+
+
+def test_a_child_whose_job_goes_on_in_another_folder_ends() -> None:
+    """After its own report, so that the other folder fences it in any case."""
+    for tree, other in (("own", "other"), ("", "other"), ("own", "own"), ("own", "")):
+        memory, stream = LeaseMemory.endless(0), InMemoryCoordinatorStream()
+        stream.write([epoch_floor_message(6, other)])
+        memory.confirm(7)
+        child = OwnProcessor(memory, {}, StopFlag(), tree)
+        if other in {"", tree}:
+            child.confirm(stream, PERMIT)
+        else:
+            with pytest.raises(OvertakenError, match="goes on in another folder"):
+                child.confirm(stream, PERMIT)
+        assert EpochManager(stream).read_fenced() == {"p": FenceReport(7, PERMIT.fence)}
+        os.close(memory.fd)
 
 
 def test_a_child_says_that_it_has_started() -> None:

@@ -188,9 +188,9 @@ def test_what_comes_without_its_name_goes_out_as_the_branch_that_has_none() -> N
     cases: list[tuple[Any, Any, object]] = [
         (enum, "string", "A"), (fixed, "bytes", b"a"), (record, nulls, {})
     ]  # fmt: skip
-    for value in ([], {}):
-        serde = _serde([nulls, array])
-        assert serde.from_bytes(serde.to_bytes(value)) == value
+    either = _serde([nulls, array])
+    assert either.from_bytes(either.to_bytes([])) == []
+    assert either.from_bytes(either.to_bytes({})) == {}
     for named, plain, value in cases:
         for union in ([named, plain], [plain, named]):
             serde = _serde(union)

@@ -40,7 +40,7 @@ class NoRanks(EpochManager):
 
 
 def unwatched(patch: pytest.MonkeyPatch) -> None:
-    """A driver that acts looks for no higher rank and marks no audit: each ends it within a second."""
+    """A driver that acts looks for no higher rank and marks no audit, which would end it."""
 
     async def audited(_client: CoordinatorStreamClient, _offset: int) -> bool:
         return False
