@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from homeport.config.config import INT_MAX, LONG_MAX
-from homeport.config.declarations.key_types import (
-    OWN,
-    SAMZA,
-    IntKey,
-    ListKey,
-    Liveness,
-    Reach,
-    TextKey,
-)
+from homeport.config.declarations.key_types import OWN, IntKey, ListKey, Liveness, Reach, TextKey
 
 ADJUNCT = "ADJUNCT"
 """Source of the keys that the document on adjunct data stores names."""
@@ -25,7 +17,6 @@ ADSTORE_MANAGER_FACTORY = TextKey(
         "one for each task; default the built-in one, with extractors"
     ),
     source=ADJUNCT,
-    liveness=Liveness.NEEDS_REDEPLOY,
     reach=Reach.CLASS,
 )
 ADSTORE_FRAMES_MAX_BYTES = IntKey(
@@ -33,7 +24,6 @@ ADSTORE_FRAMES_MAX_BYTES = IntKey(
     default=33554432,
     minimum=1,
     maximum=INT_MAX,
-    unit="bytes",
     meaning=(
         "rows of all adjunct stores that a pipeline takes as frames, as columns and for each "
         "container; a container with more ends"
@@ -48,7 +38,6 @@ STORE_ADSTORE_INPUT = TextKey(
         "part of each task, or with task.broadcast.inputs all of it in each container"
     ),
     source=ADJUNCT,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 STORE_ADSTORE_EXTRACTOR_FACTORY = TextKey(
     name="stores.<store>.adstore.key.value.extractor.factory",
@@ -57,7 +46,6 @@ STORE_ADSTORE_EXTRACTOR_FACTORY = TextKey(
         "record; default the record's own"
     ),
     source=ADJUNCT,
-    liveness=Liveness.NEEDS_REDEPLOY,
     reach=Reach.CLASS,
 )
 STORE_ADSTORE_VALIDITY_MS = IntKey(
@@ -65,7 +53,6 @@ STORE_ADSTORE_VALIDITY_MS = IntKey(
     default=86400000,
     minimum=-1,
     maximum=LONG_MAX,
-    unit="ms",
     meaning=(
         "time since its last flush from which a store on a host is filled again; -1: it never is "
         "for that"
@@ -80,19 +67,17 @@ STORE_ADSTORE_MARKER_HEADER = TextKey(
         "partition: its value is begin or end, with a number where partitions are several"
     ),
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 STORE_ADSTORE_MARKER_KEY = TextKey(
     name="stores.<store>.adstore.version.marker.key",
     meaning=("instead of that header: key, as UTF-8, of the records that do so by their value"),
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 STORE_ADSTORE_MINIMUM_SHARE = IntKey(
     name="stores.<store>.adstore.version.minimum.share.percent",
     default=0,
     maximum=_PERCENT,
-    unit="%",
+    own_unit="%",
     meaning=(
         "least size of a version, in records and as a share of the one before, with which it is "
         "served; 0: any"
@@ -105,7 +90,6 @@ STORE_ADSTORE_LATE_MS = IntKey(
     default=86400000,
     minimum=1,
     maximum=LONG_MAX,
-    unit="ms",
     meaning=(
         "age from which a version without its end is reported, and time without a record of its "
         "stream after which a container that waits for the first one ends"
@@ -116,13 +100,9 @@ STORE_ADSTORE_LATE_MS = IntKey(
 STORE_SIDE_INPUTS = ListKey(
     name="stores.<store>.side.inputs",
     meaning="Samza's name for stores.<store>.adstore.input; one stream",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 STORE_SIDE_INPUTS_PROCESSOR_FACTORY = TextKey(
     name="stores.<store>.side.inputs.processor.factory",
     meaning="Samza's name for stores.<store>.adstore.key.value.extractor.factory",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
     reach=Reach.CLASS,
 )

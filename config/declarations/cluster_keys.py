@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from homeport.config.declarations.key_types import (
     OWN,
-    SAMZA,
     BoolKey,
     IntKey,
     ListKey,
@@ -18,10 +17,7 @@ CONTAINER_MEMORY_MB = IntKey(
     name="cluster-manager.container.memory.mb",
     default=1024,
     minimum=1,
-    unit="MB",
     meaning="memory of a container",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
     legacy=("yarn.container.memory.mb",),
 )
 CONTAINER_CPU_CORES = IntKey(
@@ -29,8 +25,6 @@ CONTAINER_CPU_CORES = IntKey(
     default=1,
     minimum=1,
     meaning="cores of a container",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
     legacy=("yarn.container.cpu.cores",),
 )
 CONTAINER_REQUEST_TIMEOUT_MS = IntKey(
@@ -38,7 +32,6 @@ CONTAINER_REQUEST_TIMEOUT_MS = IntKey(
     default=5000,
     minimum=1,
     maximum=86_400_000,
-    unit="ms",
     meaning="how long a container waits for its preferred host",
     source="HA-YARN",
     liveness=Liveness.LIVE,
@@ -49,16 +42,13 @@ CONTAINER_RETRY_COUNT = IntKey(
     default=8,
     minimum=-1,
     meaning="failures of one container, within the window, that fail the job; -1: no limit",
-    source=SAMZA,
     liveness=Liveness.LIVE,
     legacy=("yarn.container.retry.count",),
 )
 CONTAINER_RETRY_WINDOW_MS = IntKey(
     name="cluster-manager.container.retry.window.ms",
     default=300000,
-    unit="ms",
     meaning="failures further apart than this are not added up",
-    source=SAMZA,
     liveness=Liveness.LIVE,
     legacy=("yarn.container.retry.window.ms",),
 )
@@ -66,16 +56,13 @@ CONTAINER_LAST_RETRY_DELAY_MS = IntKey(
     name="cluster-manager.container.preferred-host.last.retry.delay.ms",
     default=360000,
     maximum=86_400_000,
-    unit="ms",
     meaning="wait before the last retry of a container that has a preferred host",
-    source=SAMZA,
     liveness=Liveness.LIVE,
 )
 CONTAINER_FAIL_JOB_AFTER_RETRIES = BoolKey(
     name="cluster-manager.container.fail.job.after.retries",
     default=True,
     meaning="false: the job goes on without a container that used up its retries",
-    source=SAMZA,
     liveness=Liveness.LIVE,
 )
 CONTAINER_LEASE_MS = IntKey(
@@ -84,10 +71,8 @@ CONTAINER_LEASE_MS = IntKey(
     minimum=1,
     # A silent container is not replaced for so long.
     maximum=600_000,
-    unit="ms",
     meaning="a container that cannot renew for this long ends itself",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 CONTAINER_CHECK_IN_INTERVAL_MS = IntKey(
     name="cluster-manager.container.check-in.interval.ms",
@@ -95,7 +80,6 @@ CONTAINER_CHECK_IN_INTERVAL_MS = IntKey(
     minimum=1,
     # An order reaches its launcher, and a correction of this key too, so much later.
     maximum=60_000,
-    unit="ms",
     meaning="how often a launcher asks what to do; less often where more than 250 a second would",
     source=OWN,
     liveness=Liveness.LIVE,
@@ -106,7 +90,6 @@ CONTAINER_CHECK_IN_TIMEOUT_MS = IntKey(
     minimum=1,
     # A launcher that never comes up holds its container back for so long.
     maximum=3_600_000,
-    unit="ms",
     meaning="a granted container that has not checked in for this long is requested again; the "
     "default is five times as long with yarn.python.archive",
     source=OWN,
@@ -116,7 +99,6 @@ FAULT_DOMAINS_PREFERRED = BoolKey(
     name="cluster-manager.fault-domain-aware.standby.enabled",
     default=False,
     meaning="an active container and its standbys are put in different racks if possible",
-    source=SAMZA,
     liveness=Liveness.LIVE,
 )
 FAULT_DOMAINS_REQUIRED = BoolKey(
@@ -130,14 +112,12 @@ CLUSTER_MANAGER_HOSTS = ListKey(
     name="cluster-manager.hosts",
     meaning="hosts to know at submission, beyond those that the ResourceManager lists",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 COMMAND_TIMEOUT_MS = IntKey(
     name="cluster-manager.command.timeout.ms",
     default=600_000,
     minimum=1,
     maximum=86_400_000,
-    unit="ms",
     meaning="an operator's move or restart that comes no further for this long has failed",
     source=OWN,
     liveness=Liveness.LIVE,
@@ -147,7 +127,6 @@ ROLLING_RESTART_WATCH_MS = IntKey(
     default=60_000,
     minimum=0,
     maximum=86_400_000,
-    unit="ms",
     meaning="how long a container is watched that was restarted for a changed key, before the next",
     source=OWN,
     liveness=Liveness.LIVE,
@@ -156,7 +135,7 @@ WARM_MOVE_MAX_RECORDS = IntKey(
     name="cluster-manager.warm-move.max.records",
     default=10_000,
     minimum=0,
-    unit="records",
+    own_unit="records",
     meaning="how far the standby of a warm move may be behind when the container stops",
     source=OWN,
     liveness=Liveness.LIVE,
@@ -171,15 +150,12 @@ JOB_COORDINATOR_URL_HOST = TextKey(
     name="cluster-manager.jobcoordinator.url.host",
     meaning="host name or address in the job coordinator's URL; default the AM's, or processor's",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 JOB_COORDINATOR_URL_PORT = IntKey(
     name="cluster-manager.jobcoordinator.url.port",
     default=0,
     maximum=65_535,
     meaning="port of the job coordinator; 0: any free one",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 
 JOB_COORDINATOR_TLS = BoolKey(
@@ -187,7 +163,6 @@ JOB_COORDINATOR_TLS = BoolKey(
     default=False,
     meaning="job coordinator and lease keeper serve https, with a certificate of the submission",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 
 JOB_COORDINATOR_URL_NAMES = ListKey(
@@ -202,7 +177,6 @@ JOB_COORDINATOR_READ_OPEN = BoolKey(
     default=True,
     meaning="each program that reaches the port may read, secrets masked; false: with a token",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
     reach=Reach.ACCESS,
 )
 JOB_COORDINATOR_READ_TOKENS = TokensKey(
@@ -234,45 +208,25 @@ JOB_COORDINATOR_ACCESS_GENERATION = IntKey(
 YARN_PACKAGE_PATH = TextKey(
     name="yarn.package.path",
     meaning="folder, zip or tar.gz with the job's code, or a URL of one; needed by run-job",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
     reach=Reach.PLACE,
 )
-YARN_QUEUE = TextKey(
-    name="yarn.queue",
-    default="default",
-    meaning="queue to submit to",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
-)
+YARN_QUEUE = TextKey(name="yarn.queue", default="default", meaning="queue to submit to")
 YARN_CONTAINER_LABEL = TextKey(
     name="yarn.container.label",
     meaning="label of the nodes that containers run on; default the queue's default label",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 YARN_AM_LABEL = TextKey(
     name="yarn.am.container.label",
     meaning="label of the nodes that the AM runs on; default the queue's default label",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 YARN_AM_MEMORY_MB = IntKey(
     name="yarn.am.container.memory.mb",
     default=1024,
     minimum=1,
-    unit="MB",
     meaning="memory of the AM's container",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 YARN_AM_CPU_CORES = IntKey(
-    name="yarn.am.container.cpu.cores",
-    default=1,
-    minimum=1,
-    meaning="cores of the AM's container",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
+    name="yarn.am.container.cpu.cores", default=1, minimum=1, meaning="cores of the AM's container"
 )
 YARN_AM_MAX_ATTEMPTS = IntKey(
     name="yarn.am.max-attempts",
@@ -280,40 +234,32 @@ YARN_AM_MAX_ATTEMPTS = IntKey(
     minimum=1,
     meaning="attempts that YARN gives the application",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 YARN_PYTHON_EXECUTABLE = TextKey(
     name="yarn.python.executable",
     meaning="interpreter with homeport installed, present on every node; default the submitter's",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
     reach=Reach.PLACE,
 )
 YARN_PYTHON_ARCHIVE = TextKey(
     name="yarn.python.archive",
     meaning="path or URL of an environment by homeport pack, which is unpacked on each node",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
     reach=Reach.PLACE,
 )
 YARN_KERBEROS_PRINCIPAL = TextKey(
     name="yarn.kerberos.principal",
     meaning="Kerberos principal as which run-job submits; default the one that kinit has made",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
     reach=Reach.PLACE,
 )
 YARN_KERBEROS_KEYTAB = TextKey(
     name="yarn.kerberos.keytab",
     meaning="path of that principal's keytab on the submitter's machine; it goes nowhere else",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
     reach=Reach.PLACE,
 )
 YARN_AM_TRACKING_URL = TextKey(
     name="yarn.am.tracking.url",
     meaning="URL of the job coordinator; the AM writes it, run-job and the tools read it",
-    source=SAMZA,
     liveness=Liveness.LIVE,
 )
 YARN_AM_CERTIFICATE = TextKey(

@@ -25,6 +25,8 @@ REPLICAS_MAX = 2**15 - 1
 """Kafka counts replicas in 16 bits."""
 
 _PART = re.compile(r"<\w+>")
+_UNITS = {"ms": "ms", "bytes": "bytes", "mb": "MB"}
+"""{last word of a name: the unit of its value}."""
 
 
 def name_pattern(name: str) -> re.Pattern[str]:
@@ -70,8 +72,9 @@ class Key(ABC):
         name: the name; parts in angle brackets stand for any text.
         meaning: what it does, for the reference table.
         source: the document that asks for it, else SAMZA or OWN.
-        liveness: what a change means for a job that runs.
-        unit: unit of the value, "" where it has none.
+        liveness: what a change means for a job that runs; the next deployment where nothing else
+            is declared.
+        own_unit: unit of a value whose name does not end in it.
         legacy: Samza's older names, read where the present one is missing.
         fallback: name of the key whose value stands in where this one has none.
         reach: what it may make a tool do, which takes it from its operator's file alone.
@@ -79,12 +82,17 @@ class Key(ABC):
 
     name: str
     meaning: str
-    source: str
-    liveness: Liveness
-    unit: str = ""
+    source: str = SAMZA
+    liveness: Liveness = Liveness.NEEDS_REDEPLOY
+    own_unit: str = ""
     legacy: tuple[str, ...] = ()
     fallback: str = ""
     reach: Reach = Reach.NOTHING
+
+    @property
+    def unit(self) -> str:
+        """Return the unit of the value; "" where it has none."""
+        return self.own_unit or _UNITS.get(re.split("[.-]", self.name)[-1], "")
 
     def named(self, *parts: str) -> str:
         """The full name, ``parts`` put in place of the angle brackets from left to right."""

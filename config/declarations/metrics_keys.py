@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from homeport.config.declarations.key_types import SAMZA, IntKey, ListKey, Liveness, TextKey
+from homeport.config.declarations.key_types import IntKey, ListKey, TextKey
 
 METRICS_REPORTERS = ListKey(
     name="metrics.reporters",
     meaning="names of reporters, each with its keys below metrics.reporter.<reporter>",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 METRICS_REPORTER_CLASS = TextKey(
     name="metrics.reporter.<reporter>.class",
@@ -16,22 +14,16 @@ METRICS_REPORTER_CLASS = TextKey(
         "org.apache.samza.metrics.reporter.MetricsSnapshotReporterFactory; a JmxReporterFactory "
         "is taken and does nothing"
     ),
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 METRICS_REPORTER_STREAM = TextKey(
     name="metrics.reporter.<reporter>.stream",
     meaning="where a snapshot reporter sends its snapshots, as system.stream",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 METRICS_REPORTER_INTERVAL = IntKey(
     name="metrics.reporter.<reporter>.interval",
     default=60,
     minimum=1,
     maximum=86_400,
-    unit="s",
+    own_unit="s",
     meaning="how often a snapshot reporter sends",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )

@@ -6,7 +6,7 @@ Names are Samza's; a default that is not RocksDB's own is Samza's too, unless it
 from __future__ import annotations
 
 from homeport.config.config import INT_MAX, LONG_MAX
-from homeport.config.declarations.key_types import SAMZA, IntKey, Liveness, TextKey
+from homeport.config.declarations.key_types import IntKey, Liveness, TextKey
 
 _THREADS_MAX = 1_000
 """RocksDB starts all of them at once."""
@@ -26,7 +26,6 @@ def _count(
         minimum=minimum,
         maximum=maximum,
         meaning=meaning,
-        source=SAMZA,
         liveness=Liveness.RESTARTS_CONTAINERS,
     )
 
@@ -39,9 +38,8 @@ def _bytes(
         default=default,
         minimum=1,
         maximum=maximum,
-        unit="bytes",
+        own_unit="bytes",
         meaning=meaning,
-        source=SAMZA,
         liveness=Liveness.RESTARTS_CONTAINERS,
     )
 
@@ -50,17 +48,13 @@ ROCKSDB_TTL_MS = IntKey(
     name="stores.<store>.rocksdb.ttl.ms",
     minimum=-1,
     maximum=LONG_MAX,
-    unit="ms",
     meaning="age from which compaction may remove an entry, at least 1000; -1: none is removed",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 ROCKSDB_COMPRESSION = TextKey(
     name="stores.<store>.rocksdb.compression",
     default="lz4",
     choices=("snappy", "bzip2", "zlib", "lz4", "lz4hc", "zstd", "none"),
     meaning="compression of blocks; Samza's default is snappy",
-    source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 ROCKSDB_COMPACTION_STYLE = TextKey(
@@ -68,7 +62,6 @@ ROCKSDB_COMPACTION_STYLE = TextKey(
     default="level",
     choices=("level", "universal"),
     meaning="how files are merged; Samza's default is universal; fifo would drop entries",
-    source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 ROCKSDB_BLOCK_SIZE_BYTES = _bytes(
@@ -85,9 +78,8 @@ ROCKSDB_DELETE_OBSOLETE_FILES_PERIOD_MICROS = IntKey(
     name="stores.<store>.rocksdb.delete.obsolete.files.period.micros",
     default=21600000000,
     maximum=LONG_MAX,
-    unit="us",
+    own_unit="us",
     meaning="how often files that nothing needs are looked for",
-    source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 ROCKSDB_MAX_OPEN_FILES = _count("max.open.files", "files held open; -1: all", -1, -1)
@@ -103,9 +95,7 @@ STORES_DEFAULT_MAX_MANIFEST_FILE_SIZE = IntKey(
     default=1073741824,
     minimum=1,
     maximum=LONG_MAX,
-    unit="bytes",
     meaning="the same for all stores that say nothing else",
-    source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 ROCKSDB_MAX_BACKGROUND_JOBS = _count(

@@ -10,6 +10,7 @@ Source: reference, 5.1, 1.7, 3.1, 6, 8, 10.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,7 +19,7 @@ from homeport.config.declarations.key_types import name_pattern
 from homeport.config.errors import ConfigError
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class SamzaKey:
     """A key, or with parts in angle brackets a family of keys.
 
@@ -56,298 +57,252 @@ class SamzaKey:
         return f"{name} is known to Samza and has no effect here: {self.reason}"
 
 
+def _keys(
+    reason: str, *names: str, remedy: str = "", harmless: tuple[str, ...] = ()
+) -> Iterator[SamzaKey]:
+    """The keys of those names, which one reason covers; the rest as of ``SamzaKey``."""
+    for name in names:
+        yield SamzaKey(name, reason, remedy, harmless)
+
+
 ALL: tuple[SamzaKey, ...] = (
-    SamzaKey(
-        name="app.mode",
-        reason="jobs that end with their input are not supported",
+    *_keys(
+        "jobs that end with their input are not supported",
+        "app.mode",
         remedy="write STREAM, or remove it",
         harmless=("stream",),
     ),
-    SamzaKey(name="app.class", reason="task.class and task.pipeline.class name the job's code"),
-    SamzaKey(
-        name="app.runner.class", reason="task.class and task.pipeline.class name the job's code"
+    *_keys(
+        "task.class and task.pipeline.class name the job's code", "app.class", "app.runner.class"
     ),
-    SamzaKey(name="app.name", reason="job.name and job.id name the job"),
-    SamzaKey(name="app.id", reason="job.name and job.id name the job"),
-    SamzaKey(
-        name="job.factory.class",
-        reason="jobs run on YARN only",
+    *_keys("job.name and job.id name the job", "app.name", "app.id"),
+    *_keys(
+        "jobs run on YARN only",
+        "job.factory.class",
         remedy="write org.apache.samza.job.yarn.YarnJobFactory, or remove it",
         harmless=("org.apache.samza.job.yarn.yarnjobfactory",),
     ),
-    SamzaKey(name="job.config.loader.<part>", reason="--config-path names the properties file"),
-    SamzaKey(name="job.config.factory.class", reason="--config-path names the properties file"),
-    SamzaKey(
-        name="job.elasticity.factor",
-        reason="a task reads whole partitions",
+    *_keys(
+        "--config-path names the properties file",
+        "job.config.loader.<part>",
+        "job.config.factory.class",
+    ),
+    *_keys(
+        "a task reads whole partitions",
+        "job.elasticity.factor",
         remedy="write 1, or remove it",
         harmless=("1",),
     ),
-    SamzaKey(
-        name="job.autosizing.enabled",
-        reason="nothing changes sizes by itself here",
+    *_keys(
+        "nothing changes sizes by itself here",
+        "job.autosizing.enabled",
         remedy="write false, and set job.container.count and cluster-manager.container.* yourself",
         harmless=("false",),
     ),
-    SamzaKey(name="job.autosizing.<part>", reason="job.autosizing.enabled cannot be true"),
-    SamzaKey(
-        name="job.startpoint.enabled",
-        reason="a task starts at its checkpoint, else at start.time or samza.offset.default",
+    *_keys("job.autosizing.enabled cannot be true", "job.autosizing.<part>"),
+    *_keys(
+        "a task starts at its checkpoint, else at start.time or samza.offset.default",
+        "job.startpoint.enabled",
         harmless=("false",),
     ),
-    SamzaKey(name="job.drain-monitor.<part>", reason="run-job --operation=drain needs no monitor"),
-    SamzaKey(
-        name="job.diagnostics.enabled",
-        reason="/v1/status and the logs say what failed",
+    *_keys("run-job --operation=drain needs no monitor", "job.drain-monitor.<part>"),
+    *_keys(
+        "/v1/status and the logs say what failed", "job.diagnostics.enabled", harmless=("false",)
+    ),
+    *_keys(
+        "no program of the job is a JVM that offers JMX",
+        "job.jmx.enabled",
+        "yarn.am.jmx.enabled",
+        "cluster-manager.jobcoordinator.jmx.enabled",
         harmless=("false",),
     ),
-    SamzaKey(
-        name="job.jmx.enabled",
-        reason="no program of the job is a JVM that offers JMX",
-        harmless=("false",),
+    *_keys(
+        "leases take the place of heartbeats",
+        "job.container.heartbeat.monitor.enabled",
+        "yarn.container.heartbeat.<part>",
     ),
-    SamzaKey(
-        name="yarn.am.jmx.enabled",
-        reason="no program of the job is a JVM that offers JMX",
-        harmless=("false",),
-    ),
-    SamzaKey(
-        name="cluster-manager.jobcoordinator.jmx.enabled",
-        reason="no program of the job is a JVM that offers JMX",
-        harmless=("false",),
-    ),
-    SamzaKey(
-        name="job.container.heartbeat.monitor.enabled", reason="leases take the place of heartbeats"
-    ),
-    SamzaKey(name="yarn.container.heartbeat.<part>", reason="leases take the place of heartbeats"),
-    SamzaKey(
-        name="job.container.thread.pool.size",
-        reason="a container runs its tasks in one thread",
+    *_keys(
+        "a container runs its tasks in one thread",
+        "job.container.thread.pool.size",
+        "job.container.commit.thread.pool.<part>",
         harmless=("0", "1"),
     ),
-    SamzaKey(
-        name="job.container.commit.thread.pool.<part>",
-        reason="a container runs its tasks in one thread",
-        harmless=("0", "1"),
+    *_keys(
+        "stores are restored by worker processes of their own",
+        "job.container.restore.thread.pool.<part>",
     ),
-    SamzaKey(
-        name="job.container.restore.thread.pool.<part>",
-        reason="stores are restored by worker processes of their own",
+    *_keys(
+        "checkpoints are always checked", "job.checkpoint.validation.enabled", harmless=("true",)
     ),
-    SamzaKey(
-        name="job.checkpoint.validation.enabled",
-        reason="checkpoints are always checked",
-        harmless=("true",),
+    *_keys("the driver is started by the supervisor", "job.coordinator.execute"),
+    *_keys("the broker's limit holds", "job.coordinator.max.message.bytes"),
+    *_keys(
+        "an assignment that stays is never published again",
+        "job.coordinator.zk.enable-startup-with-active-job-model",
     ),
-    SamzaKey(name="job.coordinator.execute", reason="the driver is started by the supervisor"),
-    SamzaKey(name="job.coordinator.max.message.bytes", reason="the broker's limit holds"),
-    SamzaKey(
-        name="job.coordinator.zk.enable-startup-with-active-job-model",
-        reason="an assignment that stays is never published again",
+    *_keys("processors register by themselves", "processor.list"),
+    *_keys("job.location-id says where a processor runs", "locationid.provider.factory"),
+    *_keys("processor.id is the id, or one is made", "app.processor-id-generator.class"),
+    *_keys(
+        "regular expressions are resolved at each deployment",
+        "job.coordinator.monitor-input-regex.frequency.ms",
     ),
-    SamzaKey(name="processor.list", reason="processors register by themselves"),
-    SamzaKey(
-        name="locationid.provider.factory", reason="job.location-id says where a processor runs"
-    ),
-    SamzaKey(
-        name="app.processor-id-generator.class",
-        reason="processor.id is the id, or one is made",
-    ),
-    SamzaKey(
-        name="job.coordinator.monitor-input-regex.frequency.ms",
-        reason="regular expressions are resolved at each deployment",
-    ),
-    SamzaKey(
-        name="job.systemstreampartition.matcher.<part>",
-        reason="all partitions of an input are read",
+    *_keys(
+        "all partitions of an input are read",
+        "job.systemstreampartition.matcher.<part>",
         remedy="remove it, and name the inputs in task.inputs",
     ),
-    SamzaKey(
-        name="job.system.stream.partition.mapper.factory",
-        reason="partitions are mapped by their number modulo the former count",
+    *_keys(
+        "partitions are mapped by their number modulo the former count",
+        "job.system.stream.partition.mapper.factory",
     ),
-    SamzaKey(
-        name="cluster-manager.allocator.sleep.ms",
-        reason="the allocator acts on events and does not sleep",
+    *_keys(
+        "the allocator acts on events and does not sleep",
+        "cluster-manager.allocator.sleep.ms",
+        "yarn.allocator.sleep.ms",
+        "cluster-manager.jobcoordinator.sleep.interval.ms",
+        "yarn.am.poll.interval.ms",
     ),
-    SamzaKey(
-        name="yarn.allocator.sleep.ms", reason="the allocator acts on events and does not sleep"
-    ),
-    SamzaKey(
-        name="cluster-manager.jobcoordinator.sleep.interval.ms",
-        reason="the allocator acts on events and does not sleep",
-    ),
-    SamzaKey(
-        name="yarn.am.poll.interval.ms", reason="the allocator acts on events and does not sleep"
-    ),
-    SamzaKey(
-        name="cluster-manager.fault-domain-manager.factory",
-        reason="a fault domain is a rack, as the ResourceManager names it",
+    *_keys(
+        "a fault domain is a rack, as the ResourceManager names it",
+        "cluster-manager.fault-domain-manager.factory",
         harmless=("org.apache.samza.job.yarn.yarnfaultdomainmanagerfactory",),
     ),
-    SamzaKey(
-        name="samza.cluster-manager.factory",
-        reason="containers come from YARN through Skein",
+    *_keys(
+        "containers come from YARN through Skein",
+        "samza.cluster-manager.factory",
         harmless=("org.apache.samza.job.yarn.yarnresourcemanagerfactory",),
     ),
-    SamzaKey(
-        name="yarn.am.opts", reason="the AM's JVM is Skein's, sized by yarn.am.container.memory.mb"
+    *_keys(
+        "the AM's JVM is Skein's, sized by yarn.am.container.memory.mb",
+        "yarn.am.opts",
+        "yarn.am.java.home",
     ),
-    SamzaKey(
-        name="yarn.am.java.home",
-        reason="the AM's JVM is Skein's, sized by yarn.am.container.memory.mb",
-    ),
-    SamzaKey(name="yarn.application.type", reason="the application type is Skein's"),
-    SamzaKey(name="yarn.job.staging.directory", reason="Skein stages the files"),
-    SamzaKey(name="yarn.job.view.acl", reason="the access lists are the queue's"),
-    SamzaKey(name="yarn.job.modify.acl", reason="the access lists are the queue's"),
-    SamzaKey(name="yarn.resources.<part>", reason="the package is all that is localised"),
-    SamzaKey(name="yarn.token.renewal.interval.seconds", reason="YARN renews the tokens"),
-    SamzaKey(
-        name="yarn.am.high-availability.enabled",
-        reason="containers always outlive the AM's end and are adopted",
+    *_keys("the application type is Skein's", "yarn.application.type"),
+    *_keys("Skein stages the files", "yarn.job.staging.directory"),
+    *_keys("the access lists are the queue's", "yarn.job.view.acl", "yarn.job.modify.acl"),
+    *_keys("the package is all that is localised", "yarn.resources.<part>"),
+    *_keys("YARN renews the tokens", "yarn.token.renewal.interval.seconds"),
+    *_keys(
+        "containers always outlive the AM's end and are adopted",
+        "yarn.am.high-availability.enabled",
         harmless=("true",),
     ),
-    SamzaKey(name="container.disk.<part>", reason="disk quotas are not watched", harmless=("0",)),
-    SamzaKey(name="task.execute", reason="the container's program is fixed"),
-    SamzaKey(name="task.command.class", reason="the container's program is fixed"),
-    SamzaKey(name="additional.classpath.dir", reason="the container's program is fixed"),
-    SamzaKey(
-        name="task.opts",
-        reason="containers are Python; the local Spark takes task.spark.conf.<property>",
+    *_keys("disk quotas are not watched", "container.disk.<part>", harmless=("0",)),
+    *_keys(
+        "the container's program is fixed",
+        "task.execute",
+        "task.command.class",
+        "additional.classpath.dir",
     ),
-    SamzaKey(
-        name="task.java.home",
-        reason="containers are Python; the local Spark takes task.spark.conf.<property>",
+    *_keys(
+        "containers are Python; the local Spark takes task.spark.conf.<property>",
+        "task.opts",
+        "task.java.home",
+        "worker.opts",
     ),
-    SamzaKey(
-        name="worker.opts",
-        reason="containers are Python; the local Spark takes task.spark.conf.<property>",
+    *_keys(
+        "a commit ends the transaction and never waits for one before",
+        "task.commit.max.delay.ms",
+        "task.commit.timeout.ms",
+        "task.commit.skip.commit.during.failures.<part>",
     ),
-    SamzaKey(
-        name="task.commit.max.delay.ms",
-        reason="a commit ends the transaction and never waits for one before",
-    ),
-    SamzaKey(
-        name="task.commit.timeout.ms",
-        reason="a commit ends the transaction and never waits for one before",
-    ),
-    SamzaKey(
-        name="task.commit.skip.commit.during.failures.<part>",
-        reason="a commit ends the transaction and never waits for one before",
-    ),
-    SamzaKey(
-        name="task.async.commit",
-        reason="a task returns when its batch is done",
+    *_keys(
+        "a task returns when its batch is done",
+        "task.async.commit",
+        "task.callback.<part>",
         harmless=("false", "-1"),
     ),
-    SamzaKey(
-        name="task.callback.<part>",
-        reason="a task returns when its batch is done",
-        harmless=("false", "-1"),
-    ),
-    SamzaKey(name="task.max.idle.ms", reason="input is waited for without polling"),
-    SamzaKey(name="task.poll.interval.ms", reason="input is waited for without polling"),
-    SamzaKey(
-        name="task.drop.serialization.errors",
-        reason="what cannot be written fails the container",
+    *_keys("input is waited for without polling", "task.max.idle.ms", "task.poll.interval.ms"),
+    *_keys(
+        "what cannot be written fails the container",
+        "task.drop.serialization.errors",
+        "task.drop.producer.errors",
         harmless=("false",),
     ),
-    SamzaKey(
-        name="task.drop.producer.errors",
-        reason="what cannot be written fails the container",
-        harmless=("false",),
+    *_keys(
+        "micro-batches take what each partition has",
+        "task.chooser.class",
+        "task.consumer.batch.size",
     ),
-    SamzaKey(name="task.chooser.class", reason="micro-batches take what each partition has"),
-    SamzaKey(name="task.consumer.batch.size", reason="micro-batches take what each partition has"),
-    SamzaKey(name="task.checkpoint.write.versions", reason="version 1 is written"),
-    SamzaKey(name="task.checkpoint.read.versions", reason="the last one of either version is read"),
-    SamzaKey(name="task.live.checkpoint.max.age", reason="the last one of either version is read"),
-    SamzaKey(
-        name="task.transactional.state.checkpoint.enabled",
-        reason="state and checkpoint are always one transaction",
+    *_keys("version 1 is written", "task.checkpoint.write.versions"),
+    *_keys(
+        "the last one of either version is read",
+        "task.checkpoint.read.versions",
+        "task.live.checkpoint.max.age",
+    ),
+    *_keys(
+        "state and checkpoint are always one transaction",
+        "task.transactional.state.checkpoint.enabled",
+        "task.transactional.state.restore.enabled",
+        "task.transactional.state.retain.existing.state",
         harmless=("true",),
     ),
-    SamzaKey(
-        name="task.transactional.state.restore.enabled",
-        reason="state and checkpoint are always one transaction",
-        harmless=("true",),
-    ),
-    SamzaKey(
-        name="task.transactional.state.retain.existing.state",
-        reason="state and checkpoint are always one transaction",
-        harmless=("true",),
-    ),
-    SamzaKey(
-        name="systems.<system>.streams.<stream>.samza.delete.committed.messages",
-        reason="records of inputs are never deleted",
+    *_keys(
+        "records of inputs are never deleted",
+        "systems.<system>.streams.<stream>.samza.delete.committed.messages",
         harmless=("false",),
     ),
-    SamzaKey(
-        name="systems.<system>.streams.<stream>.samza.bounded",
-        reason="the end of a partition is not the end of its task",
+    *_keys(
+        "the end of a partition is not the end of its task",
+        "systems.<system>.streams.<stream>.samza.bounded",
         harmless=("false",),
     ),
-    SamzaKey(
-        name="systems.<system>.default.stream.samza.<property>",
-        reason="write systems.<system>.samza.<property>, which says the same",
+    *_keys(
+        "write systems.<system>.samza.<property>, which says the same",
+        "systems.<system>.default.stream.samza.<property>",
     ),
-    SamzaKey(
-        name="systems.<system>.samza.fetch.threshold",
-        reason="the consumer's own fetch properties hold",
+    *_keys(
+        "the consumer's own fetch properties hold",
+        "systems.<system>.samza.fetch.threshold",
+        "systems.<system>.samza.fetch.threshold.bytes",
     ),
-    SamzaKey(
-        name="systems.<system>.samza.fetch.threshold.bytes",
-        reason="the consumer's own fetch properties hold",
+    *_keys("a stream is named system.stream where it is used", "streams.<stream>.<property>"),
+    *_keys(
+        "the changelog is the one back-end",
+        *(
+            f"{stores}.{direction}.factories"
+            for stores in ("stores", "stores.<store>")
+            for direction in ("backup", "restore")
+        ),
+        remedy="remove it: a store with a changelog is kept there and restored from it",
+        harmless=("org.apache.samza.storage.kafkachangelogstatebackendfactory",),
     ),
-    SamzaKey(
-        name="streams.<stream>.<property>",
-        reason="a stream is named system.stream where it is used",
-    ),
-    *(
-        SamzaKey(
-            name=f"{stores}.{direction}.factories",
-            reason="the changelog is the one back-end",
-            remedy="remove it: a store with a changelog is kept there and restored from it",
-            harmless=("org.apache.samza.storage.kafkachangelogstatebackendfactory",),
-        )
-        for stores in ("stores", "stores.<store>")
-        for direction in ("backup", "restore")
-    ),
-    SamzaKey(
-        name="stores.<store>.accesslog.enabled",
-        reason="accesses are not logged",
+    *_keys(
+        "accesses are not logged",
+        "stores.<store>.accesslog.enabled",
         remedy="remove it, or write false, and send from the task what is to be logged",
         harmless=("false",),
     ),
-    SamzaKey(name="stores.<store>.accesslog.sampling.ratio", reason="accesses are not logged"),
-    SamzaKey(
-        name="stores.<store>.write.batch.size",
-        reason="a transaction's writes go to the store as one batch",
+    *_keys("accesses are not logged", "stores.<store>.accesslog.sampling.ratio"),
+    *_keys(
+        "a transaction's writes go to the store as one batch", "stores.<store>.write.batch.size"
     ),
-    SamzaKey(
-        name="stores.<store>.object.cache.size",
-        reason="a transaction's writes are read back from memory, and objects are never shared: "
+    *_keys(
+        "a transaction's writes are read back from memory, and objects are never shared: "
         "a change to one without a put is no write",
+        "stores.<store>.object.cache.size",
     ),
-    SamzaKey(
-        name="stores.<store>.container.cache.size.bytes",
-        reason="cluster-manager.container.memory.mb sizes one block cache of all stores",
+    *_keys(
+        "cluster-manager.container.memory.mb sizes one block cache of all stores",
+        "stores.<store>.container.cache.size.bytes",
     ),
-    SamzaKey(
-        name="stores.<store>.rocksdb.wal.enabled",
-        reason="what a crash loses is read again from the changelog, and OFFSET names only what "
+    *_keys(
+        "what a crash loses is read again from the changelog, and OFFSET names only what "
         "was flushed",
+        "stores.<store>.rocksdb.wal.enabled",
         remedy="remove it, or write false; task.commit.ms bounds what is read again",
         harmless=("false",),
     ),
-    SamzaKey(
-        name="stores.<store>.rocksdb.compaction.max.background.compactions",
-        reason="stores.<store>.rocksdb.max.background.jobs is the number of both flushes and "
-        "compactions",
+    *_keys(
+        "stores.<store>.rocksdb.max.background.jobs is the number of both flushes and compactions",
+        "stores.<store>.rocksdb.compaction.max.background.compactions",
     ),
-    SamzaKey(name="stores.<store>.rocksdb.<option>", reason="it is no option that Samza documents"),
-    SamzaKey(name="stores-default.rocksdb.<option>", reason="it is no option that Samza documents"),
+    *_keys(
+        "it is no option that Samza documents",
+        "stores.<store>.rocksdb.<option>",
+        "stores-default.rocksdb.<option>",
+    ),
 )
 """All of them. Where two match a name, the first holds."""
 

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.config.declarations.key_types import (
-    OWN,
-    SAMZA,
-    BoolKey,
-    IntKey,
-    Liveness,
-    Reach,
-    TextKey,
-)
+from homeport.config.declarations.key_types import OWN, BoolKey, IntKey, Reach, TextKey
 
 _HA = "HA-STANDALONE"
 _DAY_MS = 86_400_000
@@ -21,15 +13,11 @@ TO_YARN, TO_ZOOKEEPER = "migrating-to-yarn", "migrating-to-zookeeper"
 JOB_COORDINATOR_FACTORY = TextKey(
     name="job.coordinator.factory",
     meaning="what coordinates the job: yarn, zookeeper or local; each command takes its own one",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 JOB_COORDINATOR_ZK_CONNECT = TextKey(
     name="job.coordinator.zk.connect",
     meaning="ZooKeeper servers of standalone processors: host:port, separated by commas, and a "
     "path behind the last one, if any",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
     reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_SESSION_TIMEOUT_MS = IntKey(
@@ -37,38 +25,28 @@ JOB_COORDINATOR_ZK_SESSION_TIMEOUT_MS = IntKey(
     default=30_000,
     minimum=1000,
     maximum=_DAY_MS,
-    unit="ms",
     meaning="how long a standalone processor may be silent before its tasks go to others; "
     "ZooKeeper's own limits hold",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 JOB_COORDINATOR_ZK_CONNECTION_TIMEOUT_MS = IntKey(
     name="job.coordinator.zk.connection.timeout.ms",
     default=60_000,
     minimum=1,
     maximum=_DAY_MS,
-    unit="ms",
     meaning="how long the start of a standalone processor waits for ZooKeeper",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 JOB_COORDINATOR_ZK_CONSENSUS_TIMEOUT_MS = IntKey(
     name="job.coordinator.zk.consensus.timeout.ms",
     default=40_000,
     minimum=1,
     maximum=_DAY_MS,
-    unit="ms",
     meaning="how long the processors have to join the barrier of a version; then comes another one",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 JOB_COORDINATOR_ZK_ROOT = TextKey(
     name="job.coordinator.zk.root",
     default="/homeport",
     meaning="path in ZooKeeper below which each job has a tree of its own",
     source=_HA,
-    liveness=Liveness.NEEDS_REDEPLOY,
     reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_ADMIN_PORT = IntKey(
@@ -79,31 +57,25 @@ JOB_COORDINATOR_ZK_ADMIN_PORT = IntKey(
     meaning="port of ZooKeeper's AdminServer, from which homeport doctor takes mode and load of "
     "servers that answer no four-letter word",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 JOB_DEBOUNCE_TIME_MS = IntKey(
     name="job.debounce.time.ms",
     default=20_000,
     minimum=0,
     maximum=_DAY_MS,
-    unit="ms",
     meaning="how long the standalone processors must stay the same before tasks move",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 JOB_LOCATION_ID = TextKey(
     name="job.location-id",
     meaning="where a standalone processor runs: text, or env:NAME for that variable; processors "
     "with the same one share their folders of state; default the host name",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 JOB_LOCATION_ID_PROVIDER_FACTORY = TextKey(
     name="job.location-id.provider.factory",
     meaning="a class of the job's own, module:Class, that says where a standalone processor runs, "
     "in place of job.location-id",
     source=_HA,
-    liveness=Liveness.NEEDS_REDEPLOY,
     legacy=("locationid.provider.factory",),
 )
 JOB_CONTAINER_MIXED_ROLES = BoolKey(
@@ -112,5 +84,4 @@ JOB_CONTAINER_MIXED_ROLES = BoolKey(
     meaning="whether a container may have active and standby tasks; standalone processors do in "
     "any case, and run-job refuses true",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )

@@ -6,7 +6,6 @@ from homeport.config.config import INT_MAX
 from homeport.config.declarations.key_types import (
     OWN,
     REPLICAS_MAX,
-    SAMZA,
     BoolKey,
     IntKey,
     Liveness,
@@ -15,23 +14,17 @@ from homeport.config.declarations.key_types import (
 )
 
 SYSTEM_FACTORY = TextKey(
-    name="systems.<system>.samza.factory",
-    default="kafka",
-    meaning="kind of the system",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
+    name="systems.<system>.samza.factory", default="kafka", meaning="kind of the system"
 )
 SYSTEM_CONSUMER = TextKey(
     name="systems.<system>.consumer.<property>",
     meaning="a property of the Kafka consumer, in Java's or librdkafka's words",
-    source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
     reach=Reach.PLACE,
 )
 SYSTEM_PRODUCER = TextKey(
     name="systems.<system>.producer.<property>",
     meaning="a property of the Kafka producer, in Java's or librdkafka's words",
-    source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
     reach=Reach.PLACE,
 )
@@ -40,24 +33,16 @@ SYSTEM_REPLICATION_FACTOR = IntKey(
     minimum=1,
     maximum=REPLICAS_MAX,
     meaning="replicas of topics that say nothing else",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 SYSTEM_SEGMENT_BYTES = IntKey(
     name="systems.<system>.default.stream.segment.bytes",
     minimum=14,
-    unit="bytes",
     meaning="segment size of topics that say nothing else",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 SYSTEM_MAX_MESSAGE_BYTES = IntKey(
     name="systems.<system>.default.stream.max.message.bytes",
     minimum=1,
-    unit="bytes",
     meaning="largest record of topics that say nothing else",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 OFFSET_DEFAULTS = ("upcoming", "oldest")
 SYSTEM_OFFSET_DEFAULT = TextKey(
@@ -65,7 +50,6 @@ SYSTEM_OFFSET_DEFAULT = TextKey(
     default="upcoming",
     choices=OFFSET_DEFAULTS,
     meaning="where a task without a checkpoint begins",
-    source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 LOST_INPUT = ("fail", "earliest", "latest")
@@ -81,14 +65,12 @@ SYSTEM_LOST_INPUT = TextKey(
 SYSTEM_KEY_SERDE = TextKey(
     name="systems.<system>.samza.key.serde",
     meaning="serde of keys",
-    source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
     reach=Reach.CLASS,
 )
 SYSTEM_MSG_SERDE = TextKey(
     name="systems.<system>.samza.msg.serde",
     meaning="serde of values",
-    source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
     reach=Reach.CLASS,
 )
@@ -96,7 +78,6 @@ STREAM_OFFSET_DEFAULT = TextKey(
     name="systems.<system>.streams.<stream>.samza.offset.default",
     choices=OFFSET_DEFAULTS,
     meaning="the same, for one stream",
-    source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 STREAM_START_TIME = TextKey(
@@ -110,14 +91,12 @@ STREAM_RESET_OFFSET = BoolKey(
     name="systems.<system>.streams.<stream>.samza.reset.offset",
     default=False,
     meaning="each start of a container ignores the checkpoint and begins as without one",
-    source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 STREAM_BOOTSTRAP = BoolKey(
     name="systems.<system>.streams.<stream>.samza.bootstrap",
     default=False,
     meaning="each start reads the stream to its end before any other, and later before all others",
-    source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 STREAM_PRIORITY = IntKey(
@@ -126,7 +105,6 @@ STREAM_PRIORITY = IntKey(
     minimum=-1,
     maximum=INT_MAX - 1,
     meaning="while streams of a higher priority have records, the others wait; -1 is 0",
-    source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 STREAM_LOST_INPUT = TextKey(
@@ -139,14 +117,12 @@ STREAM_LOST_INPUT = TextKey(
 STREAM_KEY_SERDE = TextKey(
     name="systems.<system>.streams.<stream>.samza.key.serde",
     meaning="serde of one stream's keys",
-    source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
     reach=Reach.CLASS,
 )
 STREAM_MSG_SERDE = TextKey(
     name="systems.<system>.streams.<stream>.samza.msg.serde",
     meaning="serde of one stream's values",
-    source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
     reach=Reach.CLASS,
 )
@@ -154,8 +130,6 @@ SERIALIZERS_REGISTRY_CLASS = TextKey(
     name="serializers.registry.<name>.class",
     meaning="class of a serde: Samza's, module:Class of the job's own, json with a schema, avro or "
     "protobuf; string, json, bytes, integer, long and double need no entry",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
     reach=Reach.CLASS,
 )
 SERIALIZERS_REGISTRY_SCHEMA = TextKey(
@@ -164,34 +138,29 @@ SERIALIZERS_REGISTRY_SCHEMA = TextKey(
     "JSON in one line; a BatchTask and a pipeline get values with a schema as columns; that of a "
     "store's serde is settled with the state",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 SERIALIZERS_REGISTRY_SCHEMA_FILE = TextKey(
     name="serializers.registry.<name>.schema.file",
     meaning="file with that schema, in the job's package; of a protobuf serde, its descriptor set "
     "(protoc --include_imports --descriptor_set_out)",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
     reach=Reach.CODE,
 )
 SERIALIZERS_REGISTRY_MESSAGE = TextKey(
     name="serializers.registry.<name>.message",
     meaning="full name of a protobuf serde's message",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 SERIALIZERS_REGISTRY_URL = TextKey(
     name="serializers.registry.<name>.schema.registry.url",
     meaning="address of a Confluent Schema Registry: values have its wire format, and the schemas "
     "that they were written by are its",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
     reach=Reach.CODE,
 )
 SERIALIZERS_REGISTRY_PROPERTY = TextKey(
     name="serializers.registry.<name>.schema.registry.<property>",
     meaning="a property of confluent-kafka's client of the registry, such as basic.auth.user.info",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
     reach=Reach.CODE,
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from homeport.config.declarations.key_types import (
     OWN,
     REPLICAS_MAX,
-    SAMZA,
     BoolKey,
     IntKey,
     ListKey,
@@ -20,7 +19,6 @@ PLAN_ALWAYS = "always"
 TASK_CLASS = TextKey(
     name="task.class",
     meaning="task class, module:Class",
-    source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
     reach=Reach.CODE,
 )
@@ -56,7 +54,6 @@ TASK_PIPELINE_CHECK = TextKey(
         " else start"
     ),
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 TASK_PIPELINE_UNORDERED = BoolKey(
     name="task.pipeline.unordered",
@@ -79,13 +76,11 @@ TASK_PIPELINE_PLAN = TextKey(
 TASK_INPUTS = ListKey(
     name="task.inputs",
     meaning="input streams, system.stream, separated by commas",
-    source=SAMZA,
     liveness=Liveness.NEVER_WITH_STATE,
 )
 TASK_BROADCAST_INPUTS = ListKey(
     name="task.broadcast.inputs",
     meaning="partitions that every task reads, system.stream#0 or system.stream#[0-3]",
-    source=SAMZA,
     liveness=Liveness.NEVER_WITH_STATE,
 )
 TASK_OUTPUTS = ListKey(
@@ -95,7 +90,6 @@ TASK_OUTPUTS = ListKey(
         " a task may send to others too"
     ),
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 TASK_OUTPUTS_CREATE_PARTITIONS = IntKey(
     name="task.outputs.create.partitions",
@@ -106,13 +100,11 @@ TASK_OUTPUTS_CREATE_PARTITIONS = IntKey(
         " partitions; 0: the job is refused"
     ),
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 TASK_NAME_GROUPER_FACTORY = TextKey(
     name="task.name.grouper.factory",
     default="group-by-container-count",
     meaning="how tasks are dealt to containers",
-    source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
     reach=Reach.CLASS,
 )
@@ -120,16 +112,13 @@ TASK_COMMIT_MS = IntKey(
     name="task.commit.ms",
     default=10000,
     minimum=1,
-    unit="ms",
     meaning="time between commits: stores flushed, OFFSET files written",
-    source=SAMZA,
     liveness=Liveness.RETUNES_CONTAINERS,
 )
 TASK_TRANSACTION_MS = IntKey(
     name="task.transaction.ms",
     default=1000,
     minimum=1,
-    unit="ms",
     meaning=(
         "time between transactions: outputs, changelog and checkpoint become visible; the first"
         " after a start ends with its first batch"
@@ -141,7 +130,6 @@ TASK_TRANSACTION_IDLE_MS = IntKey(
     name="task.transaction.idle.ms",
     default=10,
     minimum=-1,
-    unit="ms",
     meaning=(
         "a transaction whose input has no more for now ends early, at least this long after the"
         " one before, and so that commits take at most half of the time; -1: never early"
@@ -151,7 +139,6 @@ TASK_TRANSACTION_IDLE_MS = IntKey(
 )
 TASK_BATCH_LINGER_MS = IntKey(
     name="task.batch.linger.ms",
-    unit="ms",
     meaning=(
         "longest time that a small micro-batch fills after the one before, which is less where"
         " batches cost little; default 100 with a pipeline, else 0"
@@ -163,7 +150,6 @@ TASK_BATCH_TARGET_MS = IntKey(
     name="task.batch.target.ms",
     default=500,
     minimum=1,
-    unit="ms",
     meaning=(
         "how long pipeline and task work on one micro-batch under load: batches grow and shrink"
         " towards it, from 100 rows up to 50,000, 100,000 with a pipeline, 2,000 with a StreamTask"
@@ -175,7 +161,6 @@ TASK_BATCH_TARGET_MS = IntKey(
 TASK_BATCH_MAX_BYTES = IntKey(
     name="task.batch.max.bytes",
     minimum=1,
-    unit="bytes",
     meaning=(
         "a micro-batch with this many bytes of values takes no more records, and the consumer "
         "fetches about as many ahead; default a sixteenth of Python's share of the container's "
@@ -188,7 +173,6 @@ TASK_TRANSACTION_MAX_BYTES = IntKey(
     name="task.transaction.max.bytes",
     default=33554432,
     minimum=1,
-    unit="bytes",
     meaning="a transaction with this much input or output ends early",
     source=OWN,
     liveness=Liveness.RETUNES_CONTAINERS,
@@ -198,30 +182,23 @@ TASK_SHUTDOWN_MS = IntKey(
     default=30000,
     # The driver, and run-job --operation=kill, wait for so long.
     maximum=3_600_000,
-    unit="ms",
     meaning="time that a container has to stop in order",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 TASK_HANG_MS = IntKey(
     name="task.hang.ms",
     default=300000,
     minimum=1,
-    unit="ms",
     meaning="a container without progress for this long is killed",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 TASK_CALLBACK_TIMEOUT_MS = IntKey(
     name="task.callback.timeout.ms",
     default=600000,
     minimum=-1,
-    unit="ms",
     meaning=(
         "a call of the job's code (init, batch, message, window, pipeline) that lasts longer "
         "fails its container, with its stack in the log; -1: never"
     ),
-    source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 TASK_EXACTLY_ONCE = BoolKey(
@@ -235,7 +212,6 @@ TASK_DROP_DESERIALIZATION_ERRORS = BoolKey(
     name="task.drop.deserialization.errors",
     default=False,
     meaning="input records that cannot be read are skipped instead of failing the container",
-    source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 TASK_DEAD_LETTER_STREAM = TextKey(
@@ -248,9 +224,7 @@ TASK_WINDOW_MS = IntKey(
     name="task.window.ms",
     default=-1,
     minimum=-1,
-    unit="ms",
     meaning="time between the calls of a StreamTask's window; -1: it is never called",
-    source=SAMZA,
     liveness=Liveness.RETUNES_CONTAINERS,
 )
 TASK_MAX_CONCURRENCY = IntKey(
@@ -259,7 +233,6 @@ TASK_MAX_CONCURRENCY = IntKey(
     minimum=1,
     maximum=1000,
     meaning="calls of a StreamTask's process at once, per container; those of one key never",
-    source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 TASK_TIMERS_STORE = TextKey(
@@ -271,7 +244,6 @@ TASK_TIMERS_STORE = TextKey(
 TASK_WATERMARK_LATENESS_MS = IntKey(
     name="task.watermark.lateness.ms",
     minimum=0,
-    unit="ms",
     meaning=(
         "how far the watermark of event time stays behind the newest timestamp; not set: there is"
         " no event time"
@@ -282,7 +254,6 @@ TASK_WATERMARK_LATENESS_MS = IntKey(
 TASK_WATERMARK_AHEAD_MS = IntKey(
     name="task.watermark.ahead.ms",
     minimum=0,
-    unit="ms",
     meaning=(
         "how far ahead of the clock a record's time may be; what is further does not move the"
         " watermark, and windows report it as they do what is late; not set: any time"
@@ -294,7 +265,6 @@ TASK_WATERMARK_IDLE_MS = IntKey(
     name="task.watermark.idle.ms",
     default=60000,
     minimum=-1,
-    unit="ms",
     meaning="a partition without a record for so long holds no watermark back; -1: it does",
     source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,
@@ -302,20 +272,17 @@ TASK_WATERMARK_IDLE_MS = IntKey(
 TASK_IGNORED_EXCEPTIONS = ListKey(
     name="task.ignored.exceptions",
     meaning="exceptions of a StreamTask's own code that are counted and skipped, class names or *",
-    source=SAMZA,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 TASK_CHECKPOINT_FACTORY = TextKey(
     name="task.checkpoint.factory",
     default="kafka",
     meaning="where checkpoints are kept; none: nowhere",
-    source=SAMZA,
     liveness=Liveness.NEVER_WITH_STATE,
 )
 TASK_CHECKPOINT_SYSTEM = TextKey(
     name="task.checkpoint.system",
     meaning="system of the checkpoint topic",
-    source=SAMZA,
     liveness=Liveness.NEVER_WITH_STATE,
     fallback="job.default.system",
 )
@@ -324,26 +291,18 @@ TASK_CHECKPOINT_REPLICATION_FACTOR = IntKey(
     minimum=1,
     maximum=REPLICAS_MAX,
     meaning="replicas of the checkpoint topic; default the system's, else 3",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 TASK_CHECKPOINT_SEGMENT_BYTES = IntKey(
     name="task.checkpoint.segment.bytes",
     default=26214400,
     minimum=14,
-    unit="bytes",
     meaning="segment size of the checkpoint topic",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 TASK_CHECKPOINT_MAX_MESSAGE_BYTES = IntKey(
     name="task.checkpoint.max.message.bytes",
     default=1000012,
     minimum=1,
-    unit="bytes",
     meaning="largest checkpoint",
-    source=SAMZA,
-    liveness=Liveness.NEEDS_REDEPLOY,
 )
 TASK_SPARK_CONF = TextKey(
     name="task.spark.conf.<property>",
@@ -355,7 +314,6 @@ TASK_SPARK_CONF = TextKey(
 TASK_SPARK_DRIVER_MEMORY_MB = IntKey(
     name="task.spark.driver.memory.mb",
     minimum=1,
-    unit="MB",
     meaning="heap of the local Spark; default by the memory rule",
     source=OWN,
     liveness=Liveness.RESTARTS_CONTAINERS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.config.declarations.key_types import OWN, BoolKey, Liveness, Reach, TextKey
+from homeport.config.declarations.key_types import OWN, BoolKey, Reach, TextKey
 
 DIGEST, DIGEST_MD5, GSSAPI = "digest", "DIGEST-MD5", "GSSAPI"
 CREATOR, OPEN = "creator", "open"
@@ -12,14 +12,12 @@ JOB_COORDINATOR_ZK_AUTH_SCHEME = TextKey(
     meaning="how processors and tools show ZooKeeper their user: its scheme digest, or that "
     "mechanism of SASL; GSSAPI takes the ticket of kinit and needs the Python module kerberos",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
     reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_AUTH_USERNAME = TextKey(
     name="job.coordinator.zk.auth.username",
     meaning="the user that ZooKeeper knows; with GSSAPI the principal, default that of the ticket",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
     reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_AUTH_PASSWORD = TextKey(
@@ -27,7 +25,6 @@ JOB_COORDINATOR_ZK_AUTH_PASSWORD = TextKey(
     meaning="where that user's password is: env:NAME of a variable, or file:PATH; a password "
     "itself is refused",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
     reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_ACL = TextKey(
@@ -37,7 +34,6 @@ JOB_COORDINATOR_ZK_ACL = TextKey(
     "user that the job shows, else of its certificate) or open (all); default creator where it "
     "shows one",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
     reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_TLS_ENABLED = BoolKey(
@@ -46,7 +42,6 @@ JOB_COORDINATOR_ZK_TLS_ENABLED = BoolKey(
     meaning="whether connections to ZooKeeper are encrypted; its servers show a certificate for "
     "the names that job.coordinator.zk.connect has",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
     reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_TLS_CA_PATH = TextKey(
@@ -54,27 +49,23 @@ JOB_COORDINATOR_ZK_TLS_CA_PATH = TextKey(
     meaning="PEM file with the certificates of authorities that sign those of ZooKeeper's servers; "
     "default the authorities of the system",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
     reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_TLS_CERTIFICATE_PATH = TextKey(
     name="job.coordinator.zk.tls.certificate.path",
     meaning="PEM file with the certificate that processors and tools show ZooKeeper",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
     reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_TLS_KEY_PATH = TextKey(
     name="job.coordinator.zk.tls.key.path",
     meaning="PEM file with the key of that certificate",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
     reach=Reach.PLACE,
 )
 JOB_COORDINATOR_ZK_TLS_KEY_PASSWORD = TextKey(
     name="job.coordinator.zk.tls.key.password",
     meaning="where the password of that key is, if it has one: env:NAME or file:PATH",
     source=OWN,
-    liveness=Liveness.NEEDS_REDEPLOY,
     reach=Reach.PLACE,
 )
