@@ -79,7 +79,6 @@ class Namespace(StrEnum):
     DRAIN = "samza-drain-v1"
 
 
-MIGRATION_INFO_KEY = "migration-info"
 SUBMISSION_KEY = "submission"
 AM_EPOCH_KEY = "am"
 JOB_MODEL_VERSION_KEY = "job-model"
@@ -283,23 +282,6 @@ def set_execution_env_container_id(
         processor_id,
         {"execution-env-container-id": container_id},
     )
-
-
-def set_job_coordinator_metadata(
-    cluster_type: str, epoch_id: str, config_id: str, job_model_id: str
-) -> CoordinatorStreamMessage:
-    """What Samza's AM on a ``YARN`` or ``NON_YARN`` cluster last ran with; not used here."""
-    metadata = {"epoch-id": epoch_id, "config-id": config_id, "job-model-id": job_model_id}
-    return CoordinatorStreamMessage(
-        MessageType.SET_JOB_COORDINATOR_METADATA,
-        cluster_type,
-        {"meta-key": _json(metadata).decode()},
-    )
-
-
-def set_migration_info(values: Mapping[str, str]) -> CoordinatorStreamMessage:
-    """The migrations of the stream that Samza has made; no version writes it any more."""
-    return CoordinatorStreamMessage(MessageType.SET_MIGRATION_INFO, MIGRATION_INFO_KEY, values)
 
 
 def of_namespace(namespace: str, key: str, value: bytes) -> CoordinatorStreamMessage:

@@ -26,9 +26,6 @@ from homeport.job_coordinator.kafka.clients import LIBRDKAFKA_LOG
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.coordinator_stream_metadata_store import (
-    CoordinatorStreamMetadataStore,
-)
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.task_assignment import (
@@ -423,27 +420,3 @@ def test_records_of_another_form_are_kept(stream: Stream) -> None:
         "samza-startpoint-v1",
         "samza-drain-v1",
     }
-
-
-def test_the_metadata_stores_show_the_same(stream: Stream) -> None:
-    """G28: key by key what Samza's store shows of a type; a namespace without a type in its bytes.
-
-    Also what each shows of the other's writing: Samza's managers, and then our store.
-    """
-    stream.open()
-    _manage_all(stream.samza)
-    raw = json.dumps({"uuid": "1", "runId": _ODD}, ensure_ascii=False)
-    with stream.store() as opened:
-        opened.bootstrap()
-        ours = CoordinatorStreamMetadataStore(opened)
-        known = list(stream.theirs())
-        for again in (False, True):
-            for type_ in known:
-                found = {key: value.decode() for key, value in ours.all(type_).items()}
-                assert found == stream.samza.ask("shown", type_)
-                if not again:
-                    ours.put_all(type_, {key: value.encode() for key, value in found.items()})
-            ours.put("samza-drain-v1", _ODD, raw.encode())
-            ours.flush()
-            stream.open()
-        assert stream.samza.ask("all")["samza-drain-v1"] == {_ODD: raw}

@@ -40,7 +40,6 @@ import org.apache.samza.coordinator.metadatastore.CoordinatorStreamStore;
 import org.apache.samza.coordinator.metadatastore.NamespaceAwareCoordinatorStreamStore;
 import org.apache.samza.coordinator.stream.CoordinatorStreamSystemConsumer;
 import org.apache.samza.coordinator.stream.CoordinatorStreamSystemProducer;
-import org.apache.samza.coordinator.stream.CoordinatorStreamValueSerde;
 import org.apache.samza.coordinator.stream.CoordinatorStreamWriter;
 import org.apache.samza.coordinator.stream.messages.CoordinatorStreamMessage;
 import org.apache.samza.coordinator.stream.messages.Delete;
@@ -180,8 +179,6 @@ public final class SamzaPeer {
         return true;
       case "all":
         return peer.all();
-      case "shown":
-        return peer.shown(argument.asText());
       case "bootstrapped":
         return peer.bootstrapped(argument);
       case "managers":
@@ -284,14 +281,6 @@ public final class SamzaPeer {
           .computeIfAbsent(key.getNamespace(), type -> new TreeMap<>())
           .put(key.getKey(), new String(entry.getValue(), StandardCharsets.UTF_8));
     }
-    return found;
-  }
-
-  /** {key: value} of one type, as its store and CoordinatorStreamValueSerde show it. */
-  private Object shown(String type) {
-    CoordinatorStreamValueSerde serde = new CoordinatorStreamValueSerde(type);
-    Map<String, String> found = new TreeMap<>();
-    namespace(type).all().forEach((key, value) -> found.put(key, serde.fromBytes(value)));
     return found;
   }
 

@@ -102,7 +102,11 @@ _GOLDEN = [
         b'{"execution-env-container-id":"container_1_0001_01_000002"}',
     ),
     (
-        wire.set_job_coordinator_metadata("YARN", "1", "2", "3"),
+        CoordinatorStreamMessage(
+            MessageType.SET_JOB_COORDINATOR_METADATA,
+            "YARN",
+            {"meta-key": '{"epoch-id":"1","config-id":"2","job-model-id":"3"}'},
+        ),
         b'[1,"set-job-coordinator-metadata","YARN"]',
         (
             b'{"meta-key":"{\\"epoch-id\\":\\"1\\",\\"config-id\\":\\"2\\",'
@@ -110,7 +114,11 @@ _GOLDEN = [
         ),
     ),
     (
-        wire.set_migration_info({"0910CheckpointMigration": "true"}),
+        CoordinatorStreamMessage(
+            MessageType.SET_MIGRATION_INFO,
+            "migration-info",
+            {"0910CheckpointMigration": "true"},
+        ),
         b'[1,"set-migration-info","migration-info"]',
         b'{"0910CheckpointMigration":"true"}',
     ),

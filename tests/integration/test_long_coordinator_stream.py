@@ -1,4 +1,4 @@
-"""The coordinator stream in a real Kafka: as a MetadataStore, and when it is long."""
+"""The coordinator stream in a real Kafka when it is long, or much is written at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka import Producer
-from metadata_store_conformance import MetadataStoreConformance, OpenStore
 
 from homeport.config.config import Config
 from homeport.config.errors import WireError
@@ -22,9 +21,6 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 from homeport.job_coordinator.kafka.clients import LIBRDKAFKA_LOG
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
-from homeport.job_coordinator.metadata.coordinator_stream_metadata_store import (
-    CoordinatorStreamMetadataStore,
-)
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 RECORDS = 200_000
@@ -52,31 +48,16 @@ def open_stream(kafka: str) -> Iterator[OpenStream]:
         yield opener
 
 
-class TestCoordinatorStreamInKafka(MetadataStoreConformance):
-    """Each client has its own consumer and producer."""
-
-    @pytest.fixture
-    def open_store(self, open_stream: OpenStream) -> OpenStore:
-        """Clients on one stream."""
-        return lambda: CoordinatorStreamMetadataStore(open_stream())
-
-
-def test_a_flush_of_the_driver_is_seen_whole(open_stream: OpenStream) -> None:
-    """What it has put is one transaction: a value too large for the topic keeps all of it out."""
-    driver = open_stream(transactional_id=f"homeport.{uuid.uuid4()}")
+def test_a_write_of_the_driver_is_seen_whole(open_stream: OpenStream) -> None:
+    """One write is one transaction: a value too large for the topic keeps all of it out."""
+    driver, reader = open_stream(transactional_id=f"homeport.{uuid.uuid4()}"), open_stream()
     driver.fence()
-    store, reader = (CoordinatorStreamMetadataStore(s) for s in (driver, open_stream()))
-    store.put_all("set-config", {str(number): b"1" for number in range(1000)})
-    assert reader.all("set-config") == {}
-    store.flush()
-    assert len(reader.all("set-config")) == 1000
-    store.put_all("set-config", {"a": b"1", "big": b"x" * 2_000_000})
+    driver.write(wire.set_config(str(number), "1") for number in range(1000))
     with pytest.raises(WireError, match=r"big.*too large"):
-        store.flush()
-    store.put("set-config", "b", b"1")
-    store.flush()
-    assert reader.get("set-config", "a") is None
-    assert reader.get("set-config", "b") == b"1"
+        driver.write([wire.set_config("a", "1"), wire.set_config("big", "x" * 2_000_000)])
+    driver.write([wire.set_config("b", "1")])
+    reader.catch_up()
+    assert reader.latest("set-config").keys() == {*map(str, range(1000)), "b"}
 
 
 def _long_log() -> Iterator[tuple[bytes, bytes | None]]:
