@@ -7,21 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
+
+from homeport.config.config import LONG_MAX
 from homeport.config.errors import WireError
 from homeport.job_coordinator.http.figures import Sample, samples_of
 from homeport.job_coordinator.model.ids import TaskName
-from homeport.job_coordinator.model.json_values import (
-    as_object,
-    optional_field,
-    optional_number,
-    required_field,
-    required_number,
-    shown,
-)
+from homeport.job_coordinator.model.json_values import optional_field
 
-_MAX_SECONDS = 1e12
+Count = Annotated[int, msgspec.Meta(ge=0, le=LONG_MAX)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, lt=1e12)]
 STAGE_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper bounds of the buckets of a stage's times, but for the last, which has none."""
 
@@ -37,39 +34,12 @@ class RestoreProgress:
 
     store: str
     task: TaskName
-    records: int
-    bytes: int
-    remaining: int
-    records_per_s: float
-    seconds_left: float | None
-    merging: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        """An item of ``restoring``."""
-        return {
-            "store": self.store,
-            "task": self.task,
-            "records": self.records,
-            "bytes": self.bytes,
-            "remaining": self.remaining,
-            "records_per_s": self.records_per_s,
-            "seconds_left": self.seconds_left,
-            "merging": self.merging,
-        }
-
-    @staticmethod
-    def from_json(body: Mapping[str, Any]) -> RestoreProgress:
-        """The progress that ``body`` carries; WireError where a field is missing or wrong."""
-        return RestoreProgress(
-            required_field(body, "store", str),
-            TaskName(required_field(body, "task", str)),
-            required_number(body, "records"),
-            required_number(body, "bytes"),
-            required_number(body, "remaining"),
-            _number(body, "records_per_s") or 0.0,
-            _number(body, "seconds_left"),
-            optional_number(body, "merging") or 0,
-        )
+    records: Count
+    bytes: Count
+    remaining: Count
+    records_per_s: Seconds
+    seconds_left: Seconds | None
+    merging: Count = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,27 +48,8 @@ class StoreLag:
 
     store: str
     task: TaskName
-    records: int
-    seconds: float | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """An item of ``lags``."""
-        return {
-            "store": self.store,
-            "task": self.task,
-            "records": self.records,
-            "seconds": self.seconds,
-        }
-
-    @staticmethod
-    def from_json(body: Mapping[str, Any]) -> StoreLag:
-        """The lag that ``body`` carries; WireError where a field is missing or wrong."""
-        return StoreLag(
-            required_field(body, "store", str),
-            TaskName(required_field(body, "task", str)),
-            required_number(body, "records"),
-            _number(body, "seconds"),
-        )
+    records: Count
+    seconds: Seconds | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,20 +58,7 @@ class DroppedValues:
 
     store: str
     task: TaskName
-    count: int
-
-    def to_json(self) -> dict[str, Any]:
-        """An item of ``dropped``."""
-        return {"store": self.store, "task": self.task, "count": self.count}
-
-    @staticmethod
-    def from_json(body: Mapping[str, Any]) -> DroppedValues:
-        """The number that ``body`` carries; WireError where a field is missing or wrong."""
-        return DroppedValues(
-            required_field(body, "store", str),
-            TaskName(required_field(body, "task", str)),
-            required_number(body, "count"),
-        )
+    count: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,27 +72,9 @@ class StageTime:
     """
 
     stage: str
-    ms: int
-    times: int | None = None
-    buckets: tuple[int, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """An item of ``stages``."""
-        counts = list(self.buckets)
-        return {"stage": self.stage, "ms": self.ms, "times": self.times, "buckets": counts}
-
-    @staticmethod
-    def from_json(body: Mapping[str, Any]) -> StageTime:
-        """The time that ``body`` carries; WireError where a field is missing or wrong."""
-        return StageTime(
-            required_field(body, "stage", str),
-            required_number(body, "ms"),
-            optional_number(body, "times"),
-            tuple(
-                required_number({"buckets": count}, "buckets")
-                for count in optional_field(body, "buckets", list) or ()
-            ),
-        )
+    ms: Count
+    times: Count | None = None
+    buckets: tuple[Count, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,57 +96,16 @@ class AdjunctState:
     task: TaskName
     input: str
     kind: str
-    records: int
-    bytes: int | None = None
-    positions: Mapping[str, int] = field(default_factory=dict)
-    lag: int | None = None
-    remaining: int | None = None
-    seconds_left: float | None = None
-    age_seconds: float | None = None
-    version: int | None = None
-    late: int | None = None
+    records: Count
+    bytes: Count | None = None
+    positions: Mapping[str, Count] = field(default_factory=dict)
+    lag: Count | None = None
+    remaining: Count | None = None
+    seconds_left: Seconds | None = None
+    age_seconds: Seconds | None = None
+    version: Count | None = None
+    late: Count | None = None
     awaits: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """An item of ``adjuncts``."""
-        return {
-            "store": self.store,
-            "task": self.task,
-            "input": self.input,
-            "kind": self.kind,
-            "records": self.records,
-            "bytes": self.bytes,
-            "positions": dict(self.positions),
-            "lag": self.lag,
-            "remaining": self.remaining,
-            "seconds_left": self.seconds_left,
-            "age_seconds": self.age_seconds,
-            "version": self.version,
-            "late": self.late,
-            "awaits": self.awaits,
-        }
-
-    @staticmethod
-    def from_json(body: Mapping[str, Any]) -> AdjunctState:
-        """The state that ``body`` carries; WireError where a field is missing or wrong."""
-        positions = required_field(body, "positions", dict)
-        return AdjunctState(
-            required_field(body, "store", str),
-            TaskName(required_field(body, "task", str)),
-            required_field(body, "input", str),
-            required_field(body, "kind", str),
-            required_number(body, "records"),
-            optional_number(body, "bytes"),
-            {name: required_number(positions, name) for name in positions},
-            optional_number(body, "lag"),
-            optional_number(body, "remaining"),
-            _number(body, "seconds_left"),
-            _number(body, "age_seconds"),
-            optional_number(body, "version"),
-            optional_number(body, "late"),
-            # A container of before does not say it.
-            required_field(body, "awaits", str) if body.get("awaits") is not None else None,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,15 +126,15 @@ class ContainerReport:
 
     restoring: tuple[RestoreProgress, ...] = ()
     lags: tuple[StoreLag, ...] = ()
-    lag: int | None = None
-    lag_seconds: float | None = None
-    first_commit_ms: int | None = None
-    caught_up_ms: int | None = None
+    lag: Count | None = None
+    lag_seconds: Seconds | None = None
+    first_commit_ms: Count | None = None
+    caught_up_ms: Count | None = None
     dropped: tuple[DroppedValues, ...] = ()
-    processed: int | None = None
-    input_lag: int | None = None
+    processed: Count | None = None
+    input_lag: Count | None = None
     stages: tuple[StageTime, ...] = ()
-    input_lost: int | None = None
+    input_lost: Count | None = None
     adjuncts: tuple[AdjunctState, ...] = ()
     figures: tuple[Sample, ...] = ()
 
@@ -301,53 +180,14 @@ class ContainerReport:
 
     def to_json(self) -> dict[str, Any]:
         """The field ``report`` of a check-in."""
-        return {
-            "restoring": [progress.to_json() for progress in self.restoring],
-            "lags": [lag.to_json() for lag in self.lags],
-            "lag": self.lag,
-            "lag_seconds": self.lag_seconds,
-            "first_commit_ms": self.first_commit_ms,
-            "caught_up_ms": self.caught_up_ms,
-            "dropped": [values.to_json() for values in self.dropped],
-            "processed": self.processed,
-            "input_lag": self.input_lag,
-            "stages": [time.to_json() for time in self.stages],
-            "input_lost": self.input_lost,
-            "adjuncts": [state.to_json() for state in self.adjuncts],
-            "figures": [sample.to_json() for sample in self.figures],
-        }
+        body: dict[str, Any] = msgspec.to_builtins(self)
+        return body | {"figures": [sample.to_json() for sample in self.figures]}
 
     @staticmethod
     def from_json(body: Mapping[str, Any]) -> ContainerReport:
-        """The report that ``body`` carries; WireError where a field is missing or wrong."""
-        under_way = required_field(body, "restoring", list)
-        lags = required_field(body, "lags", list)
-        dropped = optional_field(body, "dropped", list) or []
-        stages = optional_field(body, "stages", list) or []
-        adjuncts = optional_field(body, "adjuncts", list) or []
-        figures = optional_field(body, "figures", list) or []
-        return ContainerReport(
-            tuple(RestoreProgress.from_json(as_object(item, "a restore")) for item in under_way),
-            tuple(StoreLag.from_json(as_object(item, "a lag")) for item in lags),
-            optional_number(body, "lag"),
-            _number(body, "lag_seconds"),
-            optional_number(body, "first_commit_ms"),
-            optional_number(body, "caught_up_ms"),
-            tuple(DroppedValues.from_json(as_object(item, "a number")) for item in dropped),
-            optional_number(body, "processed"),
-            optional_number(body, "input_lag"),
-            tuple(StageTime.from_json(as_object(item, "a time")) for item in stages),
-            optional_number(body, "input_lost"),
-            tuple(AdjunctState.from_json(as_object(item, "a store")) for item in adjuncts),
-            samples_of(figures),
-        )
-
-
-def _number(body: Mapping[str, Any], name: str) -> float | None:
-    value = body.get(name)
-    if isinstance(value, int):
-        value = float(required_number(body, name))
-    found = optional_field({name: value}, name, float)
-    if found is not None and not 0 <= found < _MAX_SECONDS:
-        raise WireError(f"field {name!r} is out of range: {shown(found)}")
-    return found
+        """The report that ``body`` carries; WireError where a field is wrong."""
+        try:
+            report = msgspec.convert({**body, "figures": ()}, ContainerReport)
+        except msgspec.ValidationError as error:
+            raise WireError(f"the report of a container: {error}") from None
+        return replace(report, figures=samples_of(optional_field(body, "figures", list) or []))
