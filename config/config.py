@@ -57,11 +57,7 @@ class Config(Mapping[str, str]):
         )
 
     def require(self, key: str, remedy: str) -> str:
-        """The value of ``key``, blank counting as missing.
-
-        Raises:
-            ConfigError: the key is missing.
-        """
+        """The value of ``key``, blank counting as missing; ConfigError where the key is missing."""
         value = self._values.get(key, "").strip()
         if not value:
             raise ConfigError(key, None, "it is required", remedy)
@@ -104,11 +100,7 @@ class Config(Mapping[str, str]):
         return number
 
     def get_bool(self, key: str, *, default: bool) -> bool:
-        """The value of ``key`` as true or false.
-
-        Raises:
-            ConfigError: the value is neither.
-        """
+        """The value of ``key`` as true or false; ConfigError where the value is neither."""
         text = self.get_str(key)
         if text is None:
             return default

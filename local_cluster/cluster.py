@@ -87,11 +87,7 @@ class LocalCluster:
 
     @classmethod
     def attach(cls, name: str, cache: Path | None = None) -> Self:
-        """The cluster that runs under this name.
-
-        Raises:
-            ClusterError: there is none.
-        """
+        """The cluster that runs under this name; ClusterError where there is none."""
         cluster = cls(name, cache=cache)
         cluster._node_names = tuple(cluster._record().addresses.nodes)
         return cluster
@@ -346,11 +342,7 @@ class LocalCluster:
 
     @property
     def faults(self) -> NetworkFaults:
-        """Cuts and delays of the cluster's own network.
-
-        Raises:
-            ClusterError: it has none.
-        """
+        """Cuts and delays of the cluster's own network; ClusterError where it has none."""
         record = self._record()
         if record.network is None:
             raise ClusterError(

@@ -172,11 +172,7 @@ def write_record(path: Path, record: Record) -> None:
 
 
 def read_record(path: Path) -> Record | None:
-    """The record, None when there is none.
-
-    Raises:
-        ClusterError: the file is not one of ours.
-    """
+    """The record, None when there is none; ClusterError where the file is not one of ours."""
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
         return Record(

@@ -110,11 +110,7 @@ def resume_kafka(layout: Layout, record: Record, broker: int | None = None) -> l
 
 
 def _running(layout: Layout, record: Record, broker: int | None) -> dict[str, processes.ProcessId]:
-    """{name: process} of the broker, or of all that run.
-
-    Raises:
-        ClusterError: it does not run.
-    """
+    """{name: process} of the broker, or of all that run; ClusterError where it does not run."""
     living, named = _living(record), _named(layout, record, broker)
     found = {name: living[name] for name in named if name in living}
     if not found:

@@ -72,11 +72,7 @@ def info(pid: int) -> ProcessInfo | None:
 
 
 def own() -> ProcessId:
-    """The calling process.
-
-    Raises:
-        ClusterError: /proc does not show it.
-    """
+    """The calling process; ClusterError where /proc does not show it."""
     found = info(os.getpid())
     if found is None:
         raise ClusterError("/proc is not mounted or does not show this process")

@@ -66,11 +66,7 @@ def doctor(
 
 
 def _valid(config_path: str, overrides: list[str] | None) -> Config:
-    """The job's configuration, which breaks no rule.
-
-    Raises:
-        ConfigError: it does.
-    """
+    """The job's configuration, which breaks no rule; ConfigError where it does."""
     config = loaded(config_path, overrides, topics_of)
     for warning in validate(config):
         note(f"warning: {warning}")

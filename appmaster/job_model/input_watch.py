@@ -34,11 +34,7 @@ class InputsSeen:
 
 
 def look(config: Config) -> InputsSeen:
-    """The inputs as they are now.
-
-    Raises:
-        UnavailableError: Kafka did not answer in time.
-    """
+    """The inputs as they are now; UnavailableError where Kafka did not answer in time."""
     counts: dict[SystemStream, int] = {}
     topic_ids: dict[SystemStream, str] = {}
     systems: dict[str, list[str]] = {}

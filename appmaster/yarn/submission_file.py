@@ -60,11 +60,7 @@ class SubmissionFile:
 
     @staticmethod
     def from_bytes(data: bytes) -> SubmissionFile:
-        """The content that ``data`` carries.
-
-        Raises:
-            WireError: not such a file.
-        """
+        """The content that ``data`` carries; WireError where it is not such a file."""
         try:
             body = json.loads(data)
             whole = dict(body["submitted"])

@@ -25,11 +25,7 @@ def meta_text(meta: AdjunctMeta) -> str:
 
 
 def parse_meta(text: str) -> AdjunctMeta:
-    """What ``text`` says.
-
-    Raises:
-        WireError: it is not the text of such a file.
-    """
+    """What ``text`` says; WireError where it is not the text of such a file."""
     try:
         found = json.loads(text)
         names = [found[name] for name in ("stream", "topic_id", "extractor")]

@@ -31,11 +31,7 @@ def parts_text(parts: Parts) -> str:
 
 
 def parse_parts(text: str) -> Parts:
-    """The parts that ``text`` holds.
-
-    Raises:
-        WireError: it is not a text of parts.
-    """
+    """The parts that ``text`` holds; WireError where it is not a text of parts."""
     return _parsed(text, "parts", lambda found: {_ssp(k): _part(v) for k, v in found.items()})
 
 
@@ -51,11 +47,7 @@ def catalogue_text(catalogue: Catalogue) -> str:
 
 
 def parse_catalogue(text: str) -> Catalogue:
-    """The catalogue that ``text`` holds.
-
-    Raises:
-        WireError: it is not the text of a catalogue.
-    """
+    """The catalogue that ``text`` holds; WireError where it is not the text of a catalogue."""
     return _parsed(text, "a catalogue", _catalogue)
 
 

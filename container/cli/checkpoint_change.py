@@ -54,11 +54,7 @@ class Place:
 
     @staticmethod
     def of(*, offset: int | None, earliest: bool, latest: bool, at_ms: int | None) -> Place:
-        """What the options say.
-
-        Raises:
-            ConfigError: not exactly one of them was given.
-        """
+        """What the options say; ConfigError where there is not exactly one."""
         if (offset is not None) + earliest + latest + (at_ms is not None) != 1:
             raise ConfigError(
                 "--offset",
@@ -120,11 +116,7 @@ def require_no_state(job: RecordedJob, task: TaskModel, readers: Mapping[str, Lo
 
 
 def resolve(place: Place, ssp: SystemStreamPartition, reader: LogReader) -> int:
-    """The next offset to read.
-
-    Raises:
-        ConfigError: there is no such offset in the partition.
-    """
+    """The next offset to read; ConfigError where there is no such offset in the partition."""
     where = (ssp.stream, ssp.partition)
     ends = reader.ends([where])[where]
     if place.is_earliest:

@@ -204,11 +204,7 @@ def chosen_partition(task: TaskModel, text: str) -> SystemStreamPartition:
 
 
 def milliseconds(text: str | None) -> int | None:
-    """The time that ``text`` names, in ms since the epoch.
-
-    Raises:
-        ConfigError: it names none.
-    """
+    """The time that ``text`` names, in ms since the epoch; ConfigError where it names none."""
     if text is None:
         return None
     at_ms = time_ms(text)

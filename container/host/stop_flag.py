@@ -67,11 +67,7 @@ class StopFlag:
         return self._set
 
     def pause(self, seconds: float) -> None:
-        """Returns after ``seconds``.
-
-        Raises:
-            StopRequestedError: the order to stop ends the pause.
-        """
+        """Returns after ``seconds``; StopRequestedError where the order to stop ends the pause."""
         self.wait(seconds)
         self.check()
 

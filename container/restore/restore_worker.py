@@ -79,11 +79,7 @@ class RestoreWorker:
     """Carries out one brief."""
 
     def __init__(self, brief: WorkerBrief) -> None:
-        """The store is open.
-
-        Raises:
-            StoreError: it cannot be opened.
-        """
+        """The store is open; StoreError where it cannot be opened."""
         self._brief = brief
         self._memory = worker_memory(brief.memory_mb)
         config = StorageConfig.of(Config(brief.config)).stores[brief.store]

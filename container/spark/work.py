@@ -158,11 +158,7 @@ class SqlWork:
         keeps: Sequence[str],
         stores: Sequence[str] = (),
     ) -> None:
-        """Spark has not seen it yet.
-
-        Raises:
-            ConfigError: it names adjunct stores alone.
-        """
+        """Spark has not seen it yet; ConfigError where it names adjunct stores alone."""
         self._statement = statement
         self._keeps = keeps
         self._settled: str | None = None

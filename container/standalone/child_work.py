@@ -147,11 +147,7 @@ class ChildWork:
         )
 
     def start(self, order: StartWork, model: JobModel, lease: SessionLease) -> None:
-        """It begins; it ends with its lease.
-
-        Raises:
-            OSError: it cannot be started.
-        """
+        """It begins; it ends with its lease. OSError where it cannot be started."""
         own = own_model(self._config, model, self._processor_id, order.standbys)
         text = encode_job_model(own, mask_secrets=False)
         incarnation = Incarnation(self._processor_id, order.generation)

@@ -38,11 +38,7 @@ class ServerThread:
         self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
 
     def start(self) -> str:
-        """The server answers; its URL.
-
-        Raises:
-            CannotListenError: it cannot listen there.
-        """
+        """The server answers; its URL. CannotListenError where it cannot listen there."""
         self._thread.start()
         try:
             _, port = asyncio.run_coroutine_threadsafe(self._server.start(), self._loop).result()

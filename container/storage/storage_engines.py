@@ -36,11 +36,7 @@ for _name in STORAGE_ENGINES:
 
 @functools.cache
 def persistent_engine(name: str) -> PersistentEngineFactory:
-    """The engine named ``name`` in the configuration.
-
-    Raises:
-        StoreError: its stores have no files.
-    """
+    """The engine named ``name`` in the configuration; StoreError where its stores have no files."""
     if not STORAGE_ENGINES[name].is_persistent:
         raise StoreError(f"a store of the kind {name} has no files")
     return cast("PersistentEngineFactory", _factory(name))

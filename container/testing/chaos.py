@@ -250,11 +250,7 @@ class JobOfFile:
         return self._config["job.name"]
 
     def extent(self, faults: int, nodes: Sequence[str]) -> Extent:
-        """What a schedule on it is for.
-
-        Raises:
-            ConfigError: so many failures would end the job.
-        """
+        """What a schedule on it is for; ConfigError where so many failures would end the job."""
         manager = ClusterManagerConfig.of(self._config)
         if manager.fail_job_after_retries and manager.retry_count < faults:
             raise ConfigError(

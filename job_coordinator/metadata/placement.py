@@ -99,21 +99,13 @@ def _fields(
 
 
 def decode_request(value: bytes) -> PlacementRequest:
-    """The request that a record's value holds.
-
-    Raises:
-        WireError: it is not one.
-    """
+    """The request that a record's value holds; WireError where it is not one."""
     body = _body(value, _REQUEST)
     return _request_of(body, required_field(body, "timestamp", int))
 
 
 def decode_response(value: bytes) -> PlacementResponse:
-    """The answer that a record's value holds, Samza's or ours.
-
-    Raises:
-        WireError: it is not one.
-    """
+    """The answer that a record's value holds, Samza's or ours; WireError where it is not one."""
     body = _body(value, _RESPONSE)
     said_ms = required_field(body, "timestamp", int)
     own = as_object(body.get(_OWN, {}), _OWN)

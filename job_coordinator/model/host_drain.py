@@ -96,11 +96,7 @@ def moves(host: Host, status: Mapping[str, Any]) -> list[Move]:
 
 
 def require_host(host: Host, status: Mapping[str, Any]) -> None:
-    """The job knows the host.
-
-    Raises:
-        ConfigError: it does not.
-    """
+    """The job knows the host; ConfigError where it does not."""
     used = {c["host"] for c in status["containers"] if c["host"]}
     known = sorted({*status["hosts"], *used})
     if host not in known:

@@ -26,11 +26,7 @@ from homeport.job_coordinator.standalone.plan import (
 
 
 def require_none_registered(job: str, processors: Collection[ProcessorId]) -> None:
-    """Require that no processor of the job is registered.
-
-    Raises:
-        ConfigError: one is.
-    """
+    """Require that no processor of the job is registered; ConfigError where one is."""
     if processors:
         rule = "the job runs: these processors are registered in ZooKeeper: "
         raise ConfigError(keys.JOB_NAME.name, job, rule + ", ".join(processors), "stop them")

@@ -83,11 +83,7 @@ def root_of(base: str, *, app: tuple[str, str], job: tuple[str, str], stage: str
 
 
 def registration_number(name: str) -> int:
-    """The number of a node below ``processors``.
-
-    Raises:
-        WireError: it is none of a processor.
-    """
+    """The number of a node below ``processors``; WireError where it is none of a processor."""
     found = _SEQUENCE.fullmatch(name)
     if found is None:
         raise WireError(f"the node {PROCESSORS}/{name} is none of a processor")

@@ -24,11 +24,7 @@ Places = Annotated[list[str], typer.Argument(metavar="PLACE...", help=PLACES)]
 
 
 def running(name: str) -> LocalCluster:
-    """The cluster that runs under this name.
-
-    Raises:
-        ClusterError: there is none.
-    """
+    """The cluster that runs under this name; ClusterError where there is none."""
     return LocalCluster.attach(name)
 
 

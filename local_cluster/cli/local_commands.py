@@ -186,11 +186,7 @@ def logs(
 def _refuse_another_form(
     status: dict[str, Any], nodes: int | None, brokers: int | None, *, zookeeper: bool
 ) -> None:
-    """What runs is what the command states.
-
-    Raises:
-        ClusterError: it is not.
-    """
+    """What runs is what the command states; ClusterError where it is not."""
     wrong = [
         f"--{what} {wanted}: it has {len(status[what])}"
         for what, wanted in (("nodes", nodes), ("brokers", brokers))

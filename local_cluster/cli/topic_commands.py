@@ -132,11 +132,7 @@ def _text(data: object) -> str | None:
 
 
 def _make(servers: str, topic: str, partitions: int) -> None:
-    """The topic is there.
-
-    Raises:
-        UnavailableError: Kafka does not answer, or refuses it.
-    """
+    """The topic is there; UnavailableError where Kafka does not answer, or refuses it."""
     # What it notes at its end, such as events that were not taken, is nothing for a user.
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 3})
     try:

@@ -70,11 +70,7 @@ def packet_id(body: bytes) -> bytes | None:
 
 
 def bind(link: socket.socket) -> None:
-    """The queue is ours.
-
-    Raises:
-        OSError: the kernel refused.
-    """
+    """The queue is ours; OSError where the kernel refused."""
     wanted = (
         (_CFG_COMMAND, struct.pack("!BBH", _BIND, 0, 0)),
         (_CFG_PARAMETERS, struct.pack("!IB", 0, _COPY_META)),
