@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from homeport.local_cluster import outages, preflight, processes, remains
@@ -86,9 +85,9 @@ class LocalCluster:
         self._layout = Layout(cache or default_cache(), name)
 
     @classmethod
-    def attach(cls, name: str, cache: Path | None = None) -> Self:
+    def attach(cls, name: str) -> Self:
         """The cluster that runs under this name; ClusterError where there is none."""
-        cluster = cls(name, cache=cache)
+        cluster = cls(name)
         cluster._node_names = tuple(cluster._record().addresses.nodes)
         return cluster
 
@@ -150,12 +149,7 @@ class LocalCluster:
         self.up()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self.down(keep_logs=error is not None)
 
     def kill_node(self, node: str) -> list[int]:

@@ -34,7 +34,6 @@ from homeport.job_coordinator.model.ids import Host, host_of
 CONF_DIR_VARIABLE = "HADOOP_CONF_DIR"
 APPLICATION_TYPE = "skein"
 ACTIVE_STATES = frozenset({"NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING"})
-ENDED_STATES = frozenset({"FINISHED", "FAILED", "KILLED"})
 
 _TIMEOUT_S = 10.0
 _NODE_TIMEOUT_S = 3.0

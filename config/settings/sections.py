@@ -294,7 +294,6 @@ class SystemConfig:
     producer: Mapping[str, str] = field(repr=False)
     admin: Mapping[str, str] = field(repr=False)
     default_replication_factor: int | None
-    default_max_message_bytes: int | None
     ignored: Mapping[str, str] = field(repr=False)
     _config: Config = field(repr=False)
 
@@ -328,7 +327,6 @@ class SystemConfig:
             producer=_reaching(servers, producer.properties, consumer.properties),
             admin=connect,
             default_replication_factor=keys.SYSTEM_REPLICATION_FACTOR.find(config, system),
-            default_max_message_bytes=keys.SYSTEM_MAX_MESSAGE_BYTES.find(config, system),
             ignored={
                 prefix + name: why.replace("<system>", system)
                 for prefix, found in ((consumer_prefix, consumer), (producer_prefix, producer))

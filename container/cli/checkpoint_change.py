@@ -45,11 +45,10 @@ from homeport.job_coordinator.zookeeper.handover_nodes import Kept
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a task is to go on, as the operator gave it; exactly one of the four."""
+    """Where a task is to go on, as the operator gave it; all none: at the end."""
 
     offset: int | None
     is_earliest: bool
-    is_latest: bool
     at_ms: int | None
 
     @staticmethod
@@ -62,7 +61,7 @@ class Place:
                 "exactly one of --offset, --earliest, --latest and --timestamp says where",
                 "give one",
             )
-        return Place(offset, earliest, latest, at_ms)
+        return Place(offset, earliest, at_ms)
 
 
 def require_not_running(job: RecordedJob) -> None:

@@ -82,11 +82,6 @@ class RocksDbMemory:
         part = budget_bytes // 2 // max(1, store_count)
         self._write_buffer_bytes = max(_SMALLEST_BUFFER, part // 2)
 
-    @property
-    def cache_bytes(self) -> int:
-        """What the block cache holds now."""
-        return self._cache.get_usage()
-
     def options(self, config: RocksDbConfig) -> Options:
         """The options of one store."""
         table = BlockBasedOptions()

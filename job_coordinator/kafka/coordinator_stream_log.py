@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from confluent_kafka import OFFSET_BEGINNING, Message, TopicPartition
@@ -56,12 +55,7 @@ class CoordinatorStreamLog:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._consumer.close()
 
     def to_head(self) -> Iterator[LoggedRecord]:

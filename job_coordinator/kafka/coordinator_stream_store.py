@@ -17,7 +17,6 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Mapping
-from types import TracebackType
 from typing import Final, Self
 
 from confluent_kafka import (
@@ -159,12 +158,7 @@ class CoordinatorStreamStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     @property

@@ -174,13 +174,7 @@ class TopicAdmin:
             time.sleep(_METADATA_POLL_S)
 
     def create(
-        self,
-        name: str,
-        partitions: int,
-        replication: int,
-        config: Mapping[str, str],
-        *,
-        replication_key: str | None = None,
+        self, name: str, partitions: int, replication: int, config: Mapping[str, str]
     ) -> bool:
         """The topic exists as described and is in the brokers' metadata.
 
@@ -190,10 +184,7 @@ class TopicAdmin:
         Raises:
             ConfigError: it exists with another shape, or Kafka refuses to create it.
         """
-        spec = TopicSpec(
-            name, partitions, replication, replication_key or self._general_key(), config
-        )
-        return self.ensure(spec)
+        return self.ensure(TopicSpec(name, partitions, replication, self._general_key(), config))
 
     def ensure(self, spec: TopicSpec) -> bool:
         """As ``create``, for ``spec``."""

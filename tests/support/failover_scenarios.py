@@ -25,8 +25,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from topic_records import committed
 from yarn_jobs import LIMIT_S, PARTITIONS, Job, parent_of, pids_of, wait_for
 
-from homeport.appmaster.yarn.resource_manager_rest import ENDED_STATES
-
 Containers = dict[str, dict[str, Any]]
 
 LEASE_MS = 3000
@@ -260,7 +258,7 @@ class Scenario:
         job = self.job
         epochs = {p: c["epoch"] for p, c in job.containers().items()}
         assert job.kill() == f"stopped {job.application_id} in order"
-        wait_for(lambda: job.application().state in ENDED_STATES, job)
+        wait_for(lambda: job.application().state in {"FINISHED", "FAILED", "KILLED"}, job)
         wait_for(lambda: not pids_of(job.application_id), job)
         assert accepted_trespasses(job, epochs) == {}
         job.judge_history()

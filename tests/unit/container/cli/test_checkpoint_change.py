@@ -38,7 +38,8 @@ from homeport.job_coordinator.standalone.plan import Registration, next_plan
 def test_exactly_one_option_gives_the_place() -> None:
     """Offset 0 is one like any other."""
     assert Place.of(offset=0, earliest=False, latest=False, at_ms=None).offset == 0
-    assert Place.of(offset=None, earliest=False, latest=True, at_ms=None).is_latest
+    latest = Place.of(offset=None, earliest=False, latest=True, at_ms=None)
+    assert latest == Place(None, is_earliest=False, at_ms=None)
 
 
 @pytest.mark.parametrize(("offset", "earliest"), [(None, False), (7, True)])

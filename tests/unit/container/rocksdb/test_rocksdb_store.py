@@ -113,7 +113,7 @@ def test_all_stores_have_one_block_cache_and_one_write_budget(tmp_path: Path) ->
     used = []
     for store in stores:
         assert sum(1 for _ in store.scan()) == 4000
-        used.append(memory.cache_bytes)
+        used.append(memory._cache.get_usage())
     assert 0 < used[0] <= used[1] <= 2 << 20
     for store in stores:
         store.close()
