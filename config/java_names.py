@@ -64,21 +64,15 @@ _TABLE: dict[Kind, dict[str, str]] = {
         "double": "org.apache.samza.serializers.DoubleSerdeFactory",
     },
     Kind.STORE: {name: engine.java_name for name, engine in STORAGE_ENGINES.items()},
-    Kind.CHECKPOINT: {
-        "kafka": "org.apache.samza.checkpoint.kafka.KafkaCheckpointManagerFactory",
-    },
-    Kind.SYSTEM: {
-        "kafka": "org.apache.samza.system.kafka.KafkaSystemFactory",
-    },
+    Kind.CHECKPOINT: {"kafka": "org.apache.samza.checkpoint.kafka.KafkaCheckpointManagerFactory"},
+    Kind.SYSTEM: {"kafka": "org.apache.samza.system.kafka.KafkaSystemFactory"},
     Kind.REWRITER: {
         "environment": "org.apache.samza.config.EnvironmentConfigRewriter",
         "regex-topics": "org.apache.samza.config.RegExTopicGenerator",
     },
 }
 
-_ALIASES = {
-    "org.apache.samza.serializers.JsonSerdeV2Factory": "json",
-}
+_ALIASES = {"org.apache.samza.serializers.JsonSerdeV2Factory": "json"}
 """Further Java names of things that have one already; never written."""
 
 _SHORT = {java: short for names in _TABLE.values() for short, java in names.items()} | _ALIASES

@@ -417,9 +417,7 @@ class LocalCluster:
     def _daemons(self, record: Record) -> Daemons:
         cache = self._layout.cache
         return Daemons(
-            layout=self._layout,
-            record=record,
-            jars=lambda role: ensure_jars(cache, role, _quiet),
+            layout=self._layout, record=record, jars=lambda role: ensure_jars(cache, role, _quiet)
         )
 
     def _record(self) -> Record:

@@ -9,12 +9,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from homeport.local_cluster.layout import Layout
-from homeport.local_cluster.net.addresses import (
-    LOCALIZER_PORT,
-    NM_PORT,
-    NM_WEB_PORT,
-    Addresses,
-)
+from homeport.local_cluster.net.addresses import LOCALIZER_PORT, NM_PORT, NM_WEB_PORT, Addresses
 from homeport.local_cluster.processes import CLUSTER_VARIABLE, NODE_VARIABLE
 
 NODE_MEMORY_MB = 16384

@@ -47,11 +47,7 @@ def end_kafka(record: Record) -> bool:
 
 
 def start_kafka(
-    layout: Layout,
-    record: Record,
-    daemons: Daemons,
-    watch: Stopwatch,
-    broker: int | None = None,
+    layout: Layout, record: Record, daemons: Daemons, watch: Stopwatch, broker: int | None = None
 ) -> Record:
     """The broker answers again, with its data.
 

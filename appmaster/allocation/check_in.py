@@ -11,14 +11,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from homeport.appmaster.allocation import (
-    container_allocator as allocator,
-)
-from homeport.appmaster.allocation import (
-    early_requests,
-    exclusion,
-    model_change,
-)
+from homeport.appmaster.allocation import container_allocator as allocator
+from homeport.appmaster.allocation import early_requests, exclusion, model_change
 from homeport.appmaster.allocation import placement_actions as placement
 from homeport.appmaster.allocation.job_end import order_stop
 from homeport.appmaster.allocation.job_state.draft import Draft

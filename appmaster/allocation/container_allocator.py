@@ -93,10 +93,7 @@ def _place_one(draft: Draft, container: ContainerState, waited_for: Host | None)
     launcher = host_search.best_launcher(idle, choice, container.home, draft.loads)
     if launcher is not None:
         draft.move(
-            container,
-            Trigger.PLACED,
-            ContainerPhase.ASSIGNED,
-            resource_id=launcher.resource_id,
+            container, Trigger.PLACED, ContainerPhase.ASSIGNED, resource_id=launcher.resource_id
         )
         draft.because(
             ReasonKind.IDLE_LAUNCHER_TAKEN,

@@ -10,10 +10,7 @@ from __future__ import annotations
 from homeport.appmaster.allocation import host_search, separation
 from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.placements import Placement, PlacementStep
-from homeport.appmaster.allocation.job_state.state import (
-    ContainerPhase,
-    ContainerState,
-)
+from homeport.appmaster.allocation.job_state.state import ContainerPhase, ContainerState
 from homeport.job_coordinator.model.ids import Host, ProcessorId, host_of
 from homeport.job_coordinator.model.placement import (
     ANY_HOST,

@@ -125,8 +125,7 @@ def _rows_concerned(state: AllocatorState, changes: Changes) -> _Rows:
     for resource_id in changes.resources:
         holders.update(state.containers.indexed(Containers.RESOURCE, resource_id))
     return _rows_before(
-        state,
-        Changes(frozenset(holders), changes.resources, changes.early | holders),
+        state, Changes(frozenset(holders), changes.resources, changes.early | holders)
     )
 
 

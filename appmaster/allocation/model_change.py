@@ -218,10 +218,7 @@ def adopt_retired(draft: Draft, running: Incarnation, launcher: ResourceState) -
     """A processor that the model does not have is found running: it gets the order to stop."""
     draft.retired -= {running}
     found = ContainerState(
-        running.processor_id,
-        epoch=running.epoch,
-        is_retired=True,
-        unfenced=(Predecessor(running),),
+        running.processor_id, epoch=running.epoch, is_retired=True, unfenced=(Predecessor(running),)
     )
     draft.containers[running.processor_id] = found
     allocator.adopt(draft, found, launcher)

@@ -40,11 +40,7 @@ from homeport.appmaster.allocation.job_state.state import (
     standby_stop_timer,
 )
 from homeport.appmaster.allocation.job_state.transitions import Trigger
-from homeport.appmaster.allocation.protocol.events import (
-    FailoverStep,
-    LagsReported,
-    SparesReported,
-)
+from homeport.appmaster.allocation.protocol.events import FailoverStep, LagsReported, SparesReported
 from homeport.appmaster.allocation.protocol.instructions import (
     DeleteLocality,
     WriteFailover,

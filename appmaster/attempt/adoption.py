@@ -63,10 +63,7 @@ class Unheard:
         self._until_ms = 0
 
     def overdue(
-        self,
-        running: Mapping[RequestId, ResourceId],
-        heard: Collection[ResourceId],
-        now_ms: int,
+        self, running: Mapping[RequestId, ResourceId], heard: Collection[ResourceId], now_ms: int
     ) -> tuple[RequestId, ...]:
         """Those that must be ended now, each returned once, in order.
 

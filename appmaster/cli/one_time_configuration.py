@@ -10,10 +10,7 @@ from homeport.appmaster.job_model.takeover import previous_assignment, read_conf
 from homeport.config.config import Config
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.grouper.factories import has_own_grouper
-from homeport.job_coordinator.grouper.job_model_calculator import (
-    calculate_job_model,
-    input_streams,
-)
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
 from homeport.job_coordinator.grouper.one_time_configuration import (
     changed_key,
     changed_tasks,

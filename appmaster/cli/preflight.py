@@ -21,11 +21,7 @@ from homeport.appmaster.yarn.scheduler import Partition
 from homeport.config.config import LONG_MAX, Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError
-from homeport.config.settings.adjunct_section import (
-    AdjunctsConfig,
-    extractor_key,
-    streams_of_tasks,
-)
+from homeport.config.settings.adjunct_section import AdjunctsConfig, extractor_key, streams_of_tasks
 from homeport.config.settings.input_serdes import input_serdes
 from homeport.config.settings.pipeline_section import SPARK_START_S, PipelineConfig
 from homeport.config.settings.reporters_section import snapshot_reporters
@@ -44,10 +40,7 @@ from homeport.job_coordinator.client_files import token_folder
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number
 from homeport.job_coordinator.grouper.factories import has_own_grouper
-from homeport.job_coordinator.grouper.job_model_calculator import (
-    calculate_job_model,
-    input_streams,
-)
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.grouper.validation import uneven_inputs
 from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics

@@ -39,12 +39,7 @@ from homeport.appmaster.environment.job_python import job_python, published
 from homeport.appmaster.yarn.ended_tokens import forget_ended_tokens
 from homeport.appmaster.yarn.hadoop_files import hadoop_files
 from homeport.appmaster.yarn.host_affinity import warnings
-from homeport.appmaster.yarn.job_package import (
-    PreparedPackage,
-    digest_of,
-    package_path,
-    prepared,
-)
+from homeport.appmaster.yarn.job_package import PreparedPackage, digest_of, package_path, prepared
 from homeport.appmaster.yarn.kerberos import kerberos_login
 from homeport.appmaster.yarn.resource_manager_rest import (
     CONF_DIR_VARIABLE,
@@ -60,10 +55,7 @@ from homeport.config.loading.loader import load
 from homeport.config.secret_names import shown_value, warnings_of_overrides
 from homeport.config.settings.pipeline_section import PipelineConfig
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig, YarnConfig
-from homeport.config.settings.standalone_section import (
-    refuse_mixed_roles,
-    require_coordinator,
-)
+from homeport.config.settings.standalone_section import refuse_mixed_roles, require_coordinator
 from homeport.config.settings.validation import validate
 from homeport.job_coordinator.cli.config_change import refuse_written
 from homeport.job_coordinator.cli.usage import run_app, run_program
@@ -427,8 +419,7 @@ def command(
         ),
     ] = Operation.RUN,
     reset_state: Annotated[
-        bool,
-        typer.Option(OPTION, help="With run: begin with no state and no input position."),
+        bool, typer.Option(OPTION, help="With run: begin with no state and no input position.")
     ] = False,
     other_package: Annotated[
         bool,

@@ -65,9 +65,7 @@ class _Asking:
 
     def topic(self, name: str) -> TopicFacts | None:
         futures: dict[str, Future[TopicDescription]] = self._admin.describe_topics(
-            TopicCollection([name]),
-            request_timeout=_TIMEOUT_S,
-            include_authorized_operations=True,
+            TopicCollection([name]), request_timeout=_TIMEOUT_S, include_authorized_operations=True
         )
         try:
             found = self._answer(futures[name], f"asking for topic {name!r}")

@@ -90,8 +90,7 @@ def _specification(
     }
     options = am_java_options(_AM_MB, os.environ)
     master = skein.Master(
-        resources=skein.Resources(memory=_AM_MB, vcores=1),
-        env={"_JAVA_OPTIONS": options},
+        resources=skein.Resources(memory=_AM_MB, vcores=1), env={"_JAVA_OPTIONS": options}
     )
     return skein.ApplicationSpec(
         name="homeport-doctor", queue=queue, max_attempts=1, master=master, services=services

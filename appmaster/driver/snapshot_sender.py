@@ -28,10 +28,7 @@ _PROPERTIES = {"linger.ms": 0, "message.timeout.ms": 10_000}
 
 @contextmanager
 def sending_snapshots(
-    config: Config,
-    origin: Origin,
-    metrics: Collector,
-    status: Callable[[], Mapping[str, Any]],
+    config: Config, origin: Origin, metrics: Collector, status: Callable[[], Mapping[str, Any]]
 ) -> Iterator[None]:
     """Within the block each snapshot reporter of the configuration sends.
 

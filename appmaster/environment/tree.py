@@ -18,11 +18,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from homeport.appmaster.environment.distributions import (
-    Installed,
-    needed_glibc,
-    versions_in,
-)
+from homeport.appmaster.environment.distributions import Installed, needed_glibc, versions_in
 from homeport.config.errors import HomeportError
 from homeport.job_coordinator.parent_death import run_child
 

@@ -16,10 +16,7 @@ from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.grouper.job_model_calculator import input_streams
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.state_reset import OPTION
-from homeport.job_coordinator.model.job_model import (
-    JobModel,
-    SystemStream,
-)
+from homeport.job_coordinator.model.job_model import JobModel, SystemStream
 
 
 @dataclass(frozen=True, slots=True)

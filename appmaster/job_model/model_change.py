@@ -26,10 +26,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
 )
 from homeport.job_coordinator.grouper import one_time_configuration as one_time
-from homeport.job_coordinator.grouper.job_model_calculator import (
-    calculate_job_model,
-    input_streams,
-)
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.kafka.topics import checkpoint_topic_spec
@@ -96,10 +93,7 @@ def _shown(container: ContainerModel | None) -> dict[str, list[Any]] | None:
     if container is None:
         return None
     return {
-        name: [
-            task.changelog_partition,
-            [ssp.name for ssp in task.system_stream_partitions],
-        ]
+        name: [task.changelog_partition, [ssp.name for ssp in task.system_stream_partitions]]
         for name, task in container.tasks.items()
     }
 

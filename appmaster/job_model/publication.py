@@ -47,11 +47,7 @@ from homeport.job_coordinator.metadata.task_assignment import (
 from homeport.job_coordinator.model.codec import encode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.job_model import (
-    JobModel,
-    TaskMode,
-    TaskModel,
-)
+from homeport.job_coordinator.model.job_model import JobModel, TaskMode, TaskModel
 
 NEVER = ProcessorEpoch(0, 0)
 """Of a processor without a record."""

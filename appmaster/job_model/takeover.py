@@ -16,10 +16,7 @@ from homeport.config.config import Config
 from homeport.config.errors import FencedError
 from homeport.config.settings.sections import JobConfig
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.grouper.job_model_calculator import (
-    calculate_job_model,
-    input_streams,
-)
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
 from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
@@ -27,11 +24,7 @@ from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorS
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.epochs import (
-    AmEpoch,
-    EpochManager,
-    Rank,
-)
+from homeport.job_coordinator.metadata.epochs import AmEpoch, EpochManager, Rank
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.task_assignment import (
     TaskAssignmentManager,
@@ -39,10 +32,7 @@ from homeport.job_coordinator.metadata.task_assignment import (
     TaskPartitionManager,
 )
 from homeport.job_coordinator.model.incarnation import Incarnation, am_transactional_id
-from homeport.job_coordinator.model.job_model import (
-    JobModel,
-    TaskMode,
-)
+from homeport.job_coordinator.model.job_model import JobModel, TaskMode
 
 
 class OutrankedError(FencedError):
@@ -70,11 +60,7 @@ def stream_of(
     job = JobConfig.of(config)
     own = am_transactional_id(job.name, job.id, rank.submission, rank.application, rank.attempt)
     return CoordinatorStreamStore.of(
-        config,
-        source="homeport",
-        transactional_id=own,
-        timeout_s=timeout_s,
-        keeps_keys=keeps_keys,
+        config, source="homeport", transactional_id=own, timeout_s=timeout_s, keeps_keys=keeps_keys
     )
 
 

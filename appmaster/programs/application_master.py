@@ -25,10 +25,7 @@ from homeport.appmaster.allocation.protocol.events import (
     ShutdownRequested,
 )
 from homeport.appmaster.allocation.protocol.instructions import JobResult
-from homeport.appmaster.attempt.attempt_files import (
-    StartedLedger,
-    inheritance,
-)
+from homeport.appmaster.attempt.attempt_files import StartedLedger, inheritance
 from homeport.appmaster.attempt.charged_failures import charged_failures
 from homeport.appmaster.attempt.heartbeat import Heartbeat
 from homeport.appmaster.attempt.hold_back import Inheritance
@@ -64,11 +61,7 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import CannotListenError, ConfigError, HomeportError, UnavailableError
 from homeport.config.settings.log_section import LogConfig
-from homeport.config.settings.sections import (
-    ClusterManagerConfig,
-    JobConfig,
-    YarnConfig,
-)
+from homeport.config.settings.sections import ClusterManagerConfig, JobConfig, YarnConfig
 from homeport.job_coordinator import logs
 from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.cli.config_change import require_model
@@ -187,10 +180,7 @@ async def serve(
         container, stream, resources, job_models, published, application_url, heartbeat, found
     )
     backend = DriverBackend(
-        driver=driver,
-        attempt=container.attempt,
-        resources=resources,
-        job_models=job_models,
+        driver=driver, attempt=container.attempt, resources=resources, job_models=job_models
     )
     access = container.served(recorder_of_certificates(stream))
     access.exchange(keys.JOB_COORDINATOR_ACCESS_GENERATION.read(config))
@@ -378,8 +368,7 @@ def run(container: AmContainer, heartbeat: Heartbeat, open_cluster: OpenCluster)
         published = begin(container, stream, job_models, is_submission=is_new)
         logs.set_level(LogConfig.of(job_models.model.config).level)
         published = replace(
-            published,
-            failures=failures(stream, job_models.model.config, is_first=is_new),
+            published, failures=failures(stream, job_models.model.config, is_first=is_new)
         )
         if is_new:
             running, now_ms = job_models.model.config, wall_ms()

@@ -117,11 +117,7 @@ async def keep(container: AmContainer, stream: CoordinatorStreamStore, heartbeat
     table = LeaseTable(manager.lease_ms, boot_ms())
     access = container.served()
     server = LeaseServer(
-        table,
-        guard,
-        lease_ms=manager.lease_ms,
-        attempt=container.attempt,
-        access=access,
+        table, guard, lease_ms=manager.lease_ms, attempt=container.attempt, access=access
     )
     host = manager.url_host or container.names.address(container.host)
     access.exchange(await asyncio.to_thread(look, stream, guard, container.rank))

@@ -88,9 +88,7 @@ def _going_back(rolling: RollingRestart, version: int) -> RollingRestart:
 
 
 def older_for(
-    rolling: RollingRestart,
-    processors: Iterable[ProcessorId],
-    failing: Collection[ProcessorId],
+    rolling: RollingRestart, processors: Iterable[ProcessorId], failing: Collection[ProcessorId]
 ) -> Iterator[ProcessorId]:
     """Yield the processors whose next start has the values from before.
 

@@ -108,11 +108,7 @@ def in_order(containers: Sequence[ContainerSeen]) -> list[ContainerSeen]:
     """
     return sorted(
         containers,
-        key=lambda c: (
-            _by_number(c.group),
-            c.replica_of is None,
-            _by_number(c.processor_id),
-        ),
+        key=lambda c: (_by_number(c.group), c.replica_of is None, _by_number(c.processor_id)),
     )
 
 

@@ -14,11 +14,7 @@ _LEVELS_MAX = 100
 
 
 def _count(
-    option: str,
-    meaning: str,
-    default: int | None = None,
-    minimum: int = 1,
-    maximum: int = INT_MAX,
+    option: str, meaning: str, default: int | None = None, minimum: int = 1, maximum: int = INT_MAX
 ) -> IntKey:
     return IntKey(
         name=f"stores.<store>.rocksdb.{option}",

@@ -23,11 +23,7 @@ _JAVA = {
     "org.apache.samza.zk.ZkJobCoordinatorFactory": ZOOKEEPER,
     "org.apache.samza.standalone.PassthroughJobCoordinatorFactory": LOCAL,
 }
-_COMMANDS = {
-    YARN: "run-job",
-    ZOOKEEPER: "homeport run-processor",
-    LOCAL: "homeport run-local",
-}
+_COMMANDS = {YARN: "run-job", ZOOKEEPER: "homeport run-processor", LOCAL: "homeport run-local"}
 _MIGRATE = "homeport migrate --to="
 _MIGRATIONS = {TO_YARN: YARN, TO_ZOOKEEPER: ZOOKEEPER}
 _ENV = "env:"

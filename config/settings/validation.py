@@ -221,10 +221,7 @@ def _check_stores(storage: StorageConfig) -> None:
 
 
 def _check_systems(
-    config: Config,
-    task: TaskConfig,
-    storage: StorageConfig,
-    broadcast: tuple[SystemStream, ...],
+    config: Config, task: TaskConfig, storage: StorageConfig, broadcast: tuple[SystemStream, ...]
 ) -> tuple[SystemConfig, ...]:
     """Every system that is referred to is declared, and every declared serde is known."""
     systems = tuple(SystemConfig.of(config, name) for name in used_systems(config))

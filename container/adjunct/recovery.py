@@ -155,8 +155,7 @@ def recover(
 
 
 def shared_checkpoint(
-    ssp: SystemStreamPartition,
-    checkpoints: Iterable[Mapping[SystemStreamPartition, int]],
+    ssp: SystemStreamPartition, checkpoints: Iterable[Mapping[SystemStreamPartition, int]]
 ) -> int | None:
     """The last offset of a partition that several tasks share; None where no checkpoint has it.
 

@@ -48,8 +48,7 @@ def clean(
         bool, typer.Option("--apply", help="Remove; without it, only say what would be removed.")
     ] = False,
     older_than: Annotated[
-        str,
-        typer.Option("--older-than", help="Age of the newest file: 7d, 12h, 30m or 90s."),
+        str, typer.Option("--older-than", help="Age of the newest file: 7d, 12h, 30m or 90s.")
     ] = "7d",
     base: Bases = None,
     host: HostName = None,

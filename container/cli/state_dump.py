@@ -80,12 +80,7 @@ def serdes_of(store: StoreConfig) -> tuple[Serde, Serde]:
 
 
 def lines(
-    view: StoreView,
-    serdes: tuple[Serde, Serde],
-    query: Query,
-    limit: int | None,
-    *,
-    as_json: bool,
+    view: StoreView, serdes: tuple[Serde, Serde], query: Query, limit: int | None, *, as_json: bool
 ) -> Iterator[str]:
     """The pairs that are wanted, in the order of the keys' bytes, one line each.
 

@@ -17,12 +17,7 @@ from homeport.container.host.clocks import read_clocks
 from homeport.container.kafka.clients import PartitionError
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.progress.clock_reading import ClockReading
-from homeport.container.progress.host_directories import (
-    DirectoryKind,
-    HostRole,
-    Owner,
-    kind_of,
-)
+from homeport.container.progress.host_directories import DirectoryKind, HostRole, Owner, kind_of
 from homeport.container.progress.restore import (
     ChangelogRange,
     ChangelogTopic,

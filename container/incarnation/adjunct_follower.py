@@ -56,11 +56,7 @@ class AdjunctFollower:
     """
 
     def __init__(
-        self,
-        storage: AdjunctStorage,
-        feed: AdjunctFeed,
-        source: InputConsumer,
-        ends: StreamEnds,
+        self, storage: AdjunctStorage, feed: AdjunctFeed, source: InputConsumer, ends: StreamEnds
     ) -> None:
         self._storage = storage
         self._feed = feed

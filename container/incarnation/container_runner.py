@@ -38,12 +38,7 @@ from homeport.container.host.exit_codes import (
     EXIT_OVERTAKEN,
     EXIT_UNAVAILABLE,
 )
-from homeport.container.host.lease_memory import (
-    LeaseMemory,
-    NoLauncher,
-    SpareKind,
-    watch_lease,
-)
+from homeport.container.host.lease_memory import LeaseMemory, NoLauncher, SpareKind, watch_lease
 from homeport.container.host.orders import Orders
 from homeport.container.host.stop_flag import OvertakenError, StopFlag, StopRequestedError
 from homeport.container.incarnation.warm_up import GettingReady

@@ -52,10 +52,7 @@ class Environment:
     def client(self) -> CoordinatorClient:
         """Return a client of this container's AM."""
         return CoordinatorClient(
-            self.coordinator_url,
-            self.token,
-            certificate=self.certificate,
-            secret=self.secret,
+            self.coordinator_url, self.token, certificate=self.certificate, secret=self.secret
         )
 
     @staticmethod

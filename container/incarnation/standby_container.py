@@ -30,11 +30,7 @@ from homeport.container.incarnation.store_forms import require_forms
 from homeport.container.kafka.changelog_feed import KafkaChangelogFeed
 from homeport.container.kafka.log_reader import KafkaChangelogReader, log_readers
 from homeport.container.progress import follow
-from homeport.container.storage.changelog_follower import (
-    ChangelogFollower,
-    next_offset,
-    place_of,
-)
+from homeport.container.storage.changelog_follower import ChangelogFollower, next_offset, place_of
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.container_report import ContainerReport, StoreLag

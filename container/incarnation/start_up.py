@@ -30,11 +30,7 @@ from homeport.container.incarnation.changelog_trims import StoreTrim, portions, 
 from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.predecessors import longest_stop_s
 from homeport.container.kafka.checkpoints import Checkpoint, read_whole_checkpoints
-from homeport.container.kafka.log_reader import (
-    KafkaChangelogReader,
-    LogReader,
-    input_ranges,
-)
+from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader, input_ranges
 from homeport.container.kafka.transactional_producer import TransactionalProducer, fence
 from homeport.container.progress.checkpoint import NOTHING, Change
 from homeport.container.progress.input_position import (
@@ -480,11 +476,7 @@ class _Found:
 
 
 def write_locality(
-    stream: CoordinatorStreamStore,
-    job: ContainerJob,
-    permit: Permit,
-    host: Host,
-    history: History,
+    stream: CoordinatorStreamStore, job: ContainerJob, permit: Permit, host: Host, history: History
 ) -> None:
     """The coordinator stream and the history say that the container's tasks are on this host.
 

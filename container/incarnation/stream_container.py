@@ -51,11 +51,7 @@ from homeport.container.processing.call_watch import (
 from homeport.container.processing.concurrent_calls import LoopCalls
 from homeport.container.processing.concurrent_tasks import calls_for
 from homeport.container.processing.drain import Drain
-from homeport.container.processing.loop_parts import (
-    LoopParts,
-    SideCalls,
-    Task,
-)
+from homeport.container.processing.loop_parts import LoopParts, SideCalls, Task
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.stream_task_instance import Requests
 from homeport.container.processing.task_factory import (

@@ -12,13 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from confluent_kafka import (
-    IsolationLevel,
-    KafkaError,
-    KafkaException,
-    Message,
-    TopicPartition,
-)
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from homeport.config.errors import UnavailableError
@@ -35,13 +29,7 @@ from homeport.container.kafka.clients import (
 from homeport.container.progress.input_position import InputRange
 from homeport.container.progress.restore import ChangelogRange, ChangelogTopic
 from homeport.container.storage.changelog_reader import Chunk
-from homeport.job_coordinator.kafka.clients import (
-    admin,
-    consumer,
-    error_of,
-    is_end,
-    unavailable,
-)
+from homeport.job_coordinator.kafka.clients import admin, consumer, error_of, is_end, unavailable
 from homeport.job_coordinator.kafka.in_sync import shortage
 from homeport.job_coordinator.kafka.offsets import reported_offset
 from homeport.job_coordinator.kafka.open_transactions import how_to_end

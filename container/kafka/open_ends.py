@@ -34,9 +34,7 @@ class OpenEnds:
     """
 
     def __init__(
-        self,
-        clock: Callable[[], float],
-        stable_end: Callable[[SystemStreamPartition], int | None],
+        self, clock: Callable[[], float], stable_end: Callable[[SystemStreamPartition], int | None]
     ) -> None:
         self._clock = clock
         self._stable_end = stable_end

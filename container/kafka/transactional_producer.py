@@ -39,11 +39,7 @@ _INIT_S = 60.0
 _COMMIT_S = 30.0
 _LOOK_S = 0.1  # how often a delivery that takes its time is looked at
 REFUSALS = frozenset(
-    {
-        KafkaError.MSG_SIZE_TOO_LARGE,
-        KafkaError.INVALID_RECORD,
-        KafkaError.INVALID_TIMESTAMP,
-    }
+    {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD, KafkaError.INVALID_TIMESTAMP}
 )
 """What a broker says of a record that its topic does not take; it names neither."""
 _REFUSED = REFUSALS | {KafkaError._PURGE_QUEUE}  # noqa: SLF001 - the client's public constant

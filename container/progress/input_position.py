@@ -40,9 +40,7 @@ class InputPosition:
 
 
 def checkpoint_of(
-    ssp: SystemStreamPartition,
-    known: Mapping[SystemStreamPartition, int],
-    policy: InputPolicy,
+    ssp: SystemStreamPartition, known: Mapping[SystemStreamPartition, int], policy: InputPolicy
 ) -> int | None:
     """The last processed offset that counts; None: the task begins."""
     return None if policy.is_reset else known.get(ssp)

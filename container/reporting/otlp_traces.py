@@ -75,10 +75,7 @@ class OtlpTraces:
     """Sends every ``every``-th committed transaction. One thread calls it; another one sends."""
 
     def __init__(
-        self,
-        provider: TracerProvider,
-        every: int,
-        clock: Callable[[], float] = time.monotonic,
+        self, provider: TracerProvider, every: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._provider = provider
         self._tracer = provider.get_tracer("homeport")

@@ -99,11 +99,7 @@ class ChildWork:
         self._config = config
         self._folder = folder
         self._shutdown_ms, self._hang_ms = task.shutdown_ms, task.hang_ms
-        self._environment = {
-            **environment,
-            LOCATION_VARIABLE: location,
-            WORK_VARIABLE: str(folder),
-        }
+        self._environment = {**environment, LOCATION_VARIABLE: location, WORK_VARIABLE: str(folder)}
         self._command = tuple(command)
         kind = SpareKind.SPARK if task.has_pipeline else SpareKind.PLAIN
         self._has_jvm = task.has_pipeline

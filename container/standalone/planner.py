@@ -15,24 +15,13 @@ from typing import Protocol
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.declarations.standalone_keys import (
-    LOCAL,
-    ZOOKEEPER,
-)
+from homeport.config.declarations.standalone_keys import LOCAL, ZOOKEEPER
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError, in_one_line
-from homeport.config.settings.sections import (
-    JobConfig,
-    StandbyConfig,
-    SystemConfig,
-    TaskConfig,
-)
+from homeport.config.settings.sections import JobConfig, StandbyConfig, SystemConfig, TaskConfig
 from homeport.config.settings.standalone_section import require_no_migration
 from homeport.container.standalone.kept_stream import KeptStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.grouper.job_model_calculator import (
-    calculate_job_model,
-    input_streams,
-)
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
 from homeport.job_coordinator.grouper.one_time_configuration import (
     changed_key,
     changed_tasks,
@@ -248,9 +237,7 @@ class JobPlanner:
 
 
 def warn_of_missing_standbys(
-    config: Config,
-    containers: Mapping[ProcessorId, ContainerModel],
-    locations: Collection[Host],
+    config: Config, containers: Mapping[ProcessorId, ContainerModel], locations: Collection[Host]
 ) -> None:
     """One line, where there are fewer locations than replicas of a task."""
     standby = StandbyConfig.of(config)
@@ -269,10 +256,7 @@ def warn_of_missing_standbys(
 
 
 def previous_assignment(
-    stream: CoordinatorStreamStore,
-    plan: Plan | None,
-    model: JobModel | None,
-    readings: Readings,
+    stream: CoordinatorStreamStore, plan: Plan | None, model: JobModel | None, readings: Readings
 ) -> PreviousAssignment:
     """What the newest version and the stream say of the last assignment.
 

@@ -9,12 +9,7 @@ from dataclasses import replace
 from homeport.config.errors import StoreError
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.refusal import RefusalReason
-from homeport.container.progress.restore import (
-    ChangelogRange,
-    RestorePlan,
-    plan_restore,
-    restored,
-)
+from homeport.container.progress.restore import ChangelogRange, RestorePlan, plan_restore, restored
 from homeport.container.progress.restore_meter import RestoreMeter
 from homeport.container.progress.store_meta import Expectation
 from homeport.container.storage.changelog_reader import ChangelogReader, RestoreListener

@@ -17,12 +17,7 @@ from homeport.container.engine.storage_engine import (
 )
 from homeport.container.host.disk_space import DiskError
 from homeport.container.progress.clock_reading import NEVER, ClockReading
-from homeport.container.progress.flush_plan import (
-    FlushAction,
-    FlushStep,
-    StoreProgress,
-    flush_plan,
-)
+from homeport.container.progress.flush_plan import FlushAction, FlushStep, StoreProgress, flush_plan
 from homeport.container.progress.offset_file import ForeignOffsetError
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.restore import LocalState

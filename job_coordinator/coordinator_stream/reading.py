@@ -60,9 +60,7 @@ def processors(message: CoordinatorStreamMessage, name: str) -> tuple[ProcessorI
 
 
 def exactly(
-    stream: CoordinatorStream,
-    message_type: MessageType,
-    wanted: Iterable[CoordinatorStreamMessage],
+    stream: CoordinatorStream, message_type: MessageType, wanted: Iterable[CoordinatorStreamMessage]
 ) -> tuple[CoordinatorStreamMessage, ...]:
     """Records that turn what the stream says of one type into exactly ``wanted``.
 

@@ -18,10 +18,7 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError, InvariantViolation
 from homeport.config.java_names import is_user_class
 from homeport.config.settings.sections import JobConfig, StandbyConfig, TaskConfig
-from homeport.job_coordinator.grouper.answer_faults import (
-    partition_answer_fault,
-    task_answer_fault,
-)
+from homeport.job_coordinator.grouper.answer_faults import partition_answer_fault, task_answer_fault
 from homeport.job_coordinator.grouper.broadcast_inputs import broadcast_partitions
 from homeport.job_coordinator.grouper.factories import (
     OWN_GROUPER_REMEDY,

@@ -34,9 +34,7 @@ class SystemStreamPartitionGrouper(ABC):
 
     @abstractmethod
     def group(
-        self,
-        partitions: Iterable[SystemStreamPartition],
-        processor_ids: Sequence[ProcessorId],
+        self, partitions: Iterable[SystemStreamPartition], processor_ids: Sequence[ProcessorId]
     ) -> TaskPartitions:
         """Every one of these input partitions in exactly one task, no task without any.
 

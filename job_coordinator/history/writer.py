@@ -82,11 +82,7 @@ class HistoryWriter:
         self._series = {k: _Series(self._directory, stem, k, self._max_mb) for k in KINDS}
 
     def event(
-        self,
-        name: str,
-        processor_id: str | None = None,
-        epoch: int | None = None,
-        **fields: object,
+        self, name: str, processor_id: str | None = None, epoch: int | None = None, **fields: object
     ) -> None:
         """One line says that ``name`` happened now.
 

@@ -32,10 +32,7 @@ from homeport.job_coordinator.kafka.topics import (
     TopicSpec,
     policies,
 )
-from homeport.job_coordinator.metadata.changelog_partitions import (
-    ChangelogPartitionManager,
-    repair,
-)
+from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager, repair
 from homeport.job_coordinator.metadata.changelog_topics import (
     ChangelogTopicManager,
     ChangelogTopicRecord,

@@ -99,11 +99,7 @@ def consumer(system: SystemConfig, over: Mapping[str, str | int | bool]) -> Cons
 
 def producer(system: SystemConfig, over: Mapping[str, Any]) -> Producer:
     """A producer with the system's properties and ``over`` on top; it has not connected yet."""
-    properties = {
-        **_RECONNECTING,
-        **system.producer,
-        **over,
-    }
+    properties = {**_RECONNECTING, **system.producer, **over}
     return _made(system, "producer", lambda: Producer(properties, logger=LIBRDKAFKA_LOG))
 
 

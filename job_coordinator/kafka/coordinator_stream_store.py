@@ -333,9 +333,7 @@ class CoordinatorStreamStore:
         # the library gives this method no type
         latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped there
         futures = self._admin.list_offsets(
-            {partition: latest},
-            isolation_level=level,
-            request_timeout=self._timeout_s,
+            {partition: latest}, isolation_level=level, request_timeout=self._timeout_s
         )
         return reported_offset(futures[partition], self._timeout_s + 1)
 

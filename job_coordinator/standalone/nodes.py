@@ -18,10 +18,7 @@ from homeport.config.config import INT_MAX, Config
 from homeport.config.errors import WireError
 from homeport.job_coordinator.model.codec import decode_job_model, encode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
-from homeport.job_coordinator.model.incarnation import (
-    incarnations_from_json,
-    incarnations_to_json,
-)
+from homeport.job_coordinator.model.incarnation import incarnations_from_json, incarnations_to_json
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskMode
 from homeport.job_coordinator.model.json_values import (
     as_object,

@@ -10,13 +10,7 @@ from enum import Enum
 from typing import Any
 
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
-from homeport.job_coordinator.standalone.plan import (
-    Member,
-    Plan,
-    Registration,
-    Standby,
-    present,
-)
+from homeport.job_coordinator.standalone.plan import Member, Plan, Registration, Standby, present
 from homeport.job_coordinator.standalone.protocol import (
     BarrierPhase,
     BarrierSeen,

@@ -26,10 +26,7 @@ def configuration(
 
     Order: by key. ``source`` and what follows it are None where no record says it.
     """
-    return {
-        "in_stream": written is not None,
-        "keys": list(_keys(config, written or {})),
-    }
+    return {"in_stream": written is not None, "keys": list(_keys(config, written or {}))}
 
 
 def _keys(

@@ -10,12 +10,7 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone.plan import Plan
-from homeport.job_coordinator.standalone.protocol import (
-    Computed,
-    FollowStandbys,
-    Record,
-    StartWork,
-)
+from homeport.job_coordinator.standalone.protocol import Computed, FollowStandbys, Record, StartWork
 from homeport.job_coordinator.zookeeper.session import SessionLease
 from homeport.job_coordinator.zookeeper.tree import Readings, Sink
 

@@ -16,12 +16,7 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.standalone import nodes
 from homeport.job_coordinator.standalone.plan import Plan
-from homeport.job_coordinator.standalone.protocol import (
-    BarrierPhase,
-    CloseBarrier,
-    Join,
-    Publish,
-)
+from homeport.job_coordinator.standalone.protocol import BarrierPhase, CloseBarrier, Join, Publish
 from homeport.job_coordinator.zookeeper.transactions import check_no_value, is_done, put_value
 
 _FORGOTTEN = 1000

@@ -130,8 +130,7 @@ def slow_node(
 
 def heal(
     places: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[PLACE...]", help=f"{PLACES}; default: all"),
+        list[str] | None, typer.Argument(metavar="[PLACE...]", help=f"{PLACES}; default: all")
     ] = None,
     *,
     name: Name = DEFAULT_NAME,

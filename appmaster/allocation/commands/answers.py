@@ -10,11 +10,7 @@ from dataclasses import replace
 from homeport.appmaster.allocation.commands import temporary_standbys
 from homeport.appmaster.allocation.job_end import order_stop
 from homeport.appmaster.allocation.job_state.draft import Draft
-from homeport.appmaster.allocation.job_state.placements import (
-    Placement,
-    PlacementStep,
-    SparkWait,
-)
+from homeport.appmaster.allocation.job_state.placements import Placement, PlacementStep, SparkWait
 from homeport.appmaster.allocation.job_state.state import (
     ContainerPhase,
     ContainerState,

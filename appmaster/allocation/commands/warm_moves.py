@@ -33,11 +33,7 @@ from dataclasses import replace
 from homeport.appmaster.allocation import destinations, host_search, separation
 from homeport.appmaster.allocation.commands import answers, temporary_standbys
 from homeport.appmaster.allocation.job_state.draft import Draft
-from homeport.appmaster.allocation.job_state.placements import (
-    Placement,
-    PlacementStep,
-    SparkWait,
-)
+from homeport.appmaster.allocation.job_state.placements import Placement, PlacementStep, SparkWait
 from homeport.appmaster.allocation.job_state.state import (
     ContainerPhase,
     ContainerState,

@@ -124,9 +124,7 @@ class Edit(MutableMapping[K, V], Generic[K, V, F]):
     __slots__ = ("_has_same_keys", "_indexes", "_map", "_noticed", "_table", "changed")
 
     def __init__(
-        self,
-        table: F,
-        noticed: Callable[[V | None, V | None], None] | None = None,
+        self, table: F, noticed: Callable[[V | None, V | None], None] | None = None
     ) -> None:
         self._table = table
         self._map: Map[K, V] = table.rows_by_key

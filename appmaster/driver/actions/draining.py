@@ -184,11 +184,7 @@ class DrainHost:
             await asyncio.sleep(_POLL_S)
 
     def _say(self, own: str, status: PlacementStatus, message: str) -> None:
-        self._answers[own] = {
-            "status": status.value,
-            "message": message,
-            "final": status.is_final,
-        }
+        self._answers[own] = {"status": status.value, "message": message, "final": status.is_final}
 
 
 def write_by_http(
