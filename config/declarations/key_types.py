@@ -203,16 +203,12 @@ class IntKey(Key):
     default: int | None = None
     minimum: int = 0
     maximum: int = INT_MAX
+    names_nothing = True
 
     @property
     def kind(self) -> str:
         """A number, and its range."""
         return f"whole number from {self.minimum} to {self.maximum}"
-
-    @property
-    def names_nothing(self) -> bool:
-        """Return True, as for every number."""
-        return True
 
     def read(self, config: Config, *parts: str) -> int:
         """The value, else the default, which the key must have."""
@@ -255,15 +251,8 @@ class BoolKey(Key):
 
     default: bool
 
-    @property
-    def kind(self) -> str:
-        """The two values."""
-        return "true or false"
-
-    @property
-    def names_nothing(self) -> bool:
-        """Return True, as for every switch."""
-        return True
+    kind = "true or false"
+    names_nothing = True
 
     def read(self, config: Config, *parts: str) -> bool:
         """The value, else the default."""
@@ -292,10 +281,7 @@ class ListKey(Key):
 
     is_ordered: bool = False
 
-    @property
-    def kind(self) -> str:
-        """Items and commas."""
-        return "list, separated by commas"
+    kind = "list, separated by commas"
 
     def read(self, config: Config, *parts: str) -> tuple[str, ...]:
         """The items, in the order given."""
@@ -313,10 +299,7 @@ class TokensKey(ListKey):
 
     is_ordered: bool = True
 
-    @property
-    def kind(self) -> str:
-        """Items and commas."""
-        return "list of NAME:DIGEST, separated by commas"
+    kind = "list of NAME:DIGEST, separated by commas"
 
     def check(self, config: Config, name: str) -> None:
         """Raises ConfigError where an item is no named digest, or there are too many."""

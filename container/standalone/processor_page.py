@@ -23,7 +23,7 @@ from homeport.config.settings.sections import JobConfig
 from homeport.container.standalone.standby_view import TakenOver, standbys_shown
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.http.container_report import ContainerReport
-from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped, Unfit
+from homeport.job_coordinator.http.messages import CheckIn, Started, Stopped, Unfit
 from homeport.job_coordinator.http.query_params import EventsAsked
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
@@ -231,25 +231,11 @@ class ProcessorPage:
         del resource_id
         return False
 
-    async def check_in(self, message: CheckIn) -> Order:
-        """Is refused, as are the others."""
-        del message
-        _refuse("check-in")
+    async def refused(self, message: CheckIn | Started | Stopped | Unfit) -> NoReturn:
+        """Refuse what only a launcher says."""
+        _refuse(type(message).__name__)
 
-    async def started(self, message: Started) -> None:
-        """Is refused."""
-        del message
-        _refuse("started")
-
-    async def stopped(self, message: Stopped) -> None:
-        """Is refused."""
-        del message
-        _refuse("stopped")
-
-    async def unfit(self, message: Unfit) -> None:
-        """Is refused."""
-        del message
-        _refuse("unfit")
+    check_in = started = stopped = unfit = refused
 
     async def shutdown(self) -> None:
         """Is refused: the user stops the processors."""
