@@ -26,6 +26,13 @@ _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
+class RecordManager:
+    """Reads, and writes, the records of one kind, or of a few, in a coordinator stream."""
+
+    def __init__(self, stream: CoordinatorStream) -> None:
+        self._stream = stream
+
+
 def read_all(
     stream: CoordinatorStream,
     message_type: MessageType,

@@ -16,12 +16,11 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, WireError
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.coordinator_stream.reading import read_all
+from homeport.job_coordinator.coordinator_stream.reading import RecordManager, read_all
 from homeport.job_coordinator.metadata.state_reset import OPTION
 
 _TYPE = MessageType.SET_CHANGELOG_TOPIC
@@ -35,11 +34,8 @@ class ChangelogTopicRecord:
     store: str
 
 
-class ChangelogTopicManager:
+class ChangelogTopicManager(RecordManager):
     """Which topics hold the job's state: set-changelog-topic."""
-
-    def __init__(self, stream: CoordinatorStream) -> None:
-        self._stream = stream
 
     def read(self) -> dict[SystemStream, ChangelogTopicRecord]:
         """{changelog: what is known of it}, as of the last catch-up."""

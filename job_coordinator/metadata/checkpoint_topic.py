@@ -13,22 +13,18 @@ from __future__ import annotations
 from homeport.config.errors import ConfigError, WireError
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.coordinator_stream.reading import read_all
+from homeport.job_coordinator.coordinator_stream.reading import RecordManager, read_all
 from homeport.job_coordinator.metadata.state_reset import OPTION
 
 _TYPE = MessageType.SET_CHECKPOINT_TOPIC
 
 
-class CheckpointTopicManager:
+class CheckpointTopicManager(RecordManager):
     """Which topic holds the job's input positions: set-checkpoint-topic."""
-
-    def __init__(self, stream: CoordinatorStream) -> None:
-        self._stream = stream
 
     def read(self, topic: SystemStream) -> str | None:
         """The broker's id of ``topic`` when the job first used it, as of the last catch-up.

@@ -15,7 +15,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     MessageType,
 )
 from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number
-from homeport.job_coordinator.coordinator_stream.reading import read_all
+from homeport.job_coordinator.coordinator_stream.reading import RecordManager, read_all
 from homeport.job_coordinator.model.list_change import ListChange
 
 WRITER_SOURCE = "coordinator-stream-writer"
@@ -117,14 +117,11 @@ def _list_record(
     return CoordinatorStreamMessage(MessageType.SET_CONFIG, key.name, values)
 
 
-class AuditedManager:
+class AuditedManager(RecordManager):
     """Up to where the records of keys are in the audit trail: set-audited.
 
     A driver writes down what was written while no driver ran.
     """
-
-    def __init__(self, stream: CoordinatorStream) -> None:
-        self._stream = stream
 
     def read(self) -> int | None:
         """Return the offset of the last record that is in the trail; None where it is not known."""
@@ -142,14 +139,11 @@ def _offset(message: CoordinatorStreamMessage) -> int | None:
     return whole_number(message.value("offset"), LONG_MAX)
 
 
-class ConfigManager:
+class ConfigManager(RecordManager):
     """The job's configuration: set-config records.
 
     Source: COORD, "Job Coordinator"; the order of writing is Samza's.
     """
-
-    def __init__(self, stream: CoordinatorStream) -> None:
-        self._stream = stream
 
     def read(self) -> Config:
         """The configuration as of the last catch-up; a record without a value is left out."""

@@ -7,13 +7,12 @@ from typing import TypeVar
 
 from homeport.config.errors import WireError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
 from homeport.job_coordinator.coordinator_stream.message_bytes import LARGEST, parse_json
-from homeport.job_coordinator.coordinator_stream.reading import read_all
+from homeport.job_coordinator.coordinator_stream.reading import RecordManager, read_all
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation, incarnations_to_json
 
@@ -114,11 +113,8 @@ class JobModelVersion:
     digest: str
 
 
-class EpochManager:
+class EpochManager(RecordManager):
     """What outlives AM attempts: submissions, AM ranks, processor epochs, model version."""
-
-    def __init__(self, stream: CoordinatorStream) -> None:
-        self._stream = stream
 
     def read_submission(self) -> Submission | None:
         """The last submission; None before the first one. WireError where the record is damaged."""

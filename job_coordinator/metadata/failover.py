@@ -9,12 +9,11 @@ from dataclasses import dataclass
 
 from homeport.config.errors import WireError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.coordinator_stream.reading import processors, read_all
+from homeport.job_coordinator.coordinator_stream.reading import RecordManager, processors, read_all
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 
 
@@ -37,14 +36,11 @@ class RecordedFailover:
     cause: str = ""
 
 
-class FailoverManager:
+class FailoverManager(RecordManager):
     """Which active containers are on their way to another place than home.
 
     Source: STANDBY, "A. Failure of an active container"; design 7, "Whatever step the AM dies in".
     """
-
-    def __init__(self, stream: CoordinatorStream) -> None:
-        self._stream = stream
 
     def read(self) -> dict[ProcessorId, RecordedFailover]:
         """{active processor: what is under way}.

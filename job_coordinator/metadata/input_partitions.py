@@ -12,20 +12,16 @@ from collections.abc import Mapping
 from homeport.config.errors import WireError
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.coordinator_stream.reading import exactly, read_all
+from homeport.job_coordinator.coordinator_stream.reading import RecordManager, exactly, read_all
 from homeport.job_coordinator.metadata.task_assignment import TaskPartitionManager
 
 
-class InputPartitionManager:
+class InputPartitionManager(RecordManager):
     """The first partition counts of the inputs: set-input-partitions."""
-
-    def __init__(self, stream: CoordinatorStream) -> None:
-        self._stream = stream
 
     def read(self) -> dict[SystemStream, int]:
         """{input: its partitions when the job first read it}, as of the last catch-up."""

@@ -15,11 +15,11 @@ from collections.abc import Collection
 
 from homeport.config.errors import WireError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
+from homeport.job_coordinator.coordinator_stream.reading import RecordManager
 from homeport.job_coordinator.model.job_package import MAX_BYTES, is_package_name
 
 _PIECE_BYTES = 96 * 1024
@@ -32,11 +32,8 @@ _MAX_PIECES = MAX_BYTES
 _LOG = logging.getLogger(__name__)
 
 
-class JobPackageManager:
+class JobPackageManager(RecordManager):
     """The packages: set-package. Keys: ``<sha256>``, and ``<sha256>/<index>`` of its pieces."""
-
-    def __init__(self, stream: CoordinatorStream) -> None:
-        self._stream = stream
 
     def names(self) -> tuple[str, ...]:
         """The sha256 of each package whose last record is there, in their order."""

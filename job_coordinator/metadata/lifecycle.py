@@ -9,24 +9,20 @@ from dataclasses import dataclass
 
 from homeport.config.errors import WireError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.coordinator_stream.reading import exactly, read_all
+from homeport.job_coordinator.coordinator_stream.reading import RecordManager, exactly, read_all
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 
-class StopManager:
+class StopManager(RecordManager):
     """Which incarnations have stopped, as the launcher or the driver has recorded: set-stopped.
 
     Source: safety A4, P1.
     """
-
-    def __init__(self, stream: CoordinatorStream) -> None:
-        self._stream = stream
 
     def read(self) -> dict[Incarnation, str]:
         """{incarnation: cause}, the last one of each processor.
@@ -58,11 +54,8 @@ class RetryState:
     since_ms: int
 
 
-class RetryManager:
+class RetryManager(RecordManager):
     """What is charged to processors: set-retry-state."""
-
-    def __init__(self, stream: CoordinatorStream) -> None:
-        self._stream = stream
 
     def read(self) -> dict[ProcessorId, RetryState]:
         """{processor: what is charged to it}, those without a failure left out."""
@@ -102,11 +95,8 @@ class JobEnd:
     diagnostics: str
 
 
-class JobEndManager:
+class JobEndManager(RecordManager):
     """The end that is under way, so that any driver goes on with it: set-job-end."""
-
-    def __init__(self, stream: CoordinatorStream) -> None:
-        self._stream = stream
 
     def read(self, submission: int) -> JobEnd | None:
         """The end of that submission; None while none has been decided."""

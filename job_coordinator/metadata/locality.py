@@ -6,25 +6,21 @@ from collections import Counter
 from collections.abc import Iterable
 
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.coordinator_stream.reading import read_all
+from homeport.job_coordinator.coordinator_stream.reading import RecordManager, read_all
 from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName, host_of
 
 
-class LocalityManager:
+class LocalityManager(RecordManager):
     """Where processors and tasks last ran: set-{task,container}-host-assignment.
 
     A host is in the one spelling that is compared; whether it is a host of the cluster, the caller
     knows.
     """
-
-    def __init__(self, stream: CoordinatorStream) -> None:
-        self._stream = stream
 
     def read_tasks(self) -> dict[TaskName, Host]:
         """{task: host it last ran on}, tasks without a record left out."""

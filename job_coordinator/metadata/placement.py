@@ -17,11 +17,11 @@ from typing import Any
 
 from homeport.config.errors import WireError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     Namespace,
 )
+from homeport.job_coordinator.coordinator_stream.reading import RecordManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.json_values import (
     as_object,
@@ -145,15 +145,12 @@ def _request_of(body: Mapping[str, Any], timestamp_ms: int) -> PlacementRequest:
     )
 
 
-class PlacementManager:
+class PlacementManager(RecordManager):
     """Placement requests and answers in a coordinator stream, as of its last catch-up.
 
     Of those that others wrote, whatever is damaged is left out; of a request, see there. What is
     read has no more of any field than an answer has room for.
     """
-
-    def __init__(self, stream: CoordinatorStream) -> None:
-        self._stream = stream
 
     def read_requests(self) -> tuple[tuple[PlacementRequest, str], ...]:
         """Requests that wait to be read, and why each can only be refused, empty if fine.

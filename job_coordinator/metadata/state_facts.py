@@ -16,13 +16,12 @@ from typing import NamedTuple
 
 from homeport.config.config import INT_MAX
 from homeport.config.errors import WireError
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
 from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number
-from homeport.job_coordinator.coordinator_stream.reading import read_all
+from homeport.job_coordinator.coordinator_stream.reading import RecordManager, read_all
 from homeport.job_coordinator.model.ids import TaskName
 
 _TYPE = MessageType.SET_STATE_FACT
@@ -43,11 +42,8 @@ class StoreForms(NamedTuple):
     msg: str
 
 
-class StateFactManager:
+class StateFactManager(RecordManager):
     """What the job's state was made with, as of the stream's last catch-up."""
-
-    def __init__(self, stream: CoordinatorStream) -> None:
-        self._stream = stream
 
     def partitions(self) -> dict[TaskName, int]:
         """{task: the changelog partition that has its state}; no two tasks have the same."""

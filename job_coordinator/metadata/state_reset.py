@@ -18,6 +18,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
     MessageType,
 )
+from homeport.job_coordinator.coordinator_stream.reading import RecordManager
 from homeport.job_coordinator.metadata.epochs import (
     EpochManager,
     FenceReport,
@@ -68,11 +69,8 @@ class StateReset(NamedTuple):
     phase: ResetPhase
 
 
-class StateResetManager:
+class StateResetManager(RecordManager):
     """The last reset: set-state-reset. It is begun before anything is touched."""
-
-    def __init__(self, stream: CoordinatorStream) -> None:
-        self._stream = stream
 
     def read(self) -> StateReset | None:
         """The last reset; None before the first one. WireError where the record is damaged."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.coordinator_stream.reading import exactly, read_all
+from homeport.job_coordinator.coordinator_stream.reading import RecordManager, exactly, read_all
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
     JobModel,
@@ -20,11 +19,8 @@ from homeport.job_coordinator.model.job_model import (
 )
 
 
-class TaskAssignmentManager:
+class TaskAssignmentManager(RecordManager):
     """Which processor has which task: set-task-container-assignment."""
-
-    def __init__(self, stream: CoordinatorStream) -> None:
-        self._stream = stream
 
     def read(self) -> dict[TaskName, ProcessorId]:
         """{task: processor}."""
@@ -54,11 +50,8 @@ class TaskAssignmentManager:
         self._stream.write(self.messages(assignment))
 
 
-class TaskModeManager:
+class TaskModeManager(RecordManager):
     """Which tasks process and which only keep a replica: set-task-mode-assignment."""
-
-    def __init__(self, stream: CoordinatorStream) -> None:
-        self._stream = stream
 
     def read(self) -> dict[TaskName, TaskMode]:
         """{task: mode}, standby tasks included."""
@@ -80,15 +73,12 @@ class TaskModeManager:
         )
 
 
-class TaskPartitionManager:
+class TaskPartitionManager(RecordManager):
     """Which tasks read which input partition: set-task-partition-assignment.
 
     Kept by partition, not by task, so that no record grows with the job; a broadcast input's record
     alone names every task.
     """
-
-    def __init__(self, stream: CoordinatorStream) -> None:
-        self._stream = stream
 
     def read(self) -> dict[SystemStreamPartition, tuple[TaskName, ...]]:
         """{input partition: its tasks by name in sorted order, standby tasks included}.

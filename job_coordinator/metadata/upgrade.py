@@ -24,13 +24,12 @@ from homeport.config.errors import WireError
 from homeport.config.secret_names import shown_value
 from homeport.config.secret_values import MASK
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
 from homeport.job_coordinator.coordinator_stream.message_bytes import parse_json
-from homeport.job_coordinator.coordinator_stream.reading import processors, read_all
+from homeport.job_coordinator.coordinator_stream.reading import RecordManager, processors, read_all
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_package import is_package_name
 from homeport.job_coordinator.model.json_values import compact_json
@@ -55,11 +54,8 @@ AT_ONCE_KEY = "at-once"
 _ORDER_KEYS = {UpgradeDirection.FORWARD: ORDER_KEY, UpgradeDirection.BACK: UNDO_KEY}
 
 
-class UpgradeManager:
+class UpgradeManager(RecordManager):
     """The last upgrade of a job, as of the stream's last catch-up."""
-
-    def __init__(self, stream: CoordinatorStream) -> None:
-        self._stream = stream
 
     def orders(self, application: str) -> UpgradeOrders:
         """Return the orders for that run of the job, without damaged ones."""
@@ -239,11 +235,8 @@ def _package(message: CoordinatorStreamMessage, name: str) -> str:
     return package
 
 
-class RollingRestartManager:
+class RollingRestartManager(RecordManager):
     """The last rolling restart of a job, as of the stream's last catch-up."""
-
-    def __init__(self, stream: CoordinatorStream) -> None:
-        self._stream = stream
 
     def read(self, application: str) -> RollingRestart | None:
         """Return how far that run's has come; None where there is none, or it is damaged."""
