@@ -69,31 +69,7 @@ from homeport.appmaster.allocation.job_state.state import (
     expiry_timer,
 )
 from homeport.appmaster.allocation.job_state.transitions import Trigger
-from homeport.appmaster.allocation.protocol.events import (
-    ContainerStarted,
-    ContainerStopped,
-    Event,
-    FencedByDriver,
-    FencesReported,
-    HostsObserved,
-    JobModelPublished,
-    LagsReported,
-    LauncherCheckedIn,
-    LauncherSilent,
-    OlderModelsWanted,
-    PlacementRequested,
-    ResourceAllocated,
-    ResourceEnded,
-    RetiredStopped,
-    SettingsChanged,
-    ShutdownRequested,
-    SparesReported,
-    Timer,
-    TimerFired,
-    TimerKind,
-    describe,
-    named,
-)
+from homeport.appmaster.allocation.protocol import events
 from homeport.appmaster.allocation.protocol.instructions import (
     Instruction,
     JobResult,
@@ -131,7 +107,7 @@ class Decision:
     changes: Changes = field(default=Changes(), compare=False)
 
 
-def step(state: AllocatorState, event: Event) -> Decision:
+def step(state: AllocatorState, event: events.Event) -> Decision:
     """The state after ``event``, and what follows from it. ``state`` itself is unchanged.
 
     Total: an event that comes late, twice or for an unknown container is counted in
@@ -140,7 +116,7 @@ def step(state: AllocatorState, event: Event) -> Decision:
     Raises:
         InvariantViolation: a bug of ours, or of the shell's.
     """
-    draft = Draft(state, describe(event))
+    draft = Draft(state, events.describe(event))
     _HANDLERS[type(event)](draft, event)
     _settle(draft)
     return Decision(
@@ -173,11 +149,11 @@ def _settle(draft: Draft) -> None:
 # --- the job and its surroundings
 
 
-def _on_older_models_wanted(draft: Draft, event: OlderModelsWanted) -> None:
+def _on_older_models_wanted(draft: Draft, event: events.OlderModelsWanted) -> None:
     draft.older = event.older
 
 
-def _on_settings_changed(draft: Draft, event: SettingsChanged) -> None:
+def _on_settings_changed(draft: Draft, event: events.SettingsChanged) -> None:
     if draft.settings == event.settings:
         draft.count_stale()
     newly_drained = event.settings.drained_hosts - draft.settings.drained_hosts
@@ -187,7 +163,7 @@ def _on_settings_changed(draft: Draft, event: SettingsChanged) -> None:
         allocator.leave(draft, host, "it is drained")
 
 
-def _on_shutdown_requested(draft: Draft, event: ShutdownRequested) -> None:
+def _on_shutdown_requested(draft: Draft, event: events.ShutdownRequested) -> None:
     if draft.phase in {JobPhase.NEW, JobPhase.ACTIVE}:
         begin_ending(draft, JobResult(event.result), event.diagnostics)
     else:
@@ -197,7 +173,7 @@ def _on_shutdown_requested(draft: Draft, event: ShutdownRequested) -> None:
 # --- requests
 
 
-def _on_resource_allocated(draft: Draft, event: ResourceAllocated) -> None:
+def _on_resource_allocated(draft: Draft, event: events.ResourceAllocated) -> None:
     container = draft.asker(event.request_id)
     early = draft.early_asker(event.request_id)
     if early is not None:
@@ -213,7 +189,7 @@ def _on_resource_allocated(draft: Draft, event: ResourceAllocated) -> None:
         )
 
 
-def _on_timer_fired(draft: Draft, event: TimerFired) -> None:
+def _on_timer_fired(draft: Draft, event: events.TimerFired) -> None:
     timer = event.timer
     if timer not in draft.timers:
         draft.count_stale()
@@ -221,17 +197,17 @@ def _on_timer_fired(draft: Draft, event: TimerFired) -> None:
     draft.timers = draft.timers.without(timer)
     if timer.processor_id is not None:
         container = draft.containers[timer.processor_id]
-        if timer.kind is TimerKind.RETRY_DELAY:
+        if timer.kind is events.TimerKind.RETRY_DELAY:
             draft.move(container, Trigger.BACKED_OFF, ContainerPhase.QUEUED)
             draft.because(ReasonKind.BACKED_OFF, container.processor_id)
-        elif timer.kind is TimerKind.STANDBY_STOP:
+        elif timer.kind is events.TimerKind.STANDBY_STOP:
             standbys.give_up_waiting(draft, container)
-        elif timer.kind is TimerKind.SPARE_SPARK:
+        elif timer.kind is events.TimerKind.SPARE_SPARK:
             warm_moves.wait_for_no_spark(draft, container)
         else:
             draft.change(container, failures=0)
             draft.because(ReasonKind.FORGIVEN, timer.processor_id, detail="none within the window")
-    elif timer.kind is TimerKind.TOO_SMALL:
+    elif timer.kind is events.TimerKind.TOO_SMALL:
         capacity.time_is_over(draft)
     elif timer.command is not None:
         unfinished.time_is_over(draft, timer.command)
@@ -241,11 +217,11 @@ def _on_timer_fired(draft: Draft, event: TimerFired) -> None:
         _request_took_too_long(draft, timer)
 
 
-def _request_took_too_long(draft: Draft, timer: Timer) -> None:
+def _request_took_too_long(draft: Draft, timer: events.Timer) -> None:
     asker = draft.asker(timer.request_id)
     if asker is None:
         raise InvariantViolation(f"{timer} was armed for a request that is not outstanding")
-    if timer.kind is TimerKind.REQUEST_EXPIRY:
+    if timer.kind is events.TimerKind.REQUEST_EXPIRY:
         allocator.expire(draft, asker)
         exclusion.probe_failed(draft, asker.requested_host)
     else:
@@ -253,7 +229,7 @@ def _request_took_too_long(draft: Draft, timer: Timer) -> None:
 
 
 def _launch_failed(
-    draft: Draft, container: ContainerState, ended: ResourceEnded | None = None
+    draft: Draft, container: ContainerState, ended: events.ResourceEnded | None = None
 ) -> None:
     """No launcher came of the request: a failure; cancelled unless it has ended; the next host."""
     draft.end_request(container, is_served=ended is not None)
@@ -279,7 +255,7 @@ def _launch_failed(
 # --- launchers
 
 
-def _on_resource_ended(draft: Draft, event: ResourceEnded) -> None:
+def _on_resource_ended(draft: Draft, event: events.ResourceEnded) -> None:
     if event.resource_id is not None and event.resource_id in draft.resources:
         _resource_lost(draft, event.resource_id, event)
     elif asker := draft.asker(event.request_id):
@@ -298,7 +274,7 @@ def _on_resource_ended(draft: Draft, event: ResourceEnded) -> None:
         draft.count_stale()
 
 
-def _on_launcher_silent(draft: Draft, event: LauncherSilent) -> None:
+def _on_launcher_silent(draft: Draft, event: events.LauncherSilent) -> None:
     launcher = draft.resources.get(event.resource_id)
     if launcher is None:
         draft.count_stale()
@@ -312,7 +288,7 @@ def _on_launcher_silent(draft: Draft, event: LauncherSilent) -> None:
     _launcher_gone(draft, launcher, holder, launcher.ended)
 
 
-def _resource_lost(draft: Draft, resource_id: ResourceId, ended: ResourceEnded) -> None:
+def _resource_lost(draft: Draft, resource_id: ResourceId, ended: events.ResourceEnded) -> None:
     holder = draft.holder(resource_id)
     _launcher_gone(draft, draft.resources.pop(resource_id), holder, ended)
 
@@ -321,7 +297,7 @@ def _launcher_gone(
     draft: Draft,
     launcher: ResourceState,
     holder: ContainerState | None,
-    ended: ResourceEnded | None,
+    ended: events.ResourceEnded | None,
 ) -> None:
     """The launcher is gone and what it ran has stopped: a failure, unless the host is lost.
 
@@ -375,7 +351,7 @@ def _current(draft: Draft, incarnation: Incarnation, trigger: Trigger) -> Contai
     return container if draft.may_befall(container, trigger) else None
 
 
-def _on_container_started(draft: Draft, event: ContainerStarted) -> None:
+def _on_container_started(draft: Draft, event: events.ContainerStarted) -> None:
     container = _current(draft, event.incarnation, Trigger.STARTED)
     if container is None:
         return
@@ -404,7 +380,7 @@ def _home_of(draft: Draft, container: ContainerState) -> Host | None:
     return draft.host_of(container) if is_known else None
 
 
-def _on_container_stopped(draft: Draft, event: ContainerStopped) -> None:
+def _on_container_stopped(draft: Draft, event: events.ContainerStopped) -> None:
     if event.incarnation in draft.retired:
         draft.retired -= {event.incarnation}
         draft.records.append(WriteStop(event.incarnation, event.cause.value, draft.cause))
@@ -424,7 +400,7 @@ def _on_container_stopped(draft: Draft, event: ContainerStopped) -> None:
     elif container.is_temporary:
         model_change.temporary_over(draft, container, launcher, event.cause)
     elif launcher is None:
-        raise InvariantViolation(f"{named(event.incarnation)} runs without a resource")
+        raise InvariantViolation(f"{events.named(event.incarnation)} runs without a resource")
     elif launcher.ended is not None and launcher.ended.is_own_fault:
         del draft.resources[launcher.resource_id]
         _launcher_gone(draft, launcher, container, launcher.ended)
@@ -433,7 +409,7 @@ def _on_container_stopped(draft: Draft, event: ContainerStopped) -> None:
 
 
 def _child_failed(
-    draft: Draft, container: ContainerState, launcher: ResourceState, event: ContainerStopped
+    draft: Draft, container: ContainerState, launcher: ResourceState, event: events.ContainerStopped
 ) -> None:
     """It goes on at the same launcher, unless that is gone too, or was where a command wants it.
 
@@ -466,7 +442,7 @@ def _child_failed(
         next_phase,
         failure=Failure(
             FailureKind.STOPPED,
-            f"{named(event.incarnation)} on {launcher.host}: "
+            f"{events.named(event.incarnation)} on {launcher.host}: "
             f"{event.cause.value}, exit code {event.exit_code}",
             event.incarnation,
             launcher.host,
@@ -477,23 +453,23 @@ def _child_failed(
     )
 
 
-_HANDLERS: Mapping[type[Event], Callable[[Draft, Any], None]] = {
-    JobModelPublished: model_change.published,
-    SettingsChanged: _on_settings_changed,
-    OlderModelsWanted: _on_older_models_wanted,
-    HostsObserved: capacity.hosts_observed,
-    LauncherCheckedIn: check_in.checked_in,
-    ResourceAllocated: _on_resource_allocated,
-    ResourceEnded: _on_resource_ended,
-    LauncherSilent: _on_launcher_silent,
-    TimerFired: _on_timer_fired,
-    ContainerStarted: _on_container_started,
-    ContainerStopped: _on_container_stopped,
-    RetiredStopped: model_change.retired_stopped,
-    FencesReported: allocator.fences_reported,
-    FencedByDriver: allocator.fenced_by_driver,
-    LagsReported: standbys.lags_reported,
-    SparesReported: standbys.spares_reported,
-    PlacementRequested: placement.requested,
-    ShutdownRequested: _on_shutdown_requested,
+_HANDLERS: Mapping[type[events.Event], Callable[[Draft, Any], None]] = {
+    events.JobModelPublished: model_change.published,
+    events.SettingsChanged: _on_settings_changed,
+    events.OlderModelsWanted: _on_older_models_wanted,
+    events.HostsObserved: capacity.hosts_observed,
+    events.LauncherCheckedIn: check_in.checked_in,
+    events.ResourceAllocated: _on_resource_allocated,
+    events.ResourceEnded: _on_resource_ended,
+    events.LauncherSilent: _on_launcher_silent,
+    events.TimerFired: _on_timer_fired,
+    events.ContainerStarted: _on_container_started,
+    events.ContainerStopped: _on_container_stopped,
+    events.RetiredStopped: model_change.retired_stopped,
+    events.FencesReported: allocator.fences_reported,
+    events.FencedByDriver: allocator.fenced_by_driver,
+    events.LagsReported: standbys.lags_reported,
+    events.SparesReported: standbys.spares_reported,
+    events.PlacementRequested: placement.requested,
+    events.ShutdownRequested: _on_shutdown_requested,
 }

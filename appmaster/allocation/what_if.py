@@ -32,21 +32,7 @@ from homeport.appmaster.allocation.job_state.state import (
     expiry_timer,
     retry_delay_timer,
 )
-from homeport.appmaster.allocation.protocol.events import (
-    ContainerStarted,
-    ContainerStopped,
-    Event,
-    HostReport,
-    HostsObserved,
-    LagsReported,
-    LauncherCheckedIn,
-    LauncherSilent,
-    PlacementRequested,
-    ResourceEnded,
-    SparesReported,
-    Timer,
-    TimerFired,
-)
+from homeport.appmaster.allocation.protocol import events
 from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
     RequestResource,
@@ -139,7 +125,7 @@ def known_hosts(state: AllocatorState) -> frozenset[Host]:
 
 
 def what_if(
-    state: AllocatorState, lost: frozenset[Host], reports: Sequence[HostReport] = ()
+    state: AllocatorState, lost: frozenset[Host], reports: Sequence[events.HostReport] = ()
 ) -> Outlook:
     """What would come of the loss of these hosts, now.
 
@@ -175,11 +161,11 @@ class CommandOutlook:
 
 
 def what_if_commanded(
-    state: AllocatorState, request: PlacementRequest, reports: Sequence[HostReport] = ()
+    state: AllocatorState, request: PlacementRequest, reports: Sequence[events.HostReport] = ()
 ) -> CommandOutlook:
     """What would come of this command, now. ``state`` and ``reports`` as of ``what_if``."""
     future = _Future(state, frozenset(), tuple(reports))
-    future.feed(PlacementRequested(request))
+    future.feed(events.PlacementRequested(request))
     future.calm()
     return CommandOutlook(future.answers.get(request.uuid), tuple(_fates(state, future)))
 
@@ -188,7 +174,7 @@ class _Future:
     """The state as it would become; ends with the question."""
 
     def __init__(
-        self, state: AllocatorState, lost: frozenset[Host], reports: tuple[HostReport, ...]
+        self, state: AllocatorState, lost: frozenset[Host], reports: tuple[events.HostReport, ...]
     ) -> None:
         self.state = state
         self.reasons: list[Reason] = []
@@ -206,7 +192,7 @@ class _Future:
         """Whose request for any host has run out."""
         self._launchers = 0
 
-    def reports(self) -> tuple[HostReport, ...]:
+    def reports(self) -> tuple[events.HostReport, ...]:
         """What the hosts would have: those that were given launchers have so much less free."""
         settings = self.state.settings
         return tuple(
@@ -218,7 +204,7 @@ class _Future:
             for r in self._reports
         )
 
-    def feed(self, event: Event) -> bool:
+    def feed(self, event: events.Event) -> bool:
         """One step; whether anything came of it."""
         decision = step(self.state, event)
         self.state = decision.state
@@ -240,9 +226,9 @@ class _Future:
         """The launchers of the lost hosts are silent, and the ResourceManager says so."""
         for resource in list(self.state.resources):
             if resource.host in self._lost:
-                self.feed(LauncherSilent(resource.resource_id))
+                self.feed(events.LauncherSilent(resource.resource_id))
         left = tuple(h for h in self.state.hosts or () if h not in self._lost)
-        self.feed(HostsObserved(left, self._reports))
+        self.feed(events.HostsObserved(left, self._reports))
 
     def calm(self) -> bool:
         """Nothing is left to happen, unless False: too much was."""
@@ -252,48 +238,48 @@ class _Future:
                 return True
         return False
 
-    def _due(self) -> Iterator[Event]:
+    def _due(self) -> Iterator[events.Event]:
         """What happens next of what the state waits for."""
         yield from self._of_containers()
         yield from self._of_launchers()
         for standby in [p.standby for p in self.state.placements if p.standby is not None]:
-            yield LagsReported({standby: 0})
-            yield SparesReported({standby: True})
+            yield events.LagsReported({standby: 0})
+            yield events.SparesReported({standby: True})
         for request_id in sorted(self._asked):
             if self._asker(request_id) not in self._placeless:
                 yield self._answer(request_id, self._asked[request_id])
 
-    def _of_containers(self) -> Iterator[Event]:
+    def _of_containers(self) -> Iterator[events.Event]:
         for container in self._in(ContainerPhase.STOPPING):
-            yield ContainerStopped(container.incarnation, StopCause.ORDERED, 0)
+            yield events.ContainerStopped(container.incarnation, StopCause.ORDERED, 0)
         for container in self._in(ContainerPhase.STARTING):
-            yield ContainerStarted(container.incarnation)
+            yield events.ContainerStarted(container.incarnation)
         for container in self._in(ContainerPhase.BACKING_OFF):
-            yield TimerFired(retry_delay_timer(container.processor_id))
+            yield events.TimerFired(retry_delay_timer(container.processor_id))
 
-    def _of_launchers(self) -> Iterator[Event]:
+    def _of_launchers(self) -> Iterator[events.Event]:
         for resource in self.state.resources:
             if resource.is_released:
-                yield ResourceEnded(resource.request_id, resource.resource_id)
+                yield events.ResourceEnded(resource.request_id, resource.resource_id)
             elif resource.ended is not None:
-                yield LauncherSilent(resource.resource_id)
+                yield events.LauncherSilent(resource.resource_id)
         assigned = (_launcher(self.state, c) for c in self._in(ContainerPhase.ASSIGNED))
         for launcher in filter(None, assigned):
             id_, host, request_id = launcher.resource_id, launcher.host, launcher.request_id
-            yield LauncherCheckedIn(id_, host, None, request_id)
+            yield events.LauncherCheckedIn(id_, host, None, request_id)
 
     def _in(self, phase: ContainerPhase) -> list[ContainerState]:
         found = sorted(self.state.containers.indexed(Containers.PHASE, phase))
         return [c for c in map(self.state.container, found) if c is not None]
 
-    def _answer(self, request_id: RequestId, host: Host | None) -> Event:
+    def _answer(self, request_id: RequestId, host: Host | None) -> events.Event:
         """A launcher where there is room, else the end of the time to wait for one."""
         place = self._roomiest() if host is None else host
         if place is None or place in self._lost or not self._has_room(place):
-            return TimerFired(expiry_timer(request_id))
+            return events.TimerFired(expiry_timer(request_id))
         self._launchers += 1
         id_ = ResourceId(f"what-if-{self._launchers}")
-        return LauncherCheckedIn(id_, place, None, request_id)
+        return events.LauncherCheckedIn(id_, place, None, request_id)
 
     def _roomiest(self) -> Host | None:
         """Where the scheduler would put what may go anywhere."""
@@ -306,21 +292,21 @@ class _Future:
     def _has_room(self, host: Host) -> bool:
         return host not in self._room or self._room[host] > self._used[host]
 
-    def _happens(self, event: Event) -> bool:
+    def _happens(self, event: events.Event) -> bool:
         """Whether anything comes of ``event``, which another one of its round may have mooted."""
         match event:
-            case TimerFired(timer=timer) if timer not in self.state.timers:
+            case events.TimerFired(timer=timer) if timer not in self.state.timers:
                 return False
-            case TimerFired(timer=Timer(request_id=int(request_id))):
+            case events.TimerFired(timer=events.Timer(request_id=int(request_id))):
                 asker = self._asker(request_id)
                 if asker is not None and self._asked.get(request_id) is None:
                     self._placeless.add(asker)
-            case LauncherCheckedIn() if self.state.resource(event.resource_id) is None:
+            case events.LauncherCheckedIn() if self.state.resource(event.resource_id) is None:
                 if event.request_id not in self._asked or not self._has_room(event.host):
                     return False
                 del self._asked[event.request_id]
                 self._use(event.host, 1)
-            case ResourceEnded(resource_id=str(resource_id)):
+            case events.ResourceEnded(resource_id=str(resource_id)):
                 resource = self.state.resource(resource_id)
                 self._use(resource.host if resource is not None else None, -1)
         return self.feed(event)
@@ -346,11 +332,11 @@ def _asked(state: AllocatorState) -> dict[RequestId, Host | None]:
     return {**own, **early}
 
 
-def _lost(report: HostReport) -> HostReport:
+def _lost(report: events.HostReport) -> events.HostReport:
     return replace(report, is_live=False, free_memory_mb=0, free_cores=0)
 
 
-def _room(settings: AllocatorSettings, report: HostReport) -> int:
+def _room(settings: AllocatorSettings, report: events.HostReport) -> int:
     """How many more containers of the job fit there."""
     sizes = (
         (report.free_memory_mb, settings.container_memory_mb),

@@ -23,6 +23,7 @@ from homeport.appmaster.allocation.job_state.state import (
     JobPhase,
     initial_state,
 )
+from homeport.appmaster.allocation.protocol import instructions
 from homeport.appmaster.allocation.protocol.events import (
     Event,
     JobModelPublished,
@@ -32,18 +33,6 @@ from homeport.appmaster.allocation.protocol.events import (
     SettingsChanged,
     ShutdownRequested,
     named,
-)
-from homeport.appmaster.allocation.protocol.instructions import (
-    CancelRequest,
-    CancelTimer,
-    EndJob,
-    PermitContainer,
-    ReleaseResource,
-    RequestResource,
-    SetTimer,
-    StopContainer,
-    SuspectOurselves,
-    brief,
 )
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.attempt.adoption import Adoption
@@ -152,7 +141,7 @@ class Driver:
         )
         self.view = self._viewed()
         self._observers = self._following(started)
-        self._end: EndJob | None = None
+        self._end: instructions.EndJob | None = None
         self._parent = os.getppid()
 
     def _commanded(self, stream: CoordinatorStream) -> tuple[PlacementRequests, Rollouts]:
@@ -203,7 +192,7 @@ class Driver:
             self._rollouts.entered,
         )
 
-    async def run(self, coordinator_url: str) -> EndJob:
+    async def run(self, coordinator_url: str) -> instructions.EndJob:
         """Runs the job to its end and ends the application; how it ended.
 
         Args:
@@ -272,7 +261,7 @@ class Driver:
             return True
         return False
 
-    async def _take_events(self) -> EndJob:
+    async def _take_events(self) -> instructions.EndJob:
         while self._end is None:
             items = await self._queue.take_all(_AT_ONCE)
             try:
@@ -327,24 +316,26 @@ class Driver:
     def _carry_out(self, step: Step) -> None:
         for instruction in step.decision.instructions:
             match instruction:
-                case RequestResource() | CancelRequest():
+                case instructions.RequestResource() | instructions.CancelRequest():
                     self._skein.order(instruction)
-                case SetTimer(timer=timer, delay_ms=delay_ms):
+                case instructions.SetTimer(timer=timer, delay_ms=delay_ms):
                     self._timers.set(timer, delay_ms)
-                case CancelTimer(timer=timer):
+                case instructions.CancelTimer(timer=timer):
                     self._timers.cancel(timer)
-                case PermitContainer():
+                case instructions.PermitContainer():
                     processor_id = instruction.incarnation.processor_id
                     self.decisions.permitted(instruction, self._state.container(processor_id))
                     # A temporary standby is in no JobModel.
                     self.live.job_models.remember([processor_id])
-                case StopContainer():
+                case instructions.StopContainer():
                     self.decisions.stop_ordered(instruction)
-                case ReleaseResource():
+                case instructions.ReleaseResource():
                     pass  # an order, sent when its launcher checks in
-                case SuspectOurselves():
-                    self.status.failed(f"{brief(instruction)}: perhaps the AM's own network did")
-                case EndJob():
+                case instructions.SuspectOurselves():
+                    self.status.failed(
+                        f"{instructions.brief(instruction)}: perhaps the AM's own network did"
+                    )
+                case instructions.EndJob():
                     self._end = instruction
 
     def post(self, event: Event) -> None:
@@ -358,14 +349,18 @@ class Driver:
     async def _run_orders(self) -> None:
         await self._skein.carry_out(self._refused)
 
-    def _refused(self, order: RequestResource | CancelRequest, error: UnavailableError) -> None:
+    def _refused(
+        self,
+        order: instructions.RequestResource | instructions.CancelRequest,
+        error: UnavailableError,
+    ) -> None:
         # Not at once: what refuses now will refuse again.
         later = asyncio.get_running_loop().call_later
-        if isinstance(order, CancelRequest):
+        if isinstance(order, instructions.CancelRequest):
             # Nothing else withdraws it: it would keep its host reserved for ever.
             later(_RETRY_S, self._skein.order, order)
             return
-        self.status.failed(f"{brief(order)}: {error}")
+        self.status.failed(f"{instructions.brief(order)}: {error}")
         later(_RETRY_S, self.post, ResourceEnded(order.request_id, story=str(error)))
 
     async def _watch_launchers(self) -> None:
@@ -492,7 +487,7 @@ class Driver:
         for event in self._placements.unfinished():
             self.post(event)
 
-    async def _report_stops(self, end: EndJob) -> None:
+    async def _report_stops(self, end: instructions.EndJob) -> None:
         """The next rank need not wait for what has stopped."""
         log.info("the job ends: %s %s", end.result.value, end.diagnostics)
         stopped = {c.incarnation: c.phase.value for c in self._state.containers if c.epoch}

@@ -30,25 +30,8 @@ from homeport.job_coordinator.model.json_values import (
     required_number,
 )
 from homeport.job_coordinator.own_folders import NotOwnError, make_own_folder, open_own_file
-from homeport.job_coordinator.standalone import nodes
+from homeport.job_coordinator.standalone import nodes, protocol
 from homeport.job_coordinator.standalone.plan import Plan, Registration
-from homeport.job_coordinator.standalone.protocol import (
-    BarrierPhase,
-    BarrierSeen,
-    CloseBarrier,
-    Deregister,
-    Event,
-    Join,
-    PlanSeen,
-    ProcessorsSeen,
-    Publish,
-    PublishRefused,
-    Record,
-    Register,
-    Registered,
-    SessionBegun,
-    WriteLocality,
-)
 from homeport.job_coordinator.zookeeper.session import Connection
 from homeport.job_coordinator.zookeeper.tree import Readings, Sink
 
@@ -79,7 +62,7 @@ class LocalTree:
         self._registration: Registration | None = None
         self._plan: Plan | None = None
         self._model: JobModel | None = None
-        self._barrier = BarrierPhase.NEW
+        self._barrier = protocol.BarrierPhase.NEW
         self._joined: tuple[tuple[ProcessorId, int], ...] = ()
         self._hosts: dict[TaskName, Host] = {}
         self._fenced: dict[ProcessorId, int] = {}
@@ -93,7 +76,7 @@ class LocalTree:
     def go_on(self, plan: Plan, config: Config) -> None:
         """Begin behind ``plan``, whose incarnations another folder had; it is written."""
         self._plan, self._model = plan, JobModel(config, {})
-        self._barrier, self._joined, self._fenced = BarrierPhase.NEW, (), {}
+        self._barrier, self._joined, self._fenced = protocol.BarrierPhase.NEW, (), {}
         self._save()
 
     @property
@@ -141,42 +124,42 @@ class LocalTree:
         self._sink = sink
         self._begin_session()
 
-    def write(self, record: Record, model: JobModel | None = None) -> None:
+    def write(self, record: protocol.Record, model: JobModel | None = None) -> None:
         """The record is written, and what follows from it is seen."""
-        if isinstance(record, Register):
+        if isinstance(record, protocol.Register):
             self._number += 1
             self._save()
             self._registration = Registration(self._number, record.processor_id, record.location)
-            self._sees(Registered(self._number))
+            self._sees(protocol.Registered(self._number))
             if self._plan is not None:
-                self._sees(PlanSeen(self._plan))
+                self._sees(protocol.PlanSeen(self._plan))
                 self._see_barrier()
-            self._sees(ProcessorsSeen((self._registration,)))
-        elif isinstance(record, Deregister):
+            self._sees(protocol.ProcessorsSeen((self._registration,)))
+        elif isinstance(record, protocol.Deregister):
             self._registration = None
-        elif isinstance(record, Publish):
+        elif isinstance(record, protocol.Publish):
             self._publish(record, model)
-        elif isinstance(record, Join):
+        elif isinstance(record, protocol.Join):
             self._joined = ((record.processor_id, record.sequence),)
             self._see_barrier()
-        elif isinstance(record, CloseBarrier):
+        elif isinstance(record, protocol.CloseBarrier):
             self._barrier = record.phase
             self._see_barrier()
-        elif isinstance(record, WriteLocality):
+        elif isinstance(record, protocol.WriteLocality):
             self._hosts.update(dict.fromkeys(record.tasks, record.location))
             self._save()
 
-    def _publish(self, record: Publish, model: JobModel | None) -> None:
+    def _publish(self, record: protocol.Publish, model: JobModel | None) -> None:
         plan = record.plan
         if any(self._fenced.get(i.processor_id) == i.epoch for i in record.unreported):
-            self._sees(PublishRefused(plan.version))
+            self._sees(protocol.PublishRefused(plan.version))
             return
         self._plan, self._model = plan, model
-        self._barrier, self._joined = BarrierPhase.NEW, ()
+        self._barrier, self._joined = protocol.BarrierPhase.NEW, ()
         members = {member.processor_id for member in plan.members}
         self._fenced = {p: generation for p, generation in self._fenced.items() if p in members}
         self._save()
-        self._sees(PlanSeen(plan))
+        self._sees(protocol.PlanSeen(plan))
         self._see_barrier()
 
     def confirm(self, incarnation: Incarnation) -> None:
@@ -215,15 +198,15 @@ class LocalTree:
     def _begin_session(self) -> None:
         self._connection = Connection(is_up=True)
         self._connection.lease.renew(boot_ms() + _YEAR_MS)
-        self._sees(SessionBegun())
+        self._sees(protocol.SessionBegun())
 
-    def _sees(self, event: Event) -> None:
+    def _sees(self, event: protocol.Event) -> None:
         if self._sink is not None:
             self._sink.event(self._connection, event)
 
     def _see_barrier(self) -> None:
         if self._plan is not None:
-            self._sees(BarrierSeen(self._plan.version, self._barrier, self._joined))
+            self._sees(protocol.BarrierSeen(self._plan.version, self._barrier, self._joined))
 
     # --- the file
 

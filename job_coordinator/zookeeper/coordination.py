@@ -19,34 +19,8 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.standalone import protocol
 from homeport.job_coordinator.standalone.machine import step
-from homeport.job_coordinator.standalone.protocol import (
-    CancelTimer,
-    ComputeModel,
-    Disconnected,
-    EndProcessor,
-    Event,
-    FollowStandbys,
-    InputsChanged,
-    Instruction,
-    Publish,
-    Reconnected,
-    Register,
-    RenewSession,
-    SessionBegun,
-    SessionExpired,
-    SetTimer,
-    StartWork,
-    StopRequested,
-    StopWork,
-    Timer,
-    TimerFired,
-    TimerKind,
-    WorkFailed,
-    WorkOvertaken,
-    WorkStarted,
-    WorkStopped,
-)
 from homeport.job_coordinator.standalone.state import Decision, ProcessorState, WorkPhase
 from homeport.job_coordinator.zookeeper.parts import (
     Planned,
@@ -64,7 +38,12 @@ _LOG = logging.getLogger(__name__)
 
 _LOOK_S = 0.05
 _IDLE_S = 1.0
-_OF_SESSION = (SessionBegun, Reconnected, Disconnected, SessionExpired)
+_OF_SESSION = (
+    protocol.SessionBegun,
+    protocol.Reconnected,
+    protocol.Disconnected,
+    protocol.SessionExpired,
+)
 _AGAIN = frozenset({StopCause.UNAVAILABLE, StopCause.CUT_OFF, StopCause.LEASE_LOST})
 """Ends that are no fault of the work's: the processor registers again, as a new generation."""
 _LEAVE = frozenset({StopCause.FINISHED, StopCause.SIGNALLED, StopCause.ORDERED})
@@ -89,7 +68,7 @@ class Times:
 @dataclass(frozen=True, slots=True)
 class _Seen:
     connection: Connection
-    event: Event
+    event: protocol.Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +82,7 @@ class _Broken:
     cause: str
 
 
-_Item = _Seen | _Confirmed | _Broken | Planned | InputsChanged | StopRequested
+_Item = _Seen | _Confirmed | _Broken | Planned | protocol.InputsChanged | protocol.StopRequested
 
 
 class Coordination:
@@ -125,7 +104,7 @@ class Coordination:
         work: Work,
         times: Times,
         note: Callable[[ProcessorState], object] = lambda _state: None,
-        decided: Callable[[Event, Decision], object] = lambda _event, _decision: None,
+        decided: Callable[[protocol.Event, Decision], object] = lambda _event, _decision: None,
         turned: Callable[[], object] = lambda: None,
     ) -> None:
         self._items: queue.SimpleQueue[_Item] = queue.SimpleQueue()
@@ -136,13 +115,13 @@ class Coordination:
         self._times = times
         self._note, self._decided, self._turned = note, decided, turned
         self._connection = Connection()
-        self._timers: dict[Timer, float] = {}
+        self._timers: dict[protocol.Timer, float] = {}
         self._model: JobModel | None = None
         self._asks: Incarnation | None = None
-        self._stopped: list[WorkStopped] = []
-        self._end: EndProcessor | None = None
+        self._stopped: list[protocol.WorkStopped] = []
+        self._end: protocol.EndProcessor | None = None
 
-    def run(self, planner: Planner) -> EndProcessor:
+    def run(self, planner: Planner) -> protocol.EndProcessor:
         """Runs the processor to its end; afterwards nothing of it is left."""
         self._planner = planner
         begun_by = time.monotonic() + self._times.connection / 1000
@@ -176,7 +155,7 @@ class Coordination:
 
     # --- put by other threads
 
-    def event(self, connection: Connection, event: Event) -> None:
+    def event(self, connection: Connection, event: protocol.Event) -> None:
         """What was seen, or befell, in that state of the connection."""
         self._items.put(_Seen(connection, event))
 
@@ -194,11 +173,11 @@ class Coordination:
 
     def inputs_changed(self) -> None:
         """The inputs have got more partitions: the leader computes the next version."""
-        self._items.put(InputsChanged())
+        self._items.put(protocol.InputsChanged())
 
     def stop(self) -> None:
         """The processor commits, closes its stores, and leaves."""
-        self._items.put(StopRequested())
+        self._items.put(protocol.StopRequested())
 
     # --- the loop
 
@@ -242,12 +221,12 @@ class Coordination:
             self._work.confirm(item.incarnation)
         else:
             self._work.kill()
-            self._feed(WorkOvertaken(item.incarnation.epoch))
+            self._feed(protocol.WorkOvertaken(item.incarnation.epoch))
 
     def _fail(self, cause: str) -> None:
         self._work.kill()
         self._asks = None
-        self._feed(WorkFailed(cause))
+        self._feed(protocol.WorkFailed(cause))
 
     def _look_at_work(self) -> None:
         for report in self._work.look():
@@ -258,7 +237,7 @@ class Coordination:
             self._asks = report.incarnation
             self._ask()
         elif isinstance(report, WorkBegun):
-            self._feed(WorkStarted(report.incarnation.epoch))
+            self._feed(protocol.WorkStarted(report.incarnation.epoch))
         else:
             self._asks = None
             self._take_end(report)
@@ -266,19 +245,19 @@ class Coordination:
     def _take_end(self, report: WorkEnded) -> None:
         """What the end of the work means for the processor."""
         if self._state.work.phase is WorkPhase.STOPPING:
-            self._feed(WorkStopped())
+            self._feed(protocol.WorkStopped())
         elif report.cause in _AGAIN:
             _LOG.warning("the work ended (%s): %s", report.cause.value, report.text)
-            self._feed(WorkStopped())
+            self._feed(protocol.WorkStopped())
             self._connection = Connection()
-            self._feed(SessionExpired())
+            self._feed(protocol.SessionExpired())
             self._tree.renew()
         elif report.cause in _LEAVE:
             _LOG.info("the work ended (%s): the processor leaves", report.cause.value)
-            self._feed(WorkStopped())
-            self._feed(StopRequested())
+            self._feed(protocol.WorkStopped())
+            self._feed(protocol.StopRequested())
         else:
-            self._feed(WorkFailed(report.text))
+            self._feed(protocol.WorkFailed(report.text))
 
     def _ask(self) -> None:
         if self._asks is not None and self._connection.is_up:
@@ -288,42 +267,42 @@ class Coordination:
         now = time.monotonic()
         for timer in [timer for timer, due in self._timers.items() if due <= now]:
             if self._timers.pop(timer, None) is not None:
-                self._feed(TimerFired(timer))
+                self._feed(protocol.TimerFired(timer))
 
     # --- a step
 
-    def _feed(self, event: Event) -> None:
+    def _feed(self, event: protocol.Event) -> None:
         decision = step(self._state, event)
         self._state = decision.state
         for reason in decision.reasons:
             _LOG.info("processor %s: %s", self._state.processor_id, reason)
         self._decided(event, decision)
         for record in decision.records:
-            self._tree.write(record, self._model if isinstance(record, Publish) else None)
-            if isinstance(record, Register):
+            self._tree.write(record, self._model if isinstance(record, protocol.Publish) else None)
+            if isinstance(record, protocol.Register):
                 self._work.prepare()
         for instruction in decision.instructions:
             self._carry_out(instruction)
         self._note(self._state)
 
-    def _carry_out(self, instruction: Instruction) -> None:
-        if isinstance(instruction, ComputeModel):
+    def _carry_out(self, instruction: protocol.Instruction) -> None:
+        if isinstance(instruction, protocol.ComputeModel):
             self._compute(instruction.base)
-        elif isinstance(instruction, StopWork):
+        elif isinstance(instruction, protocol.StopWork):
             if not self._work.stop():
-                self._stopped.append(WorkStopped())
-        elif isinstance(instruction, StartWork):
+                self._stopped.append(protocol.WorkStopped())
+        elif isinstance(instruction, protocol.StartWork):
             self._start(instruction)
-        elif isinstance(instruction, FollowStandbys):
+        elif isinstance(instruction, protocol.FollowStandbys):
             self._follow(instruction)
-        elif isinstance(instruction, RenewSession):
+        elif isinstance(instruction, protocol.RenewSession):
             self._connection = Connection()
             self._tree.renew()
-        elif isinstance(instruction, SetTimer):
-            if instruction.timer.kind is TimerKind.DEBOUNCE and self._planner is not None:
+        elif isinstance(instruction, protocol.SetTimer):
+            if instruction.timer.kind is protocol.TimerKind.DEBOUNCE and self._planner is not None:
                 self._planner.prepare()
             self._timers[instruction.timer] = time.monotonic() + self._takes_s(instruction.timer)
-        elif isinstance(instruction, CancelTimer):
+        elif isinstance(instruction, protocol.CancelTimer):
             self._timers.pop(instruction.timer, None)
         else:
             self._end = instruction
@@ -333,24 +312,24 @@ class Coordination:
             model = self._tree.model(base) if base else None
             self._planner.compute(base, self._state.plan, model)
 
-    def _start(self, order: StartWork) -> None:
+    def _start(self, order: protocol.StartWork) -> None:
         try:
             self._work.start(order, self._tree.model(order.version), self._connection.lease)
         except OSError as error:
             self._fail(f"the work cannot be started: {error}")
 
-    def _follow(self, order: FollowStandbys) -> None:
+    def _follow(self, order: protocol.FollowStandbys) -> None:
         try:
             self._work.follow(order, self._tree.model(order.version))
         except OSError as error:
             self._fail(f"the list of standbys cannot be handed to the work: {error}")
 
-    def _takes_s(self, timer: Timer) -> float:
+    def _takes_s(self, timer: protocol.Timer) -> float:
         takes_ms = {
-            TimerKind.DEBOUNCE: self._times.debounce,
-            TimerKind.BARRIER: self._times.barrier,
-            TimerKind.SESSION: self._tree.session_timeout_ms,
+            protocol.TimerKind.DEBOUNCE: self._times.debounce,
+            protocol.TimerKind.BARRIER: self._times.barrier,
+            protocol.TimerKind.SESSION: self._tree.session_timeout_ms,
             # What is left of a predecessor goes with its session.
-            TimerKind.DUPLICATE: 2 * self._tree.session_timeout_ms,
+            protocol.TimerKind.DUPLICATE: 2 * self._tree.session_timeout_ms,
         }
         return takes_ms[timer.kind] / 1000

@@ -31,25 +31,8 @@ from homeport.config.settings.standalone_section import StandaloneConfig
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
-from homeport.job_coordinator.standalone import nodes
+from homeport.job_coordinator.standalone import nodes, protocol
 from homeport.job_coordinator.standalone.plan import Plan, Registration
-from homeport.job_coordinator.standalone.protocol import (
-    BarrierSeen,
-    CloseBarrier,
-    Deregister,
-    Event,
-    Join,
-    PlanSeen,
-    ProcessorsSeen,
-    Publish,
-    PublishRefused,
-    Reconnected,
-    Record,
-    Register,
-    Registered,
-    SessionBegun,
-    WriteLocality,
-)
 from homeport.job_coordinator.zookeeper.client import credentials_of, no_right
 from homeport.job_coordinator.zookeeper.own_nodes import make_nodes
 from homeport.job_coordinator.zookeeper.session import Connection, Session
@@ -64,7 +47,7 @@ _AWAY = (ConnectionLoss, SessionExpiredError, ConnectionClosedError, SessionMove
 class Sink(Protocol):
     """Where a tree puts what it has for the coordination. Called by other threads."""
 
-    def event(self, connection: Connection, event: Event) -> None:
+    def event(self, connection: Connection, event: protocol.Event) -> None:
         """What was seen, or befell, in that state of the connection."""
 
     def confirmed(self, incarnation: Incarnation, *, is_newest: bool) -> None:
@@ -124,7 +107,7 @@ class ZooKeeperTree:
         self._session = self._new_session()
         self._thread.start()
 
-    def write(self, record: Record, model: JobModel | None = None) -> None:
+    def write(self, record: protocol.Record, model: JobModel | None = None) -> None:
         """The record is written, after all before it; ``model``: of a plan that is published."""
         self._tasks.put(partial(self._in_connection, partial(self._write, record, model)))
 
@@ -253,18 +236,18 @@ class ZooKeeperTree:
         except Exception as error:  # noqa: BLE001 - the thread would end, and nothing be seen
             sink.broken(f"{self.name}: no new session can begin: {error!r}")
 
-    def _on_connection(self, connection: Connection, event: Event) -> None:
+    def _on_connection(self, connection: Connection, event: protocol.Event) -> None:
         """The event goes on; all nodes are to be read in a connection that is up."""
-        if isinstance(event, SessionBegun):
+        if isinstance(event, protocol.SessionBegun):
             # before the event, which may lead to a registration
             self._tasks.put(partial(self._in_connection, self._make_nodes))
         if self._sink is not None:
             self._sink.event(connection, event)
-        if isinstance(event, SessionBegun | Reconnected):
+        if isinstance(event, protocol.SessionBegun | protocol.Reconnected):
             self._look_at_plan()
             self._look_at_processors()
 
-    def _put(self, connection: Connection, event: Event) -> None:
+    def _put(self, connection: Connection, event: protocol.Event) -> None:
         sink, _ = self._parts()
         sink.event(connection, event)
 
@@ -289,7 +272,7 @@ class ZooKeeperTree:
 
     def _see_processors(self, connection: Connection) -> None:
         found = self._registrations(self._look_at_processors)
-        self._put(connection, ProcessorsSeen(found))
+        self._put(connection, protocol.ProcessorsSeen(found))
 
     def _see_plan(self, connection: Connection) -> None:
         """The newest version, and its barrier, are seen; changes of both will be."""
@@ -299,7 +282,7 @@ class ZooKeeperTree:
         plan = self._plan(version)
         if plan is None:
             return  # others have replaced it ten times: the change of the newest is on its way
-        self._put(connection, PlanSeen(plan))
+        self._put(connection, protocol.PlanSeen(plan))
         seen = self._barrier(version)
         if seen is not None:
             self._put(connection, seen)
@@ -335,7 +318,7 @@ class ZooKeeperTree:
                 del self._plans[old]
         return plan
 
-    def _barrier(self, version: int) -> BarrierSeen | None:
+    def _barrier(self, version: int) -> protocol.BarrierSeen | None:
         client, path = self._client, self._path(nodes.BARRIERS, str(version))
         try:
             data, _ = client.get(path, watch=self._look_at_plan)
@@ -350,7 +333,9 @@ class ZooKeeperTree:
             (ProcessorId(nodes.unescaped(name)), nodes.decode_number(path, name, value))
             for name, value in known.items()
         ]
-        return BarrierSeen(version, nodes.decode_barrier(version, data), tuple(sorted(joined)))
+        return protocol.BarrierSeen(
+            version, nodes.decode_barrier(version, data), tuple(sorted(joined))
+        )
 
     def _values(self, folder: str) -> dict[str, bytes]:
         """{text that a node below ``folder`` is named of: its value}."""
@@ -368,44 +353,46 @@ class ZooKeeperTree:
     def _make_nodes(self, _connection: Connection) -> None:
         make_nodes(self._client, self._root, is_owned=self._settings.access.is_owned)
 
-    def _write(self, record: Record, model: JobModel | None, connection: Connection) -> None:
-        if isinstance(record, Register):
+    def _write(
+        self, record: protocol.Record, model: JobModel | None, connection: Connection
+    ) -> None:
+        if isinstance(record, protocol.Register):
             self._register(record, connection)
-        elif isinstance(record, Deregister):
+        elif isinstance(record, protocol.Deregister):
             with contextlib.suppress(NoNodeError):
                 self._client.delete(self._path(nodes.PROCESSORS, nodes.node_name(record.sequence)))
-        elif isinstance(record, Publish):
+        elif isinstance(record, protocol.Publish):
             if model is None:
                 raise RuntimeError("a plan is published with its JobModel")
             self._publish(record, model, connection)
-        elif isinstance(record, Join):
+        elif isinstance(record, protocol.Join):
             self._versions.join(record)
-        elif isinstance(record, CloseBarrier):
+        elif isinstance(record, protocol.CloseBarrier):
             self._versions.close_barrier(record)
         else:
             self._write_locality(record)
 
-    def _register(self, record: Register, connection: Connection) -> None:
+    def _register(self, record: protocol.Register, connection: Connection) -> None:
         """One node for a session: the one that is there, where an answer was lost."""
         client, path = self._client, self._path(nodes.PROCESSORS)
         own = self._parts()[1].session_id
         if self._registered_in == own:  # else it has none yet: nothing is to be looked for
             for name, stat in answers_of(client.exists_async, path, client.get_children(path)):
                 if stat is not None and stat.ephemeralOwner == own:
-                    self._put(connection, Registered(nodes.registration_number(name)))
+                    self._put(connection, protocol.Registered(nodes.registration_number(name)))
                     return
         self._registered_in = own
         registration = Registration(0, record.processor_id, record.location)
         data = nodes.encode_registration(registration, self.url)
         made = client.create(f"{path}/{nodes.PREFIX}", data, ephemeral=True, sequence=True)
         number = nodes.registration_number(made.rpartition("/")[2])
-        self._put(connection, Registered(number))
+        self._put(connection, protocol.Registered(number))
 
-    def _publish(self, record: Publish, model: JobModel, connection: Connection) -> None:
+    def _publish(self, record: protocol.Publish, model: JobModel, connection: Connection) -> None:
         if not self._versions.publish(record, model):
-            self._put(connection, PublishRefused(record.plan.version))
+            self._put(connection, protocol.PublishRefused(record.plan.version))
 
-    def _write_locality(self, record: WriteLocality) -> None:
+    def _write_locality(self, record: protocol.WriteLocality) -> None:
         value = record.location.encode()
         paths = [self._path(nodes.LOCALITY, nodes.escaped(task)) for task in record.tasks]
         answers = {path: self._client.set_async(path, value) for path in paths}
