@@ -16,6 +16,7 @@ from homeport.config.access_tokens import NamedToken, named_tokens
 from homeport.config.config import INT_MAX, Config
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import any_short_name
+from homeport.config.system_stream import SystemStream
 
 SAMZA = "Samza"
 OWN = "Homeport"
@@ -32,6 +33,18 @@ _UNITS = {"ms": "ms", "bytes": "bytes", "mb": "MB"}
 def name_pattern(name: str) -> re.Pattern[str]:
     """Matches the full names of a key, with a group for each part in angle brackets."""
     return re.compile("(.+?)".join(re.escape(piece) for piece in _PART.split(name)))
+
+
+def stream_named(key: str, text: str | None, topic: str, subject: str = "it") -> SystemStream:
+    """The stream that ``text`` of ``key`` names; ConfigError where it names none.
+
+    ``topic``: an example of one. ``subject``: which part of the value the error is about.
+    """
+    stream = None if text is None else SystemStream.parse(text)
+    if stream is None:
+        rule = f"{subject} must have the form system.stream"
+        raise ConfigError(key, text, rule, f"write it as in kafka.{topic}")
+    return stream
 
 
 def literal_text(name: str) -> str:

@@ -13,7 +13,7 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import Key, TextKey
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import Kind, short_name, user_class
-from homeport.config.settings.sections import JobConfig, TaskConfig, system_or_default
+from homeport.config.settings.sections import JobConfig, TaskConfig, stream_or_topic
 from homeport.config.settings.stores_section import StorageConfig, StoreConfig
 from homeport.config.settings.used_systems import broadcast_streams
 from homeport.config.system_stream import SystemStream
@@ -190,17 +190,8 @@ def _several_streams(key: str, value: str | None) -> ConfigError:
 def _stream(config: Config, key: str, text: str) -> SystemStream:
     if "," in text:
         raise _several_streams(key, text)
-    stream = SystemStream.parse(text)
-    if stream is not None:
-        return stream
-    if "." in text:
-        raise ConfigError(
-            key,
-            text,
-            "it must have the form system.stream or stream",
-            "write it as in kafka.planes",
-        )
-    return SystemStream(system_or_default(config, keys.JOB_DEFAULT_SYSTEM), text)
+    remedy = "write it as in kafka.planes"
+    return stream_or_topic(config, key, text, keys.JOB_DEFAULT_SYSTEM, remedy)
 
 
 def _is_broadcast(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.key_types import stream_named
 from homeport.config.declarations.task_keys import PLAN_ONCE
 from homeport.config.errors import ConfigError
 from homeport.config.system_stream import SystemStream
@@ -97,11 +98,7 @@ def _output(config: Config) -> SystemStream | None:
     key, text = keys.TASK_PIPELINE_OUTPUT.name, keys.TASK_PIPELINE_OUTPUT.read(config)
     if text is None:
         return None
-    stream = SystemStream.parse(text)
-    if stream is None:
-        raise ConfigError(
-            key, text, "it must have the form system.stream", "write it as in kafka.totals"
-        )
+    stream = stream_named(key, text, "totals")
     task_class = keys.TASK_CLASS.read(config)
     if task_class is not None:
         raise ConfigError(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.key_types import stream_named
 from homeport.config.errors import ConfigError
 from homeport.config.system_stream import SystemStream
 
@@ -43,11 +44,7 @@ def _dead_letter(config: Config, *, drop: bool) -> SystemStream | None:
     text = keys.TASK_DEAD_LETTER_STREAM.read(config)
     if text is None:
         return None
-    stream = SystemStream.parse(text)
-    if stream is None:
-        raise ConfigError(
-            key, text, "it must have the form system.stream", "write it as in kafka.bad-records"
-        )
+    stream = stream_named(key, text, "bad-records")
     if not drop:
         raise ConfigError(
             key,

@@ -7,6 +7,7 @@ from typing import Final
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.key_types import stream_named
 from homeport.config.errors import ConfigError
 from homeport.config.system_stream import SystemStream
 
@@ -52,10 +53,4 @@ def _interval_s(config: Config, name: str) -> int:
 
 def _stream(config: Config, name: str) -> SystemStream:
     key = keys.METRICS_REPORTER_STREAM.named(name)
-    text = keys.METRICS_REPORTER_STREAM.read(config, name)
-    stream = None if text is None else SystemStream.parse(text)
-    if stream is None:
-        raise ConfigError(
-            key, text, "it must have the form system.stream", "write it as in kafka.metrics"
-        )
-    return stream
+    return stream_named(key, keys.METRICS_REPORTER_STREAM.read(config, name), "metrics")

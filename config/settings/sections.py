@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from homeport.config.config import INT_MAX, Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.declarations.key_types import TextKey
+from homeport.config.declarations.key_types import TextKey, stream_named
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import Kind, class_name
 from homeport.config.kafka_names import (
@@ -60,6 +60,20 @@ def system_or_default(config: Config, key: TextKey) -> str:
             f"set {keys.JOB_DEFAULT_SYSTEM.name}, such as kafka",
         )
     return system
+
+
+def stream_or_topic(
+    config: Config, key: str, text: str, system_key: TextKey, remedy: str
+) -> SystemStream:
+    """The stream that ``text`` of ``key`` names, with its system or without.
+
+    Raises:
+        ConfigError: it has another form, or ``system_key`` is needed and names no system.
+    """
+    stream = SystemStream.parse(text)
+    if stream is None and "." in text:
+        raise ConfigError(key, text, "it must have the form system.stream or stream", remedy)
+    return stream or SystemStream(system_or_default(config, system_key), text)
 
 
 def _job_name(config: Config) -> str:
@@ -251,18 +265,9 @@ def _checkpoint_enabled(config: Config) -> bool:
 
 
 def _inputs(config: Config) -> tuple[SystemStream, ...]:
-    found: dict[SystemStream, None] = {}
-    for item in keys.TASK_INPUTS.read(config):
-        stream = SystemStream.parse(item)
-        if stream is None:
-            raise ConfigError(
-                keys.TASK_INPUTS.name,
-                item,
-                "each input must have the form system.stream",
-                "write the system before the topic, such as kafka.flights",
-            )
-        found[stream] = None
-    return tuple(found)
+    key = keys.TASK_INPUTS
+    named = (stream_named(key.name, item, "flights", "each input") for item in key.read(config))
+    return tuple(dict.fromkeys(named))
 
 
 _COUNTED = {

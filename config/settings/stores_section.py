@@ -11,7 +11,7 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import Kind, class_name
 from homeport.config.settings.rocksdb_section import RocksDbConfig
-from homeport.config.settings.sections import system_or_default
+from homeport.config.settings.sections import stream_or_topic
 from homeport.config.settings.serde_names import SchemaSerde, serde_name
 from homeport.config.storage_engines import ROCKSDB, STORAGE_ENGINES
 from homeport.config.system_stream import SystemStream
@@ -148,17 +148,11 @@ def _changelog(config: Config, store: str) -> SystemStream | None:
     text = keys.STORE_CHANGELOG.read(config, store)
     if text is None:
         return None
-    stream = SystemStream.parse(text)
-    if stream is not None:
-        return stream
-    if "." in text:
-        raise ConfigError(
-            keys.STORE_CHANGELOG.named(store),
-            text,
-            "it must have the form system.stream or stream",
-            f"write a topic name, such as {store}-changelog",
-        )
-    return SystemStream(system_or_default(config, keys.JOB_CHANGELOG_SYSTEM), text)
+    key, remedy = (
+        keys.STORE_CHANGELOG.named(store),
+        f"write a topic name, such as {store}-changelog",
+    )
+    return stream_or_topic(config, key, text, keys.JOB_CHANGELOG_SYSTEM, remedy)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.key_types import stream_named
 from homeport.config.errors import ConfigError
 from homeport.config.settings.pipeline_section import PipelineConfig
 from homeport.config.settings.records_section import RecordsConfig
@@ -60,18 +61,8 @@ def declared_outputs(config: Config) -> tuple[tuple[str, SystemStream], ...]:
 
 
 def _outputs(config: Config) -> tuple[SystemStream, ...]:
-    found = []
-    for item in keys.TASK_OUTPUTS.read(config):
-        stream = SystemStream.parse(item)
-        if stream is None:
-            raise ConfigError(
-                keys.TASK_OUTPUTS.name,
-                item,
-                "each must have the form system.stream",
-                "write it as in kafka.totals",
-            )
-        found.append(stream)
-    return tuple(found)
+    key = keys.TASK_OUTPUTS
+    return tuple(stream_named(key.name, item, "totals", "each") for item in key.read(config))
 
 
 _INPUT, _OUTPUT = "an input of the job", "an output of the job"
