@@ -7,23 +7,27 @@ same however far the pipeline is ahead. A pipeline that takes stores gets their 
 
 from __future__ import annotations
 
+import json
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
 from homeport.config.declarations import all_keys as keys
 from homeport.container.adjunct.frames import NO_FRAMES, StoreFrames
 from homeport.container.adjunct.manager import TableManager
+from homeport.container.adjunct.version_text import PARTS_KEY
+from homeport.container.engine.storage_engine import StorageEngine
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.processing.records import BadRecords, Row
-from homeport.container.processing.version_reads import VersionReads
 from homeport.container.spark.faults import Named
 from homeport.container.spark.table_order import rows_by_task
 from homeport.container.storage.adjunct.adjunct_frames import AdjunctFrames
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, Layers, write
+from homeport.container.storage.adjunct.filled_store import FilledStore
 from homeport.container.storage.adjunct.stream_ends import StreamEnds
 from homeport.container.storage.task_store import Reached
 from homeport.job_coordinator.model.ids import TaskName
@@ -193,3 +197,37 @@ class AdjunctFeed:
         It is called before the batch and after it: tasks may not have read two.
         """
         self._reads.note(self._storage.bounded(), batch, history)
+
+
+class VersionReads:
+    """Which engine the tasks had of each store when it was last noted."""
+
+    def __init__(self) -> None:
+        """Nothing was noted."""
+        self._engines: dict[str, StorageEngine] = {}
+
+    def note(self, stores: Iterable[FilledStore], batch: int, history: Callable[..., None]) -> None:
+        """The history has an event of each store whose tasks have another engine than before.
+
+        What it says of the version comes from the engine itself: whether each partition has ended
+        it, and where.
+        """
+        for store in stores:
+            engine = store.entries.engine
+            if self._engines.get(store.name) is engine:
+                continue
+            self._engines[store.name] = engine
+            history("version-read", batch=batch, **_read(store, engine))
+
+
+def _read(store: FilledStore, engine: StorageEngine) -> dict[str, Any]:
+    text = engine.get(PARTS_KEY)
+    planned = store.planned
+    return {
+        "store": store.name,
+        "version": store.facts().version,
+        "bootstrap": planned.store.is_bootstrap,
+        "topic_id": store.topic_id,
+        "partitions": [partition.name for partition in planned.partitions],
+        "parts": {} if text is None else json.loads(text),
+    }

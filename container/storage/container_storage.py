@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StoreConfig
+from homeport.container.engine.storage_engine import MeasuredEngine
 from homeport.container.host.clocks import read_clocks
 from homeport.container.progress.clock_reading import NEVER, ClockReading
 from homeport.container.progress.host_directories import task_directory
@@ -20,7 +22,6 @@ from homeport.container.storage.directory_lock import NO_WAIT, Holder, LockWait
 from homeport.container.storage.overlay import Overlay
 from homeport.container.storage.restore_manager import RestoreManager, Workers
 from homeport.container.storage.storage_engines import StorageEngines
-from homeport.container.storage.store_figures import store_figures
 from homeport.container.storage.task_store import (
     Position,
     Reached,
@@ -28,7 +29,7 @@ from homeport.container.storage.task_store import (
     open_task_store,
     passed,
 )
-from homeport.job_coordinator.http.figures import Sample
+from homeport.job_coordinator.http.figures import FIGURES, Sample
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
 from homeport.job_coordinator.model.outcomes import Restored
@@ -230,3 +231,21 @@ class ContainerStorage:
         self._by_id.clear()
         if self.adjuncts is not None:
             self.adjuncts.close()
+
+
+def store_figures(stores: Iterable[TaskStore]) -> Iterator[Sample]:
+    """The figures of each store, summed over its tasks; what all stores share has no sum."""
+    sums: Counter[tuple[str, str]] = Counter()
+    shared: dict[str, int] = {}
+    for store in stores:
+        engine: object = store.engine  # of any kind; some are measured
+        if isinstance(engine, MeasuredEngine):
+            for name, value in engine.figures().items():
+                if FIGURES[name].labels:
+                    sums[name, store.config.name] += value
+                else:
+                    shared[name] = value
+    for (name, of), value in sums.items():
+        yield Sample(name, (of,), value)
+    for name, value in shared.items():
+        yield Sample(name, (), value)

@@ -8,7 +8,7 @@ from typing import Any, cast
 from homeport.container.adjunct.version_text import PARTS_KEY, parts_text
 from homeport.container.adjunct.versions import Left, Part
 from homeport.container.engine.in_memory_store import InMemoryStore
-from homeport.container.processing.version_reads import VersionReads
+from homeport.container.processing.adjunct_feed import VersionReads
 from homeport.container.storage.adjunct.filled_store import FilledStore
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 from tests.unit.container.adjunct.adjuncts import adjunct
