@@ -30,67 +30,38 @@ class MappedProperties:
     ignored: dict[str, str]
 
 
-_RENAMED: dict[str, str | None] = {
-    # name in Java -> name in librdkafka; None: nothing there corresponds to it
-    "auto.include.jmx.reporter": None,
+_RENAMED = {
     "buffer.memory": "queue.buffering.max.kbytes",
-    "config.providers": None,
-    "default.api.timeout.ms": None,
-    "exclude.internal.topics": None,
     "fetch.max.wait.ms": "fetch.wait.max.ms",
-    "group.protocol": None,
-    "group.remote.assignor": None,
-    "interceptor.classes": None,
-    "key.deserializer": None,
-    "key.serializer": None,
-    "key.serializer.class": None,
-    "max.block.ms": None,
-    "max.poll.records": None,
     "max.request.size": "message.max.bytes",
     "metadata.broker.list": "bootstrap.servers",
-    "metadata.max.idle.ms": None,
-    "metric.reporters": None,
-    "metrics.num.samples": None,
-    "metrics.recording.level": None,
-    "metrics.sample.window.ms": None,
-    "partition.assignment.strategy": None,
-    "partitioner.adaptive.partitioning.enable": None,
-    "partitioner.availability.timeout.ms": None,
-    "partitioner.class": None,
-    "partitioner.ignore.keys": None,
-    "producer.type": None,
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
-    "sasl.client.callback.handler.class": None,
-    "sasl.login.callback.handler.class": None,
-    "sasl.login.class": None,
-    "sasl.login.connect.timeout.ms": None,
-    "sasl.login.read.timeout.ms": None,
     "sasl.mechanism": "sasl.mechanisms",
-    "security.providers": None,
     "send.buffer.bytes": "socket.send.buffer.bytes",
-    "serializer.class": None,
-    "socket.connection.setup.timeout.max.ms": None,
-    "ssl.enabled.protocols": None,
-    "ssl.engine.factory.class": None,
-    "ssl.keymanager.algorithm": None,
     "ssl.keystore.certificate.chain": "ssl.certificate.pem",
     "ssl.keystore.key": "ssl.key.pem",
-    "ssl.keystore.type": None,
-    "ssl.protocol": None,
-    "ssl.provider": None,
-    "ssl.secure.random.implementation": None,
-    "ssl.trustmanager.algorithm": None,
     "ssl.truststore.certificates": "ssl.ca.pem",
-    "ssl.truststore.location": None,
-    "ssl.truststore.password": None,
-    "ssl.truststore.type": None,
-    "throw.on.fetch.stable.offset.unsupported": None,
-    "value.deserializer": None,
-    "value.serializer": None,
-    "zookeeper.connect": None,
-    "zookeeper.connection.timeout.ms": None,
-    "zookeeper.session.timeout.ms": None,
 }
+"""{name in Java: name in librdkafka}, where they differ."""
+
+_JAVA_ALONE = """
+    auto.include.jmx.reporter config.providers default.api.timeout.ms exclude.internal.topics
+    group.protocol group.remote.assignor interceptor.classes key.deserializer key.serializer
+    key.serializer.class max.block.ms max.poll.records metadata.max.idle.ms metric.reporters
+    metrics.num.samples metrics.recording.level metrics.sample.window.ms
+    partition.assignment.strategy partitioner.adaptive.partitioning.enable
+    partitioner.availability.timeout.ms partitioner.class partitioner.ignore.keys producer.type
+    sasl.client.callback.handler.class sasl.login.callback.handler.class sasl.login.class
+    sasl.login.connect.timeout.ms sasl.login.read.timeout.ms security.providers serializer.class
+    socket.connection.setup.timeout.max.ms ssl.enabled.protocols ssl.engine.factory.class
+    ssl.keymanager.algorithm ssl.keystore.type ssl.protocol ssl.provider
+    ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.location
+    ssl.truststore.password ssl.truststore.type throw.on.fetch.stable.offset.unsupported
+    value.deserializer value.serializer zookeeper.connect zookeeper.connection.timeout.ms
+    zookeeper.session.timeout.ms
+"""
+_JAVA_ONLY = frozenset(_JAVA_ALONE.split())
+"""Names of the Java client to which nothing in librdkafka corresponds."""
 
 _RENAMED_FOR: dict[Role, dict[str, str]] = {
     # the Java consumer's limit on a request is the socket's here; the producer's keeps its name
@@ -212,7 +183,7 @@ def map_client_properties(given: Mapping[str, str], role: Role) -> MappedPropert
 
 
 def _target(name: str, role: Role) -> str | None:
-    if role is Role.CONSUMER and name in _PRODUCER_ONLY:
+    if name in _JAVA_ONLY or (role is Role.CONSUMER and name in _PRODUCER_ONLY):
         return None
     return _RENAMED_FOR[role].get(name, _RENAMED.get(name, name))
 

@@ -68,8 +68,7 @@ def test_every_target_is_a_name_that_librdkafka_knows() -> None:
         "sasl.mechanisms": "PLAIN",
         "socket.timeout.ms": "10000",
     }
-    targets = {name for name in kafka_names._RENAMED.values() if name is not None}
-    targets |= set(kafka_names._RENAMED_FOR[Role.CONSUMER].values())
+    targets = {*kafka_names._RENAMED.values(), *kafka_names._RENAMED_FOR[Role.CONSUMER].values()}
     given: dict[str, str | int | float | bool] = {
         name: values.get(name, "2000") for name in sorted(targets)
     }
