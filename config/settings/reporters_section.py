@@ -43,14 +43,8 @@ def snapshot_reporters(config: Config) -> tuple[SnapshotReporter, ...]:
                 "Homeport has the snapshot reporter, and Prometheus' metrics of each AM",
                 f"write {SNAPSHOTS}, or take {name} out of {keys.METRICS_REPORTERS.name}",
             )
-        found.append(SnapshotReporter(name, _stream(config, name), _interval_s(config, name)))
+        topic = keys.METRICS_REPORTER_STREAM
+        stream = stream_named(topic.named(name), topic.read(config, name), "metrics")
+        interval_s = keys.METRICS_REPORTER_INTERVAL.read(config, name)
+        found.append(SnapshotReporter(name, stream, interval_s))
     return tuple(found)
-
-
-def _interval_s(config: Config, name: str) -> int:
-    return keys.METRICS_REPORTER_INTERVAL.read(config, name)
-
-
-def _stream(config: Config, name: str) -> SystemStream:
-    key = keys.METRICS_REPORTER_STREAM.named(name)
-    return stream_named(key, keys.METRICS_REPORTER_STREAM.read(config, name), "metrics")

@@ -278,11 +278,6 @@ _COUNTED = {
 """{property of the producer: its range}, which librdkafka has too, where we count by it as well."""
 
 
-def _check_counted(config: Config, prefix: str) -> None:
-    for name, (minimum, maximum) in _COUNTED.items():
-        config.get_int(prefix + name, minimum, minimum=minimum, maximum=maximum)
-
-
 @dataclass(frozen=True)
 class SystemConfig:
     """One system, which is a Kafka cluster.
@@ -316,7 +311,8 @@ class SystemConfig:
         connect = connection_properties(producer.properties) | connection_properties(
             consumer.properties
         )
-        _check_counted(config, producer_prefix)
+        for name, (minimum, maximum) in _COUNTED.items():
+            config.get_int(producer_prefix + name, minimum, minimum=minimum, maximum=maximum)
         servers = connect.get("bootstrap.servers", "").strip()
         if not servers:
             raise ConfigError(

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from homeport.config.errors import WireError
 from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.versions import Catalogue, Left, Part, Parts, VersionFault, Versions
+from homeport.container.progress.store_meta import whole
 from homeport.container.progress.transaction_plan import RESERVED_PREFIX
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
@@ -74,10 +75,10 @@ def _parsed(text: str, what: str, parse: Callable[[dict[str, Any]], _Parsed]) ->
 def _catalogue(found: Mapping[str, Any]) -> Catalogue:
     served = found["served"]
     return Catalogue(
-        settled=_whole(found["settled"]),
-        served=None if served is None else _whole(served),
-        records=_whole(found["records"]),
-        floors={_ssp(name): _whole(floor) for name, floor in found["floors"].items()},
+        settled=whole(found["settled"]),
+        served=None if served is None else whole(served),
+        records=whole(found["records"]),
+        floors={_ssp(name): whole(floor) for name, floor in found["floors"].items()},
     )
 
 
@@ -95,12 +96,12 @@ def _fields(part: Part) -> dict[str, Any]:
 def _part(found: Mapping[str, Any]) -> Part:
     began_ms, fault = found.get("began-ms"), found.get("fault")
     return Part(
-        next=_whole(found["next"]),
-        records=_whole(found["records"]),
+        next=whole(found["next"]),
+        records=whole(found["records"]),
         left=Left(found["left"]),
-        began_ms=None if began_ms is None else _whole(began_ms),
+        began_ms=None if began_ms is None else whole(began_ms),
         fault=None if fault is None else VersionFault[fault],
-        begins={int(number): _whole(at) for number, at in found.get("begins", {}).items()},
+        begins={int(number): whole(at) for number, at in found.get("begins", {}).items()},
     )
 
 
@@ -110,9 +111,3 @@ def _ssp(name: str) -> SystemStreamPartition:
     if found is None:
         raise ValueError(name)
     return SystemStreamPartition(found.system, found.stream, int(partition))
-
-
-def _whole(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError
-    return value

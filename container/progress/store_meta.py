@@ -88,7 +88,7 @@ def parse_meta(text: str) -> StoreMeta:
     """
     try:
         found = json.loads(text)
-        version = _whole(found["format"])
+        version = whole(found["format"])
         kept_ms, forms = found.get("delete-retention-ms"), found.get("forms")
         if version != FORMAT:
             return StoreMeta("", "", (), "", ClockReading(0), version=version)
@@ -98,9 +98,9 @@ def parse_meta(text: str) -> StoreMeta:
             ssps=tuple(_text(ssp) for ssp in found["ssps"]),
             grouper=_text(found["grouper"]),
             at_head=ClockReading(
-                _whole(found["at-head-ms"]), _text(found["boot-id"]), _whole(found["boot-ms"])
+                whole(found["at-head-ms"]), _text(found["boot-id"]), whole(found["boot-ms"])
             ),
-            delete_retention_ms=None if kept_ms is None else _whole(kept_ms),
+            delete_retention_ms=None if kept_ms is None else whole(kept_ms),
             forms=None if forms is None else (_text(forms[0]), _text(forms[1])),
         )
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
@@ -242,7 +242,8 @@ def _text(value: object) -> str:
     return value
 
 
-def _whole(value: object) -> int:
+def whole(value: object) -> int:
+    """Return ``value``; TypeError where it is no whole number."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError
     return value
