@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from homeport.job_coordinator.access.job_access import JobSecret
 
+_APPLICATION = re.compile(r"application_\d+_\d+", re.ASCII)
 _TOKENS, _NOTE, _SECRET = "tokens", ".cluster", ".secret"
 TOKEN_VARIABLE = "HOMEPORT_TOKEN_FILE"  # noqa: S105 - the name of a variable that holds a path
 
@@ -76,7 +78,12 @@ def _kept(folder: Path, application_id: str) -> KeptToken:
 
 
 def application_secret(environment: Mapping[str, str], application_id: str) -> JobSecret | None:
-    """Return the secret of an application that this user has submitted here, if it is known."""
+    """Return the secret of an application that this user has submitted here, if it is known.
+
+    The id may come from another program: one that is none names no file.
+    """
+    if _APPLICATION.fullmatch(application_id) is None:
+        return None
     path = token_folder(environment) / KeptToken(application_id).secret_name
     return JobSecret(path.read_bytes()) if path.exists() else None
 

@@ -60,6 +60,7 @@ def order_shutdown(job: Job, application: Application) -> None:
 
     Raises:
         UnavailableError: there is no token, or no AM that answers.
+        WireError: what answers is not the AM of this submission; it gets no token.
     """
     path = token_path(os.environ, application.application_id)
     try:
@@ -71,4 +72,7 @@ def order_shutdown(job: Job, application: Application) -> None:
     if address is None:
         raise UnavailableError("its AM has published no address")
     secret = application_secret(os.environ, application.application_id)
-    CoordinatorClient(address.url, token, certificate=address.certificate, secret=secret).shutdown()
+    client = CoordinatorClient(address.url, token, certificate=address.certificate, secret=secret)
+    if secret is not None:
+        client.require_proof(secret)
+    client.shutdown()

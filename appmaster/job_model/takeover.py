@@ -26,7 +26,7 @@ from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
-from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.configuration import AM_SOURCE, ConfigManager
 from homeport.job_coordinator.metadata.epochs import (
     AmEpoch,
     EpochManager,
@@ -71,7 +71,7 @@ def stream_of(
     own = am_transactional_id(job.name, job.id, rank.submission, rank.application, rank.attempt)
     return CoordinatorStreamStore.of(
         config,
-        source="homeport",
+        source=AM_SOURCE,
         transactional_id=own,
         timeout_s=timeout_s,
         keeps_keys=keeps_keys,
