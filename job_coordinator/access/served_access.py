@@ -74,8 +74,7 @@ class ServedAccess:
             self._on_certificate(certificate)
 
     def answer(self, nonce: str | None, address: str) -> Mapping[str, Any]:
-        """Return what a caller at ``address`` is shown, with the proof that a holder of the secret
-        shows it.
+        """Return what a caller at ``address`` is shown, and the proof that it is this submission's.
 
         Raises:
             WireError: the nonce is none, or there is no secret to prove anything by.
