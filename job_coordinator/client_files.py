@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from homeport.config.errors import ConfigError
 from homeport.job_coordinator.access.job_access import JobSecret
 
 _APPLICATION = re.compile(r"application_\d+_\d+", re.ASCII)
@@ -29,6 +30,24 @@ def token_path(environment: Mapping[str, str], application_id: str) -> Path:
     """Where the bearer token of an application is, for its submitter's tools."""
     given = environment.get(TOKEN_VARIABLE, "")
     return Path(given) if given else token_folder(environment) / application_id
+
+
+def read_token(path: Path) -> str:
+    """Return the token that the file has.
+
+    Raises:
+        ConfigError: it cannot be read, or has none.
+    """
+    try:
+        text = path.read_text(encoding="ascii").strip()
+    except (OSError, ValueError) as error:
+        text, rule = "", f"there is no token ({error})"
+    else:
+        rule = "there is no token in it, which is a word of ASCII"
+    if not text.isprintable() or len(text.split()) != 1:
+        remedy = "put what homeport token new has printed into a file, and name that"
+        raise ConfigError(TOKEN_VARIABLE, str(path), rule, remedy)
+    return text
 
 
 def token_folder(environment: Mapping[str, str]) -> Path:

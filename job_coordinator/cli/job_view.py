@@ -21,7 +21,7 @@ from homeport.config.errors import (
     WireError,
 )
 from homeport.config.settings.sections import JobConfig, SystemConfig
-from homeport.job_coordinator.client_files import TOKEN_VARIABLE, application_secret
+from homeport.job_coordinator.client_files import TOKEN_VARIABLE, application_secret, read_token
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
@@ -209,23 +209,9 @@ def _client(stream: CoordinatorStream, url: str, certificate: str | None) -> Coo
 
 
 def _operators_token() -> str | None:
-    """Return what the file named by ``HOMEPORT_TOKEN_FILE`` has; None: none is named.
-
-    Raises:
-        ConfigError: the file cannot be read.
-    """
+    """Return what the file named by ``HOMEPORT_TOKEN_FILE`` has; None: none is named."""
     named = os.environ.get(TOKEN_VARIABLE, "")
-    if not named:
-        return None
-    try:
-        return Path(named).read_text(encoding="utf-8").strip() or None
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            TOKEN_VARIABLE,
-            named,
-            f"it must be a file with the token of an operator ({error})",
-            "put the token that homeport token new has printed into it",
-        ) from None
+    return read_token(Path(named)) if named else None
 
 
 def is_standalone(config: Config, stream: CoordinatorStream) -> bool:

@@ -231,11 +231,7 @@ class CoordinatorClient:
         """Return what ``access`` returns, and the address that was asked."""
         nonce = secrets.token_hex(16)
         route = f"{self._base}{ACCESS_ROUTE.removeprefix('/')}?nonce={nonce}"
-        connection = HTTPConnection(self._host, self._port, timeout=self._timeout_s)
-        if self._tls is not None:
-            connection = HTTPSConnection(
-                self._host, self._port, timeout=self._timeout_s, context=unverified_context()
-            )
+        connection = self._connection(self._tls and unverified_context())
         target = f"GET {self._url}{ACCESS_ROUTE.removeprefix('/')}"
         try:
             with closing(connection):
@@ -277,7 +273,7 @@ class CoordinatorClient:
         of the call.
         """
         if not self._holds:
-            with closing(self._connection()) as connection:
+            with closing(self._connection(self._tls)) as connection:
                 return _exchange(connection, request)
         with self._calling:
             try:
@@ -285,7 +281,7 @@ class CoordinatorClient:
                     with suppress(ConnectionError, ssl.SSLError):
                         return _exchange(self._held, request)
                     self._let_go()
-                self._held = self._connection()
+                self._held = self._connection(self._tls)
                 return _exchange(self._held, request)
             except BaseException:
                 self._let_go()
@@ -296,10 +292,10 @@ class CoordinatorClient:
         if held is not None:
             held.close()
 
-    def _connection(self) -> HTTPConnection:
-        if self._tls is None:
+    def _connection(self, tls: ssl.SSLContext | None) -> HTTPConnection:
+        if tls is None:
             return HTTPConnection(self._host, self._port, timeout=self._timeout_s)
-        return HTTPSConnection(self._host, self._port, timeout=self._timeout_s, context=self._tls)
+        return HTTPSConnection(self._host, self._port, timeout=self._timeout_s, context=tls)
 
     def _post(self, route: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return parse_object(self._call("POST", route, compact_json(body)), f"the answer to {route}")

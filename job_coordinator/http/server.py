@@ -380,16 +380,12 @@ class JobCoordinatorServer:
 
         return await self._answers.answer(request, "status", status)
 
-    async def _all_locality(self) -> bytes:
+    def _all_locality(self) -> bytes:
         return encode_locality(LocalityModel.of(self._backend.locality()))
 
     async def _get_events(self, request: web.Request) -> web.StreamResponse:
         asked, said = EventsAsked.from_query(request.query), self._said()
-
-        async def events() -> bytes:
-            return said.events(asked)
-
-        return await self._answers.answer(request, asked, events)
+        return await self._answers.answer(request, asked, lambda: said.events(asked))
 
     async def _get_what_if(self, request: web.Request) -> web.StreamResponse:
         hosts, said = hosts_asked(request.query.getall("host", ())), self._said()
@@ -400,10 +396,7 @@ class JobCoordinatorServer:
         return await self._answers.answer(request, ("what-if", hosts), what_if)
 
     async def _get_audit(self, request: web.Request) -> web.StreamResponse:
-        async def audit() -> bytes:
-            return self._audit.to_json()
-
-        return await self._answers.answer(request, "audit", audit)
+        return await self._answers.answer(request, "audit", self._audit.to_json)
 
     def _said(self) -> DecisionSource:
         if self._decisions is None:
@@ -413,25 +406,19 @@ class JobCoordinatorServer:
     async def _get_health(self, request: web.Request) -> web.StreamResponse:
         return await self._answers.answer(request, "health", self._health)
 
-    async def _health(self) -> bytes:
+    def _health(self) -> bytes:
         job = self._own_status().get("job", {})
         return compact_json({name: job.get(name) for name in ("state", "health")})
 
     async def _get_processor(self, request: web.Request) -> web.StreamResponse:
-        peers = self._peers
-        if peers is None:
+        if self._peers is None:
             raise NotFoundError("no processor is served here")
-
-        async def processor() -> bytes:
-            return _status_for(request, peers.own_status())
-
-        return await self._answers.answer(request, "processor", processor)
+        return await self._answers.answer(
+            request, "processor", lambda: _status_for(request, self._own_status())
+        )
 
     async def _get_metrics(self, request: web.Request) -> web.StreamResponse:
-        async def metrics() -> bytes:
-            return self._metrics.text()
-
-        return await self._answers.answer(request, "metrics", metrics, CONTENT_TYPE)
+        return await self._answers.answer(request, "metrics", self._metrics.text, CONTENT_TYPE)
 
     async def _post_check_in(self, request: web.Request) -> web.StreamResponse:
         order = await self._backend.check_in(CheckIn.from_json(await request_body(request)))

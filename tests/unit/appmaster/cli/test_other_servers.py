@@ -17,7 +17,7 @@ from homeport.appmaster.cli.job import Job
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.errors import WireError
+from homeport.config.errors import ConfigError, WireError
 from homeport.job_coordinator.cli.job_view import running_job
 from homeport.job_coordinator.client_files import application_secret
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
@@ -110,6 +110,27 @@ def test_tools_show_it_no_operators_token(
     (tmp_path / "tokens" / f"{APPLICATION}.secret").unlink()
     assert running_job(FILE, stream) is not None
     assert _Other.tokens == ["Bearer the-token-of-ada"]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\xff", b"two\nlines", b"a b", "é".encode()])
+def test_a_file_without_a_token_is_one_line(
+    content: bytes | None,
+    stream: InMemoryCoordinatorStream,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """Whatever it has instead; nothing is asked."""
+    path = tmp_path / "given"
+    if content is not None:
+        path.write_bytes(content)
+    monkeypatch.setenv("HOMEPORT_TOKEN_FILE", str(path))
+    monkeypatch.setattr(_Runs, "kept", stream, raising=False)
+    application = Application(APPLICATION, "j_1", "RUNNING", "UNDEFINED", "", "", "", 0)
+    with pytest.raises(ConfigError, match=r"^HOMEPORT_TOKEN_FILE = .*no token"):
+        order_shutdown(_Runs(FILE, ResourceManagerRest((), ""), FILE), application)
+    with pytest.raises(ConfigError, match=r"^HOMEPORT_TOKEN_FILE = .*no token"):
+        running_job(FILE, stream)
+    assert _Other.tokens == []
 
 
 @pytest.mark.parametrize("name", ["../other", "/etc/other", "", "application_1_1/../../other"])
