@@ -26,7 +26,7 @@ from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
-from homeport.job_coordinator.metadata.configuration import AM_SOURCE, ConfigManager
+from homeport.job_coordinator.metadata.configuration import AM_SOURCE
 from homeport.job_coordinator.metadata.epochs import (
     AmEpoch,
     EpochManager,
@@ -55,8 +55,6 @@ class OutrankedError(FencedError):
 
 log = logging.getLogger("driver")
 
-TRACKING_URL_KEY = "yarn.am.tracking.url"
-CERTIFICATE_KEY = "yarn.am.certificate"
 _TIMEOUT_S = 30.0
 
 
@@ -148,13 +146,6 @@ def permits(stream: CoordinatorStream, unknown_ms: int) -> dict[Incarnation, int
     return {
         Incarnation(p, r.permitted): r.goes_on_ms(unknown_ms) for p, r in records if r.permitted
     }
-
-
-def read_config(stream: CoordinatorStream) -> Config:
-    """The job's configuration, without what an AM attempt writes about itself."""
-    config = ConfigManager(stream).read()
-    own = {TRACKING_URL_KEY, CERTIFICATE_KEY}
-    return Config({k: v for k, v in config.items() if k not in own})
 
 
 def previous_assignment(stream: CoordinatorStream) -> PreviousAssignment:

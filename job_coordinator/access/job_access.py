@@ -32,7 +32,7 @@ _NONCE: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 class ShownAccess:
     """What a server shows of itself to every caller.
 
-    ``certificate``: as PEM; None: http. ``address``: where it was asked, as ``address_text``.
+    ``certificate``: as PEM; None: http. ``address``: that the request came to, as ``address_text``.
     """
 
     generation: int

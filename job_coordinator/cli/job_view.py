@@ -70,8 +70,7 @@ class JobView:
 
     def recorded_config(self) -> Config:
         """What the stream says, secrets included; without what the AM writes about itself."""
-        recorded = ConfigManager(self.stream).read()
-        return Config({k: v for k, v in recorded.items() if k not in {_TRACKING_URL, _CERTIFICATE}})
+        return ConfigManager(self.stream).deployed()
 
     def config(self, *, show_secrets: bool) -> Config:
         """What the job runs with, else what the stream says.

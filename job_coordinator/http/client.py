@@ -228,7 +228,7 @@ class CoordinatorClient:
         self._trust(access.certificate)
 
     def _proven_access(self, secret: JobSecret) -> tuple[ShownAccess, str]:
-        """Return what ``access`` returns, and the address that was asked."""
+        """Return what ``access`` returns, and the address that the request went to."""
         nonce = secrets.token_hex(16)
         route = f"{self._base}{ACCESS_ROUTE.removeprefix('/')}?nonce={nonce}"
         connection = self._connection(self._tls and unverified_context())

@@ -18,7 +18,7 @@ import socket
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from aiohttp import web
 from prometheus_client.core import Metric
@@ -78,6 +78,8 @@ _RESOURCE_ID = re.compile(r"container_(e\d+_)?\d+_\d+_\d+_\d+", re.ASCII)
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class JobCoordinatorBackend(Protocol):
@@ -261,9 +263,9 @@ class JobCoordinatorServer:
             web.get(_AUDIT, self._get_audit),
             web.get("/v1/processors/{processor_id:[^/]+}/model", self._get_part),
             web.post("/v1/check-in", self._post_check_in),
-            web.post("/v1/started", self._post_started),
-            web.post("/v1/stopped", self._post_stopped),
-            web.post("/v1/unfit", self._post_unfit),
+            web.post("/v1/started", _report(Started.from_json, self._backend.started)),
+            web.post("/v1/stopped", _report(Stopped.from_json, self._backend.stopped)),
+            web.post("/v1/unfit", _report(Unfit.from_json, self._backend.unfit)),
             web.post(_SHUTDOWN, self._post_shutdown),
             *self._dashboard.routes(self._get_configuration),
             *self._actions.routes(),
@@ -424,18 +426,6 @@ class JobCoordinatorServer:
         order = await self._backend.check_in(CheckIn.from_json(await request_body(request)))
         return json_answer(compact_json(order.to_json()))
 
-    async def _post_started(self, request: web.Request) -> web.StreamResponse:
-        await self._backend.started(Started.from_json(await request_body(request)))
-        return json_answer(b"{}")
-
-    async def _post_stopped(self, request: web.Request) -> web.StreamResponse:
-        await self._backend.stopped(Stopped.from_json(await request_body(request)))
-        return json_answer(b"{}")
-
-    async def _post_unfit(self, request: web.Request) -> web.StreamResponse:
-        await self._backend.unfit(Unfit.from_json(await request_body(request)))
-        return json_answer(b"{}")
-
     async def _post_shutdown(self, request: web.Request) -> web.StreamResponse:
         by = caller(request)
         self._audit.add(Change(by.name, by.address, "http", "the job", "runs", "is to end"))
@@ -449,6 +439,18 @@ class JobCoordinatorServer:
         if model is None:
             raise NotFoundError(f"there is no JobModel of version {version}")
         return model
+
+
+def _report(
+    read: Callable[[Mapping[str, Any]], T], take: Callable[[T], Awaitable[None]]
+) -> _Handler:
+    """Return what passes a report of a launcher or container on."""
+
+    async def post(request: web.Request) -> web.StreamResponse:
+        await take(read(await request_body(request)))
+        return json_answer(b"{}")
+
+    return post
 
 
 def _own_names() -> tuple[str, str]:

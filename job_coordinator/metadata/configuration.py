@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import takewhile
 
 from homeport.config.config import LONG_MAX, Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import ListKey
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
@@ -22,6 +23,8 @@ WRITER_SOURCE = "coordinator-stream-writer"
 """Source of the records of the tool of that name, which a deployment leaves alone."""
 AM_SOURCE = "homeport"
 """Source of the records of the AM's programs."""
+AM_KEYS = frozenset({keys.YARN_AM_TRACKING_URL.name, keys.YARN_AM_CERTIFICATE.name})
+"""What the AM writes about itself."""
 
 _TRIES = 10
 """Writers that change one list within the same moment are people."""
@@ -160,6 +163,10 @@ class ConfigManager:
         """The configuration as of the last catch-up; a record without a value is left out."""
         texts = read_all(self._stream, MessageType.SET_CONFIG, lambda m: m.value("value"))
         return Config(texts)
+
+    def deployed(self) -> Config:
+        """What ``read`` returns, without what the AM writes about itself."""
+        return Config({k: v for k, v in self.read().items() if k not in AM_KEYS})
 
     def written(self) -> Config:
         """What the writer tool has set and not taken back: it stands above a deployment's file."""

@@ -119,7 +119,7 @@ def test_a_file_without_a_token_is_one_line(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    """Whatever it has instead; nothing is asked."""
+    """Whatever it has instead; no request is sent."""
     path = tmp_path / "given"
     if content is not None:
         path.write_bytes(content)
