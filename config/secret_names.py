@@ -20,11 +20,12 @@ _KEY_OF = (
     "shared|signing|ssh|storage|subscription|symmetric|tls"
 )
 _SECRET = re.compile(
-    "authorization|connection[.]?string|cookie|credential|kennwort|mnemonic|oauthbearer[.]config|"
-    "passcode|passkey|passphrase|passwd|passwor[dt]|private[.]?key|sasl[.]jaas|secret|signature|"
+    "authorization|basic[.]auth$|connection[.]?string|contrase|cookie|credential|geheim|kennwort|"
+    "mnemonic|mot[.]?de[.]?passe|oauthbearer[.]config|passcode|passkey|passphrase|passw0rd|passwd|"
+    "passwor[dt]|private[.]?key|sasl[.]jaas|secret|signature|"
     "ssl[.]key|token(?!iz)|user[.]?info|webhook|"
     rf"(?:{_KEY_OF})keys?\d*(?:id)?\b|\b(?:{_KEY_OF})[.]keys?\d*\b|"
-    r"\b(?:bearer|creds?|dsn|jwt|sas|sig|t?otp)\d*\b|pwd\d*\b|"
+    r"\b(?:bearer|creds?|dsn|jwt|psk|sas|sig|t?otp)\d*\b|pwd\d*\b|"
     r"(?:\b|bind|db|root|user)p(?:in|uk|w|sw)\d*\b|\b(?:key|store|db|user)?pass\d*\b"
 )
 _PLAIN = re.compile(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from homeport.config.errors import ConfigError
 from homeport.job_coordinator.access.job_access import JobSecret
 
+_APPLICATION = re.compile(r"application_\d+_\d+", re.ASCII)
 _TOKENS, _NOTE, _SECRET = "tokens", ".cluster", ".secret"
 TOKEN_VARIABLE = "HOMEPORT_TOKEN_FILE"  # noqa: S105 - the name of a variable that holds a path
 
@@ -27,6 +30,24 @@ def token_path(environment: Mapping[str, str], application_id: str) -> Path:
     """Where the bearer token of an application is, for its submitter's tools."""
     given = environment.get(TOKEN_VARIABLE, "")
     return Path(given) if given else token_folder(environment) / application_id
+
+
+def read_token(path: Path) -> str:
+    """Return the token that the file has.
+
+    Raises:
+        ConfigError: it cannot be read, or has none.
+    """
+    try:
+        text = path.read_text(encoding="ascii").strip()
+    except (OSError, ValueError) as error:
+        text, rule = "", f"there is no token ({error})"
+    else:
+        rule = "there is no token in it, which is a word of ASCII"
+    if not text.isprintable() or len(text.split()) != 1:
+        remedy = "put what homeport token new has printed into a file, and name that"
+        raise ConfigError(TOKEN_VARIABLE, str(path), rule, remedy)
+    return text
 
 
 def token_folder(environment: Mapping[str, str]) -> Path:
@@ -76,7 +97,12 @@ def _kept(folder: Path, application_id: str) -> KeptToken:
 
 
 def application_secret(environment: Mapping[str, str], application_id: str) -> JobSecret | None:
-    """Return the secret of an application that this user has submitted here, if it is known."""
+    """Return the secret of an application that this user has submitted here, if it is known.
+
+    The id may come from another program: one that is none names no file.
+    """
+    if _APPLICATION.fullmatch(application_id) is None:
+        return None
     path = token_folder(environment) / KeptToken(application_id).secret_name
     return JobSecret(path.read_bytes()) if path.exists() else None
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import grp
 import os
+import pwd
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -138,11 +140,21 @@ def _entered(path: Path, descriptor: int) -> int:
 
 
 def _require_sticky(path: Path, found: os.stat_result) -> None:
-    """NotOwnError where each user may exchange what another has made in the given folder."""
+    """NotOwnError where others may exchange what a user has made in the given folder."""
     mode = stat.S_IMODE(found.st_mode)
-    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+    is_shared = mode & stat.S_IWOTH or (mode & stat.S_IWGRP and not _is_own_group(found.st_gid))
+    if is_shared and not mode & stat.S_ISVTX:
         raise NotOwnError(
             path,
-            f"each user can exchange what others have there (mode {mode:04o})",
-            "give it mode 1777, or one that lets no other user write",
+            f"other users can exchange what this one has there (mode {mode:04o})",
+            "set its sticky bit (chmod +t), or let no other user write there",
         )
+
+
+def _is_own_group(number: int) -> bool:
+    """Return whether the group has this user's name and no other member."""
+    try:
+        group, name = grp.getgrgid(number), pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return False
+    return group.gr_name == name and {*group.gr_mem} <= {name}

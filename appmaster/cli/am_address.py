@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import HomeportError, NoRightError
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata import epochs
+from homeport.job_coordinator.metadata.configuration import ConfigManager
 
 
 class AmAddress(NamedTuple):
@@ -25,16 +25,10 @@ def am_address(store: CoordinatorStreamStore, application_id: str) -> AmAddress 
     epoch = epochs.EpochManager(store).read_am_epoch()
     if epoch is None or epoch.rank.application != application_id:
         return None
-    latest = store.latest(MessageType.SET_CONFIG)
-    url, certificate = (
-        latest.get(keys.YARN_AM_TRACKING_URL.name),
-        latest.get(keys.YARN_AM_CERTIFICATE.name),
-    )
-    if url is None:
-        return None
-    return AmAddress(
-        str(url.value("value")), None if certificate is None else certificate.value("value")
-    )
+    recorded = ConfigManager(store).read()
+    url = recorded.get_str(keys.YARN_AM_TRACKING_URL.name)
+    certificate = recorded.get_str(keys.YARN_AM_CERTIFICATE.name)
+    return None if url is None else AmAddress(url, certificate)
 
 
 def is_answering(address: AmAddress) -> bool:

@@ -9,7 +9,7 @@ from homeport.appmaster.cli.job import SOURCE, Job
 from homeport.appmaster.yarn.resource_manager_rest import Application
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, UnavailableError
-from homeport.job_coordinator.client_files import application_secret, token_path
+from homeport.job_coordinator.client_files import application_secret, read_token, token_path
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.metadata.configuration import ConfigManager
@@ -59,16 +59,17 @@ def order_shutdown(job: Job, application: Application) -> None:
     """Order the AM to end the job.
 
     Raises:
-        UnavailableError: there is no token, or no AM that answers.
+        ConfigError: there is no token.
+        UnavailableError: there is no AM that answers.
+        WireError: what answers is not the AM of this submission; it gets no token.
     """
-    path = token_path(os.environ, application.application_id)
-    try:
-        token = path.read_text(encoding="utf-8").strip()
-    except OSError as e:
-        raise UnavailableError(f"no token at {path}: {e.strerror}") from None
+    token = read_token(token_path(os.environ, application.application_id))
     with job.stream() as store:
         address = am_address(store, application.application_id)
     if address is None:
         raise UnavailableError("its AM has published no address")
     secret = application_secret(os.environ, application.application_id)
-    CoordinatorClient(address.url, token, certificate=address.certificate, secret=secret).shutdown()
+    client = CoordinatorClient(address.url, token, certificate=address.certificate, secret=secret)
+    if secret is not None:
+        client.require_proof(secret)
+    client.shutdown()

@@ -6,7 +6,7 @@ a job's current configuration is valid or not." The coordinator stream is that c
 
 from __future__ import annotations
 
-from homeport.appmaster.job_model.takeover import previous_assignment, read_config
+from homeport.appmaster.job_model.takeover import previous_assignment
 from homeport.config.config import Config
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.grouper.factories import has_own_grouper
@@ -19,6 +19,7 @@ from homeport.job_coordinator.grouper.one_time_configuration import (
 )
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
+from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.state_reset import StateResetManager
 
 
@@ -36,7 +37,7 @@ def require_unchanged(stream: CoordinatorStream, config: Config) -> None:
             partition they have, would change; or a reset of the state was begun and not finished.
     """
     StateResetManager(stream).require_finished()
-    running, before = read_config(stream), previous_assignment(stream)
+    running, before = ConfigManager(stream).deployed(), previous_assignment(stream)
     if not has_state(running, before):
         return
     for error in ChangelogPartitionManager(stream).contradictions():

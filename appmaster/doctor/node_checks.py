@@ -18,6 +18,7 @@ echo "base=$base"
 echo "variable=${LOGGED_STORE_BASE_DIR:+1}"
 if [ -n "$base" ]; then
   [ -d "$base" ] && echo "exists=1" && echo "mode=$(stat -L -c %a "$base" 2>/dev/null)"
+  [ "$(stat -L -c %G "$base" 2>/dev/null)" = "$(id -un)" ] && echo "own_group=1"
   there="$base"
   while [ ! -e "$there" ] && [ "$there" != / ] && [ "$there" != . ]; do
     there="$(dirname "$there")"
@@ -99,12 +100,13 @@ def _state(host: str, answer: Mapping[str, str], needs: NodeNeeds) -> Iterator[F
         )
         return
     mode = int(answer.get("mode") or "0", 8)
-    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+    others = stat.S_IWOTH if answer.get("own_group") else stat.S_IWOTH | stat.S_IWGRP
+    if mode & others and not mode & stat.S_ISVTX:
         yield error(
             "node.state",
             host,
-            f"{base} has mode {mode:04o}: each user can exchange what others have there",
-            f"chmod 1777 {base} there, or let no other user write",
+            f"{base} has mode {mode:04o}: other users can exchange what one has there",
+            f"chmod +t {base} there, or let no other user write",
         )
         return
     free_mb = _number(answer.get("free_kb")) // _MB

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TypeVar
 
 from homeport.appmaster.allocation.protocol.events import JobModelPublished
-from homeport.appmaster.job_model.takeover import OutrankedError, read_config
+from homeport.appmaster.job_model.takeover import OutrankedError
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.clocks import boot_ms
@@ -23,7 +23,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.metadata.configuration import AuditedManager
+from homeport.job_coordinator.metadata.configuration import AuditedManager, ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport, Rank
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.lifecycle import StopManager
@@ -259,7 +259,7 @@ class CoordinatorStreamClient:
         if self._news is None:
             requests = PlacementManager(self._stream)
             self._news = StreamNews(
-                read_config(self._stream),
+                ConfigManager(self._stream).deployed(),
                 LocalityManager(self._stream).read_processors(),
                 StopManager(self._stream).read(),
                 EpochManager(self._stream).read_fenced(),

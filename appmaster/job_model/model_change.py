@@ -30,6 +30,7 @@ from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.kafka.topics import checkpoint_topic_spec
+from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.upgrade import RollingRestartManager
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, SystemStream
@@ -212,7 +213,7 @@ def first_model(
         UnavailableError: Kafka did not answer.
     """
     try:
-        config = live_configuration.read(submitted, takeover.read_config(stream)).config
+        config = live_configuration.read(submitted, ConfigManager(stream).deployed()).config
         return _first(config, stream, is_submission=is_submission)
     except ConfigError as error:
         log.error("the configuration of the submission is used: %s", error)  # noqa: TRY400 - one line says it all

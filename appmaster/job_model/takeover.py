@@ -23,7 +23,7 @@ from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
-from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.configuration import AM_SOURCE, ConfigManager
 from homeport.job_coordinator.metadata.epochs import AmEpoch, EpochManager, Rank
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.task_assignment import (
@@ -45,8 +45,6 @@ class OutrankedError(FencedError):
 
 log = logging.getLogger("driver")
 
-TRACKING_URL_KEY = "yarn.am.tracking.url"
-CERTIFICATE_KEY = "yarn.am.certificate"
 _TIMEOUT_S = 30.0
 
 
@@ -60,7 +58,7 @@ def stream_of(
     job = JobConfig.of(config)
     own = am_transactional_id(job.name, job.id, rank.submission, rank.application, rank.attempt)
     return CoordinatorStreamStore.of(
-        config, source="homeport", transactional_id=own, timeout_s=timeout_s, keeps_keys=keeps_keys
+        config, source=AM_SOURCE, transactional_id=own, timeout_s=timeout_s, keeps_keys=keeps_keys
     )
 
 
@@ -134,13 +132,6 @@ def permits(stream: CoordinatorStream, unknown_ms: int) -> dict[Incarnation, int
     return {
         Incarnation(p, r.permitted): r.goes_on_ms(unknown_ms) for p, r in records if r.permitted
     }
-
-
-def read_config(stream: CoordinatorStream) -> Config:
-    """The job's configuration, without what an AM attempt writes about itself."""
-    config = ConfigManager(stream).read()
-    own = {TRACKING_URL_KEY, CERTIFICATE_KEY}
-    return Config({k: v for k, v in config.items() if k not in own})
 
 
 def previous_assignment(stream: CoordinatorStream) -> PreviousAssignment:

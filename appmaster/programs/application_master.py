@@ -204,7 +204,7 @@ def recorder_of_certificates(stream: CoordinatorStreamStore) -> Callable[[str], 
 
     def write(certificate: str) -> None:
         try:
-            stream.write([wire.set_config(takeover.CERTIFICATE_KEY, certificate)])
+            stream.write([wire.set_config(keys.YARN_AM_CERTIFICATE.name, certificate)])
         except UnavailableError as e:  # the next driver writes its own
             log.warning("the new certificate is not written down: %s", e)
 
@@ -278,9 +278,9 @@ def announce(
 
     YARN's proxy does not trust ``certificate``, so a page of https has no link there.
     """
-    records = [wire.set_config(takeover.TRACKING_URL_KEY, url)]
+    records = [wire.set_config(keys.YARN_AM_TRACKING_URL.name, url)]
     if certificate is not None:
-        records.append(wire.set_config(takeover.CERTIFICATE_KEY, certificate))
+        records.append(wire.set_config(keys.YARN_AM_CERTIFICATE.name, certificate))
     stream.write(records)
     if certificate is not None:
         return

@@ -22,14 +22,19 @@ from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard, unsee
 from homeport.appmaster.programs.am_container import AmContainer, await_kafka
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.config.declarations import all_keys as keys
-from homeport.config.errors import CannotListenError, HomeportError, UnavailableError
+from homeport.config.errors import (
+    CannotListenError,
+    ConfigError,
+    HomeportError,
+    UnavailableError,
+)
 from homeport.config.settings.sections import ClusterManagerConfig, JobConfig
 from homeport.job_coordinator import logs
 from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.configuration import AM_SOURCE, ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager, Rank
 from homeport.job_coordinator.model.silence import Silence
 
@@ -42,7 +47,7 @@ log = logging.getLogger("keeper")
 def look(stream: CoordinatorStream, guard: RenewalGuard, rank: Rank) -> int:
     """The guard knows what the coordinator stream says now; unchanged where Kafka is silent.
 
-    Return the generation of the job's token; 0 where Kafka is silent.
+    Return the generation of the job's token; 0 where Kafka is silent, or the record has none.
     """
     sent_ms = boot_ms()
     try:
@@ -53,7 +58,11 @@ def look(stream: CoordinatorStream, guard: RenewalGuard, rank: Rank) -> int:
     guard.fetched_ms = sent_ms
     last = EpochManager(stream).read_am_epoch()
     guard.is_outranked = last is not None and last.rank.is_above(rank)
-    return keys.JOB_COORDINATOR_ACCESS_GENERATION.read(ConfigManager(stream).read())
+    try:
+        return keys.JOB_COORDINATOR_ACCESS_GENERATION.read(ConfigManager(stream).read())
+    except ConfigError as e:  # of a tool that checks nothing; the driver does not take it either
+        log.warning("%s", e)
+        return 0
 
 
 def answers(resource_manager: ResourceManagerRest) -> bool:
@@ -143,7 +152,7 @@ def main() -> int:
         config = container.submission.config
         await_kafka(config, log)
         with CoordinatorStreamStore.of(
-            config, source="homeport", timeout_s=_KAFKA_TIMEOUT_S, has_packages=False
+            config, source=AM_SOURCE, timeout_s=_KAFKA_TIMEOUT_S, has_packages=False
         ) as stream:
             stream.bootstrap()
             return asyncio.run(keep(container, stream, heartbeat))

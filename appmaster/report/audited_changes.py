@@ -26,7 +26,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 )
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.audit import UNKNOWN, AuditTrail, Change
-from homeport.job_coordinator.metadata.configuration import AuditedManager
+from homeport.job_coordinator.metadata.configuration import AM_KEYS, AM_SOURCE, AuditedManager
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.placement import (
     CANCEL,
@@ -35,7 +35,6 @@ from homeport.job_coordinator.model.placement import (
 )
 from homeport.job_coordinator.model.upgrade import UpgradeDirection, UpgradeOrder
 
-_OF_THE_AM = frozenset({keys.YARN_AM_TRACKING_URL.name, keys.YARN_AM_CERTIFICATE.name})
 _STREAM = "the coordinator stream"
 
 
@@ -106,7 +105,11 @@ class AuditedChanges:
         if new in self._by_http:
             self._by_http.remove(new)
             return
-        if key in _OF_THE_AM or (_value(old), _source(old)) == (_value(new), _source(new)):
+        is_the_ams = new.is_tombstone or new.source == AM_SOURCE
+        if (key in AM_KEYS and is_the_ams) or (_value(old), _source(old)) == (
+            _value(new),
+            _source(new),
+        ):
             return
         author, address, through = UNKNOWN, UNKNOWN, _STREAM
         if not new.is_tombstone:  # the record of a deletion has no room for them

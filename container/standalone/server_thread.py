@@ -11,6 +11,7 @@ import threading
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.container.standalone.processor_page import ProcessorPage
+from homeport.job_coordinator.http.pinned_tls import url_at
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 
 _LOG = logging.getLogger(__name__)
@@ -45,7 +46,7 @@ class ServerThread:
         except BaseException:  # whatever it was, nothing stays behind
             self.stop()
             raise
-        url = f"http://{self._host}:{port}/"
+        url = url_at((self._host, port), None)
         _LOG.info("the processor answers at %s", url)
         return url
 

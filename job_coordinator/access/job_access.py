@@ -13,7 +13,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from homeport.config.errors import WireError
@@ -30,20 +30,25 @@ _NONCE: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class ShownAccess:
-    """What a server shows that may show it: its generation, and its certificate as PEM, if any."""
+    """What a server shows of itself to every caller.
+
+    ``certificate``: as PEM; None: http. ``address``: that the request came to, as ``address_text``.
+    """
 
     generation: int
     certificate: str | None = None
+    address: str = field(default="", compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """Return the body without its proof."""
-        return {"generation": self.generation, "certificate": self.certificate}
+        return asdict(self)
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> ShownAccess:
         """Return what ``body`` shows; WireError where a field is missing or wrong."""
         certificate = optional_field(body, "certificate", str)
-        return cls(required_field(body, "generation", int), certificate)
+        generation = required_field(body, "generation", int)
+        return cls(generation, certificate, required_field(body, "address", str))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,11 @@ class JobSecret:
 
     def _code(self, text: str) -> bytes:
         return hmac.digest(self.value, text.encode(), hashlib.sha256)
+
+
+def address_text(socket_name: object) -> str:
+    """Return host and port of one end of a connection, as both its ends write it."""
+    return ":".join(map(str, socket_name[:2])) if isinstance(socket_name, tuple) else ""
 
 
 def require_nonce(text: str | None) -> str:

@@ -6,10 +6,10 @@ SHELL around ``job_access``. To be used on the server's event loop.
 from __future__ import annotations
 
 import logging
+import os
 import ssl
-import tempfile
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 from homeport.config.errors import WireError
@@ -57,11 +57,11 @@ class ServedAccess:
         return self._shown.certificate
 
     def exchange(self, generation: int) -> None:
-        """Go over to ``generation``; without a secret, or to the same one, nothing changes.
+        """Go over to ``generation``; without a secret, or to no later one, nothing changes.
 
         Connections that are open stay; ``former`` has the tokens that were valid before.
         """
-        if self._secret is None or generation in {0, self._shown.generation}:
+        if self._secret is None or generation <= self._shown.generation:
             return
         certificate = None if self.tls is None else _new_certificate(self.tls)
         last = range(max(1, generation - _FORMER), generation)
@@ -73,24 +73,23 @@ class ServedAccess:
         if certificate is not None:
             self._on_certificate(certificate)
 
-    def answer(self, nonce: str | None) -> Mapping[str, Any]:
-        """Return generation and certificate with the proof that they are this submission's.
+    def answer(self, nonce: str | None, address: str) -> Mapping[str, Any]:
+        """Return what a caller at ``address`` is shown, and the proof that it is this submission's.
 
         Raises:
             WireError: the nonce is none, or there is no secret to prove anything by.
         """
         if self._secret is None:
             raise WireError("this job's token is not exchanged while it runs")
-        proof = self._secret.proof(require_nonce(nonce), self._shown)
-        return {**self._shown.to_json(), "proof": proof}
+        shown = replace(self._shown, address=address)
+        return {**shown.to_json(), "proof": self._secret.proof(require_nonce(nonce), shown)}
 
 
 def _new_certificate(tls: ssl.SSLContext) -> str:
     """Return the certificate, as PEM, that ``tls`` shows from now on."""
     certificate, key = make_certificate("homeport")
-    with tempfile.TemporaryDirectory(prefix="homeport-access-") as name:  # of mode 0700
-        paths = Path(name) / "certificate", Path(name) / "key"
-        for path, pem in zip(paths, (certificate, key), strict=True):
-            path.write_bytes(pem)
-        tls.load_cert_chain(*paths)
+    # In memory: a full disk ends no server.
+    with os.fdopen(os.memfd_create("homeport-access"), "wb", buffering=0) as file:
+        file.write(certificate + key)
+        tls.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
     return certificate.decode()

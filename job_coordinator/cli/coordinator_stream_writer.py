@@ -5,6 +5,7 @@ Source: COORD, "Coordinator Stream Writer".
 
 from __future__ import annotations
 
+import secrets
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -158,7 +159,7 @@ def _write(
     else:
         warnings = placement_warnings(job, message)
     for warning in warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+        _warn(warning)
     what = f"{job.topic}: {message.type} {message.key}"
     if message.is_tombstone and message.key not in job.stream.latest(message.type):
         return f"{what} was not there; nothing changes"
@@ -195,7 +196,11 @@ def write_list(
         check_key(key.name, record.value("value"))
         _write(job, record, _PLAINLY, say)
 
-    return change_list(job.stream, key, wanted, write_record, job.given)
+    return change_list(job.stream, key, wanted, write_record, secrets.token_hex(8), job.given)
+
+
+def _warn(line: str) -> None:
+    print(f"warning: {line}", file=sys.stderr)
 
 
 def _actives(job: JobView) -> frozenset[str]:
@@ -237,7 +242,7 @@ def _checked(job: JobView, message: CoordinatorStreamMessage) -> ConfigChange:
         job.recorded_config(),
         job.given,
         has_state=bool(ChangelogPartitionManager(job.stream).read()),
-        check_model=require_model_here(job.given, key, value),
+        check_model=require_model_here(job.given, key, value, _warn),
     )
 
 
@@ -254,12 +259,11 @@ def change_config(
     """
     message = message_of(WritableType.SET_CONFIG, key, value, is_forced=how.is_forced)
     for warning in check_key(key, value, is_forced=how.is_forced):
-        print(f"warning: {warning}", file=sys.stderr)
+        _warn(warning)
     if is_typed and value is not None and has_secret(key, value):
-        print(
-            f"warning: the value of {key} is on the command line, where everybody on this machine "
-            f"can read it: homeport config set {key} - reads it from standard input",
-            file=sys.stderr,
+        _warn(
+            f"the value of {key} is on the command line, where everybody on this machine can read "
+            f"it: homeport config set {key} - reads it from standard input"
         )
     print(write(config, message, how))
 
@@ -338,7 +342,7 @@ def command(  # noqa: PLR0913 - one for each option
             "give one of them",
         )
     for warning in warnings_of_overrides(config or ()):
-        print(f"warning: {warning}", file=sys.stderr)
+        _warn(warning)
     loaded = load(config_path, config or ())
     how = How(force, dry_run, at_once)
     if message_type is WritableType.SET_CONFIG:

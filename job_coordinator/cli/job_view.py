@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +21,13 @@ from homeport.config.errors import (
     WireError,
 )
 from homeport.config.settings.sections import JobConfig, SystemConfig
-from homeport.job_coordinator.client_files import TOKEN_VARIABLE
+from homeport.job_coordinator.client_files import TOKEN_VARIABLE, application_secret, read_token
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE, ConfigManager
+from homeport.job_coordinator.metadata.epochs import EpochManager
 from homeport.job_coordinator.zookeeper.leader_address import registered_processors
 
 TIMEOUT_S = 15.0
@@ -68,8 +70,7 @@ class JobView:
 
     def recorded_config(self) -> Config:
         """What the stream says, secrets included; without what the AM writes about itself."""
-        recorded = ConfigManager(self.stream).read()
-        return Config({k: v for k, v in recorded.items() if k not in {_TRACKING_URL, _CERTIFICATE}})
+        return ConfigManager(self.stream).deployed()
 
     def config(self, *, show_secrets: bool) -> Config:
         """What the job runs with, else what the stream says.
@@ -175,7 +176,7 @@ def running_job(config: Config, stream: CoordinatorStream) -> RunningJob | None:
         return None
     job = JobConfig.of(config)
     try:
-        client = CoordinatorClient(url, _operators_token(), _AM_TIMEOUT_S, certificate)
+        client = _client(stream, url, certificate)
         said = client.status()["job"]
         if (said["name"], said["id"]) != (job.name, job.id):
             return None
@@ -186,24 +187,30 @@ def running_job(config: Config, stream: CoordinatorStream) -> RunningJob | None:
         return None
 
 
-def _operators_token() -> str | None:
-    """Return what the file named by ``HOMEPORT_TOKEN_FILE`` has; None: none is named.
+def _client(stream: CoordinatorStream, url: str, certificate: str | None) -> CoordinatorClient:
+    """Return a client with the operator's token, unless the server is seen not to be the job's AM.
 
-    Raises:
-        ConfigError: the file cannot be read.
+    Where the secret of the submission is known, the server proves that it has it.
     """
-    named = os.environ.get(TOKEN_VARIABLE, "")
-    if not named:
-        return None
+    token = _operators_token()
+    client = CoordinatorClient(url, token, _AM_TIMEOUT_S, certificate)
+    epoch = EpochManager(stream).read_am_epoch()
+    if token is None or epoch is None:
+        return client
+    secret = application_secret(os.environ, epoch.rank.application)
     try:
-        return Path(named).read_text(encoding="utf-8").strip() or None
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            TOKEN_VARIABLE,
-            named,
-            f"it must be a file with the token of an operator ({error})",
-            "put the token that homeport token new has printed into it",
-        ) from None
+        if secret is not None:
+            client.require_proof(secret)
+    except WireError as error:
+        print(f"note: without the token: {error}", file=sys.stderr)
+        return CoordinatorClient(url, None, _AM_TIMEOUT_S, certificate)
+    return client
+
+
+def _operators_token() -> str | None:
+    """Return what the file named by ``HOMEPORT_TOKEN_FILE`` has; None: none is named."""
+    named = os.environ.get(TOKEN_VARIABLE, "")
+    return read_token(Path(named)) if named else None
 
 
 def is_standalone(config: Config, stream: CoordinatorStream) -> bool:

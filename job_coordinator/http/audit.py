@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from homeport.job_coordinator.clocks import wall_ms
@@ -49,17 +49,8 @@ class Change:
 
     def bounded(self) -> Change:
         """With no field longer than ``MAX_TEXT``, each of one line."""
-        before, after = (
-            None if value is None else _one_line(value) for value in (self.before, self.after)
-        )
-        return Change(
-            _one_line(self.author),
-            _one_line(self.address),
-            _one_line(self.through),
-            _one_line(self.what),
-            before,
-            after,
-        )
+        given = {name: text for name, text in asdict(self).items() if text is not None}
+        return replace(self, **{name: _one_line(text) for name, text in given.items()})
 
 
 def _one_line(text: str) -> str:

@@ -25,7 +25,12 @@ from homeport.config.errors import (
     UnavailableError,
     WireError,
 )
-from homeport.job_coordinator.access.job_access import ACCESS_ROUTE, JobSecret, ShownAccess
+from homeport.job_coordinator.access.job_access import (
+    ACCESS_ROUTE,
+    JobSecret,
+    ShownAccess,
+    address_text,
+)
 from homeport.job_coordinator.http.messages import (
     STARTED_BYTES,
     CheckIn,
@@ -126,10 +131,6 @@ class CoordinatorClient:
         rest = (timeout_s, self._certificate, self._secret)
         return CoordinatorClient(url, self._token, *rest, holds=holds)
 
-    def holding(self, secret: JobSecret) -> CoordinatorClient:
-        """A client of the same URL that has the submission's secret, too."""
-        return CoordinatorClient(self._url, self._token, self._timeout_s, self._certificate, secret)
-
     def close(self) -> None:
         """Close the connection that is held, after the call by it; the next call opens one."""
         with self._calling:
@@ -198,39 +199,57 @@ class CoordinatorClient:
         """The last changes of the running job."""
         return parse_object(self._call("GET", "v1/audit"), "the audit trail")
 
-    def access(self) -> ShownAccess:
+    def access(self, secret: JobSecret) -> ShownAccess:
         """Return the server's generation and certificate, proven by the submission's secret.
 
         The request has no token, and trusts any certificate: the proof is worth more.
 
         Raises:
-            WireError: this client has no secret, or the server does not; else errors as above.
+            WireError: the server does not have the secret; else errors as above.
         """
-        if self._secret is None:
-            raise WireError(f"{self._url}: without the submission's secret nothing is proven")
+        return self._proven_access(secret)[0]
+
+    def require_proof(self, secret: JobSecret) -> None:
+        """Require that the server itself has the submission's secret, before it gets a token.
+
+        A server that passes the question on to the AM has another certificate, or address.
+
+        Raises:
+            WireError: it does not have the secret, or passes the question on; else as above.
+        """
+        access, address = self._proven_access(secret)
+        if self._tls is None and access.address != address:
+            raise WireError(
+                f"{self._url}: it answers for the server at {access.address}: the token is not "
+                "sent to it"
+            )
+        if self._tls is not None and access.certificate is None:
+            raise WireError(f"{self._url}: it answers for a server without https")
+        self._trust(access.certificate)
+
+    def _proven_access(self, secret: JobSecret) -> tuple[ShownAccess, str]:
+        """Return what ``access`` returns, and the address that the request went to."""
         nonce = secrets.token_hex(16)
         route = f"{self._base}{ACCESS_ROUTE.removeprefix('/')}?nonce={nonce}"
-        connection = HTTPConnection(self._host, self._port, timeout=self._timeout_s)
-        if self._tls is not None:
-            connection = HTTPSConnection(
-                self._host, self._port, timeout=self._timeout_s, context=unverified_context()
-            )
+        connection = self._connection(self._tls and unverified_context())
         target = f"GET {self._url}{ACCESS_ROUTE.removeprefix('/')}"
         try:
             with closing(connection):
+                connection.connect()
+                address = address_text(connection.sock.getpeername())
                 status, content, _ = _exchange(connection, ("GET", route, None, _CLOSING))
         except (OSError, HTTPException) as error:
             raise _no_answer(target, error) from error
         if status != _OK:
             raise _refused(target, status, content)
-        return self._secret.proven(nonce, parse_object(content, "the access"))
+        return secret.proven(nonce, parse_object(content, "the access")), address
 
     def _is_renewed(self) -> bool:
         """Whether the server has proven another generation, which this client has from now on."""
         if self._secret is None:
             return False
         try:
-            access = self.access()
+            access = self.access(self._secret)
         except (UnavailableError, WireError):
             return False  # what was refused has the reason
         certificate, token = access.certificate, self._token
@@ -238,10 +257,13 @@ class CoordinatorClient:
             token = self._secret.token(access.generation)
         if (token, certificate) == (self._token, self._certificate):
             return False
-        if certificate is not None and self._tls is not None:
-            self._certificate, self._tls = certificate, client_context(certificate)
+        self._trust(certificate)
         self._token = token
         return True
+
+    def _trust(self, certificate: str | None) -> None:
+        if certificate is not None and self._tls is not None:
+            self._certificate, self._tls = certificate, client_context(certificate)
 
     def _asked(self, *request: Any) -> _Answer:  # noqa: ANN401 - as of http.client
         """The answer to a request; OSError or HTTPException where there is none.
@@ -251,7 +273,7 @@ class CoordinatorClient:
         of the call.
         """
         if not self._holds:
-            with closing(self._connection()) as connection:
+            with closing(self._connection(self._tls)) as connection:
                 return _exchange(connection, request)
         with self._calling:
             try:
@@ -259,7 +281,7 @@ class CoordinatorClient:
                     with suppress(ConnectionError, ssl.SSLError):
                         return _exchange(self._held, request)
                     self._let_go()
-                self._held = self._connection()
+                self._held = self._connection(self._tls)
                 return _exchange(self._held, request)
             except BaseException:
                 self._let_go()
@@ -270,10 +292,10 @@ class CoordinatorClient:
         if held is not None:
             held.close()
 
-    def _connection(self) -> HTTPConnection:
-        if self._tls is None:
+    def _connection(self, tls: ssl.SSLContext | None) -> HTTPConnection:
+        if tls is None:
             return HTTPConnection(self._host, self._port, timeout=self._timeout_s)
-        return HTTPSConnection(self._host, self._port, timeout=self._timeout_s, context=self._tls)
+        return HTTPSConnection(self._host, self._port, timeout=self._timeout_s, context=tls)
 
     def _post(self, route: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return parse_object(self._call("POST", route, compact_json(body)), f"the answer to {route}")

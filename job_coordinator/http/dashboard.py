@@ -142,11 +142,9 @@ class Dashboard:
             raise WireError(
                 f"{len(names)} processors are named: a request takes {MAX_PLOTTED} at most"
             )
-
-        async def plots() -> bytes:
-            return compact_json(self._plots.to_json(names))
-
-        return await self._answers.answer(request, ("plots", *names), plots)
+        return await self._answers.answer(
+            request, ("plots", *names), lambda: compact_json(self._plots.to_json(names))
+        )
 
     async def _get_stream(self, request: web.Request) -> web.StreamResponse:
         """Server-sent events: ``state`` when something is new, ``time`` after 10 s without."""

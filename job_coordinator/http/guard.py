@@ -17,7 +17,7 @@ from aiohttp import web
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.job_coordinator.access.job_access import ACCESS_ROUTE
+from homeport.job_coordinator.access.job_access import ACCESS_ROUTE, address_text
 from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.http.access import Caller, Role, Tokens, is_of_another_page
@@ -103,7 +103,8 @@ class Guard:
 
     async def show_access(self, request: web.Request) -> web.StreamResponse:
         """Answer which token and certificate are valid, with the proof that it is so."""
-        return json_answer(compact_json(self._access.answer(request.query.get("nonce"))))
+        address = address_text(request.get_extra_info("sockname"))
+        return json_answer(compact_json(self._access.answer(request.query.get("nonce"), address)))
 
     @web.middleware
     async def check(self, request: web.Request, handler: _Handler) -> web.StreamResponse:

@@ -18,7 +18,7 @@ import socket
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from aiohttp import web
 from prometheus_client.core import Metric
@@ -78,6 +78,8 @@ _RESOURCE_ID = re.compile(r"container_(e\d+_)?\d+_\d+_\d+_\d+", re.ASCII)
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class JobCoordinatorBackend(Protocol):
@@ -261,9 +263,9 @@ class JobCoordinatorServer:
             web.get(_AUDIT, self._get_audit),
             web.get("/v1/processors/{processor_id:[^/]+}/model", self._get_part),
             web.post("/v1/check-in", self._post_check_in),
-            web.post("/v1/started", self._post_started),
-            web.post("/v1/stopped", self._post_stopped),
-            web.post("/v1/unfit", self._post_unfit),
+            web.post("/v1/started", _report(Started.from_json, self._backend.started)),
+            web.post("/v1/stopped", _report(Stopped.from_json, self._backend.stopped)),
+            web.post("/v1/unfit", _report(Unfit.from_json, self._backend.unfit)),
             web.post(_SHUTDOWN, self._post_shutdown),
             *self._dashboard.routes(self._get_configuration),
             *self._actions.routes(),
@@ -380,16 +382,12 @@ class JobCoordinatorServer:
 
         return await self._answers.answer(request, "status", status)
 
-    async def _all_locality(self) -> bytes:
+    def _all_locality(self) -> bytes:
         return encode_locality(LocalityModel.of(self._backend.locality()))
 
     async def _get_events(self, request: web.Request) -> web.StreamResponse:
         asked, said = EventsAsked.from_query(request.query), self._said()
-
-        async def events() -> bytes:
-            return said.events(asked)
-
-        return await self._answers.answer(request, asked, events)
+        return await self._answers.answer(request, asked, lambda: said.events(asked))
 
     async def _get_what_if(self, request: web.Request) -> web.StreamResponse:
         hosts, said = hosts_asked(request.query.getall("host", ())), self._said()
@@ -400,10 +398,7 @@ class JobCoordinatorServer:
         return await self._answers.answer(request, ("what-if", hosts), what_if)
 
     async def _get_audit(self, request: web.Request) -> web.StreamResponse:
-        async def audit() -> bytes:
-            return self._audit.to_json()
-
-        return await self._answers.answer(request, "audit", audit)
+        return await self._answers.answer(request, "audit", self._audit.to_json)
 
     def _said(self) -> DecisionSource:
         if self._decisions is None:
@@ -413,41 +408,23 @@ class JobCoordinatorServer:
     async def _get_health(self, request: web.Request) -> web.StreamResponse:
         return await self._answers.answer(request, "health", self._health)
 
-    async def _health(self) -> bytes:
+    def _health(self) -> bytes:
         job = self._own_status().get("job", {})
         return compact_json({name: job.get(name) for name in ("state", "health")})
 
     async def _get_processor(self, request: web.Request) -> web.StreamResponse:
-        peers = self._peers
-        if peers is None:
+        if self._peers is None:
             raise NotFoundError("no processor is served here")
-
-        async def processor() -> bytes:
-            return _status_for(request, peers.own_status())
-
-        return await self._answers.answer(request, "processor", processor)
+        return await self._answers.answer(
+            request, "processor", lambda: _status_for(request, self._own_status())
+        )
 
     async def _get_metrics(self, request: web.Request) -> web.StreamResponse:
-        async def metrics() -> bytes:
-            return self._metrics.text()
-
-        return await self._answers.answer(request, "metrics", metrics, CONTENT_TYPE)
+        return await self._answers.answer(request, "metrics", self._metrics.text, CONTENT_TYPE)
 
     async def _post_check_in(self, request: web.Request) -> web.StreamResponse:
         order = await self._backend.check_in(CheckIn.from_json(await request_body(request)))
         return json_answer(compact_json(order.to_json()))
-
-    async def _post_started(self, request: web.Request) -> web.StreamResponse:
-        await self._backend.started(Started.from_json(await request_body(request)))
-        return json_answer(b"{}")
-
-    async def _post_stopped(self, request: web.Request) -> web.StreamResponse:
-        await self._backend.stopped(Stopped.from_json(await request_body(request)))
-        return json_answer(b"{}")
-
-    async def _post_unfit(self, request: web.Request) -> web.StreamResponse:
-        await self._backend.unfit(Unfit.from_json(await request_body(request)))
-        return json_answer(b"{}")
 
     async def _post_shutdown(self, request: web.Request) -> web.StreamResponse:
         by = caller(request)
@@ -462,6 +439,18 @@ class JobCoordinatorServer:
         if model is None:
             raise NotFoundError(f"there is no JobModel of version {version}")
         return model
+
+
+def _report(
+    read: Callable[[Mapping[str, Any]], T], take: Callable[[T], Awaitable[None]]
+) -> _Handler:
+    """Return what passes a report of a launcher or container on."""
+
+    async def post(request: web.Request) -> web.StreamResponse:
+        await take(read(await request_body(request)))
+        return json_answer(b"{}")
+
+    return post
 
 
 def _own_names() -> tuple[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import takewhile
 
 from homeport.config.config import LONG_MAX, Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import ListKey
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
@@ -20,12 +21,16 @@ from homeport.job_coordinator.model.list_change import ListChange
 
 WRITER_SOURCE = "coordinator-stream-writer"
 """Source of the records of the tool of that name, which a deployment leaves alone."""
-
+AM_SOURCE = "homeport"
+"""Source of the records of the AM's programs."""
+AM_KEYS = frozenset({keys.YARN_AM_TRACKING_URL.name, keys.YARN_AM_CERTIFICATE.name})
+"""What the AM writes about itself."""
 
 _TRIES = 10
 """Writers that change one list within the same moment are people."""
-_ADDED, _REMOVED = "added", "removed"
-"""What the writer of a list has changed, beside the value; Samza's readers do not look at it."""
+_ADDED, _REMOVED, _WRITER = "added", "removed", "writer"
+"""What the writer of a list has changed, beside the value, and a mark by which the writer finds its
+own record among equal ones; Samza's readers do not look at them."""
 _AUDITED_KEY = MessageType.SET_CONFIG.value
 
 
@@ -34,6 +39,7 @@ def change_list(
     key: ListKey,
     wanted: Callable[[tuple[str, ...]], ListChange],
     write: Callable[[CoordinatorStreamMessage], None],
+    mark: str,
     file: Config | None = None,
 ) -> bool:
     """The key has the change that ``wanted`` makes of its items; no other writer's change is lost.
@@ -46,6 +52,7 @@ def change_list(
         key: whose value is the list.
         wanted: makes the change; one that changes nothing is not written.
         write: puts the record into the stream, or raises ConfigError where it breaks a rule.
+        mark: of this call alone, by which its records differ from those of other writers.
         file: the deployment's own configuration, in force where the stream has no record.
 
     Returns:
@@ -61,16 +68,16 @@ def change_list(
     if own.of(items) == items:
         return False
     for _ in range(_TRIES):
-        record = _list_record(key, due.of(items), due)
+        record = _list_record(key, due.of(items), due, mark)
         try:
             write(record)
         except ConfigError:
             if due is not own:  # the others' change has a right to its place
                 due = due.then(own.undone)
-                write(_list_record(key, due.of(items), due))
+                write(_list_record(key, due.of(items), due, mark))
             raise
         read = ((m, _items(key, m, file)) for m in stream.catch_up() if _is_of(key, m))
-        lost = _overtaken(items, read, record)
+        lost = _overtaken(items, read, mark)
         if lost is None:
             return True
         due = lost.then(due)
@@ -85,11 +92,11 @@ def _is_of(key: ListKey, message: CoordinatorStreamMessage) -> bool:
 def _overtaken(
     items: tuple[str, ...],
     read: Iterable[tuple[CoordinatorStreamMessage, tuple[str, ...]]],
-    own: CoordinatorStreamMessage,
+    mark: str,
 ) -> ListChange | None:
     """Return the changes of the records between ``items`` and the own record; None: no record."""
     lost: ListChange | None = None
-    for message, after in takewhile(lambda item: item[0].values != own.values, read):
+    for message, after in takewhile(lambda item: item[0].value(_WRITER) != mark, read):
         added, removed = message.value(_ADDED), message.value(_REMOVED)
         change = ListChange.between(items, after)
         if added is not None and removed is not None:
@@ -106,13 +113,14 @@ def _items(
 
 
 def _list_record(
-    key: ListKey, items: tuple[str, ...], change: ListChange
+    key: ListKey, items: tuple[str, ...], change: ListChange, mark: str
 ) -> CoordinatorStreamMessage:
     """Return the record of these items; without items it has an empty value, to say its change."""
     values = {
         "value": key.plain(",".join(items)),
         _ADDED: ",".join(change.added),
         _REMOVED: ",".join(change.removed),
+        _WRITER: mark,
     }
     return CoordinatorStreamMessage(MessageType.SET_CONFIG, key.name, values)
 
@@ -149,6 +157,10 @@ class ConfigManager(RecordManager):
         """The configuration as of the last catch-up; a record without a value is left out."""
         texts = read_all(self._stream, MessageType.SET_CONFIG, lambda m: m.value("value"))
         return Config(texts)
+
+    def deployed(self) -> Config:
+        """What ``read`` returns, without what the AM writes about itself."""
+        return Config({k: v for k, v in self.read().items() if k not in AM_KEYS})
 
     def written(self) -> Config:
         """What the writer tool has set and not taken back: it stands above a deployment's file."""

@@ -124,7 +124,7 @@ class DrainHost:
         def change(stream: CoordinatorStream) -> None:
             wanted = partial(host_change, host=host, is_drained=is_drained)
             write = partial(write_by_http, self._driver.audit, stream, by)
-            change_list(stream, _KEY, wanted, write, self._file)
+            change_list(stream, _KEY, wanted, write, str(uuid.uuid4()), self._file)
 
         await self._driver.view.stream.do(change)
 

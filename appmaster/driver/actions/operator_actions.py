@@ -19,7 +19,6 @@ from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.job_model.live_configuration import has_state
 from homeport.appmaster.report.audited_changes import placement_named
 from homeport.config.config import Config
-from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import WireError
 from homeport.config.secret_names import shown_value
 from homeport.job_coordinator.cli.config_change import (
@@ -36,7 +35,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 )
 from homeport.job_coordinator.http.access import Caller
 from homeport.job_coordinator.http.actions import Plan
-from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
+from homeport.job_coordinator.metadata.configuration import AM_KEYS, WRITER_SOURCE
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.ids import ProcessorId, host_of
 from homeport.job_coordinator.model.json_values import optional_field, required_field, shown
@@ -211,8 +210,7 @@ class _SetKey:
         self, key: str, value: str | None, written: Mapping[str, CoordinatorStreamMessage]
     ) -> ConfigChange:
         texts = {name: message.value("value") for name, message in written.items()}
-        own = {keys.YARN_AM_TRACKING_URL.name, keys.YARN_AM_CERTIFICATE.name}
-        before = Config({n: t for n, t in texts.items() if t is not None and n not in own})
+        before = Config({n: t for n, t in texts.items() if t is not None and n not in AM_KEYS})
         return checked_change(
             key,
             value,

@@ -74,7 +74,7 @@ def changes_in(folder: Path) -> Iterator[Mapping[str, Any]]:
         for path in folder.iterdir():
             if path.suffix != ".jsonl":
                 continue
-            for text in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            for text in path.read_text(encoding="utf-8", errors="replace").split("\n"):
                 if f'"{_EVENT}"' in text:
                     found += _changes_of(text)
     except (FileNotFoundError, NotADirectoryError):

@@ -15,7 +15,6 @@ from typing import Annotated
 import typer
 
 from homeport.config.access_tokens import NamedToken, digest_of, named_tokens
-from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import TokensKey
 from homeport.config.errors import ConfigError
@@ -84,8 +83,10 @@ def list_(*, config_path: ConfigPath, config: Overrides = None) -> None:
     ``printf %s TOKEN | sha256sum`` says which one a token is.
     """
     given = loaded(config_path, config)
+    with open_job(given) as job:
+        recorded = job.recorded_config() or given
     for role in TokenRole:
-        for token in _written(given, role.key):
+        for token in role.key.tokens(recorded):
             print(f"{role:<8} {token.name:<40} {token.digest[:_SHOWN_DIGITS]}")
 
 
@@ -116,11 +117,6 @@ def revoke(
         what = "has no older token" if old else "has no token"
         raise ConfigError("NAME", name, f"it {what}", "see homeport token list")
     note(f"{len(gone)} revoked")
-
-
-def _written(config: Config, key: TokensKey) -> tuple[NamedToken, ...]:
-    with open_job(config) as job:
-        return key.tokens(job.recorded_config() or config)
 
 
 def _change(job: JobView, key: TokensKey, wanted: Callable[[tuple[str, ...]], ListChange]) -> None:

@@ -66,9 +66,9 @@ def exchange(*, config_path: ConfigPath, config: Overrides = None) -> None:
 
 def _await(running: RunningJob, secret: JobSecret, generation: int) -> None:
     """Wait until the AM proves that it has the generation; UnansweredError where it does not."""
-    client = running.client.holding(secret)
+    client = running.client
     end_s = time.monotonic() + _PATIENCE_S
-    while _shown(client) != generation:
+    while _shown(client, secret) != generation:
         if time.monotonic() > end_s:
             raise UnansweredError(
                 f"the AM at {client.url} has not taken generation {generation} in "
@@ -77,8 +77,8 @@ def _await(running: RunningJob, secret: JobSecret, generation: int) -> None:
         time.sleep(_POLL_S)
 
 
-def _shown(client: CoordinatorClient) -> int | None:
+def _shown(client: CoordinatorClient, secret: JobSecret) -> int | None:
     try:
-        return client.access().generation
+        return client.access(secret).generation
     except HomeportError:
         return None  # no answer now; the AM may begin just then

@@ -74,16 +74,20 @@ class SharedAnswers:
         self,
         request: web.Request,
         what: Hashable,
-        make: Callable[[], Awaitable[bytes]],
+        make: Callable[[], bytes | Awaitable[bytes]],
         content_type: str = JSON,
     ) -> web.StreamResponse:
         """Answer with what ``make`` makes; ``what``: its name, with all that decides it."""
         role, is_gzip = caller(request).role, takes_gzip(request)
         is_shared = role is Role.NONE
 
+        async def body() -> bytes:
+            made = make()
+            return made if isinstance(made, bytes) else await made
+
         async def document() -> Document:
-            body = await (self._shared.get(what, make) if is_shared else make())
-            return await document_of(body, gzip=is_gzip, content_type=content_type)
+            found = await (self._shared.get(what, body) if is_shared else body())
+            return await document_of(found, gzip=is_gzip, content_type=content_type)
 
         made = self._shared.get((what, is_gzip), document) if is_shared else document()
         return await self._sender.answer(request, await made, trusted=role is Role.JOB)

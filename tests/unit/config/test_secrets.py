@@ -88,6 +88,12 @@ SECRET_KEYS = [
     "my.rsa-key",
     "alert.webhook.url",
     "db.passwort",
+    "db.mot_de_passe",
+    "db.motDePasse",
+    "db.contrasena",
+    "my.geheimnis",
+    "wifi.psk",
+    "schema.registry.basic.auth",
 ]
 SHOWN_KEYS = [
     "",
@@ -213,6 +219,11 @@ def test_a_secret_inside_a_value_is_masked(value: str, shown: str | None) -> Non
         "http://[::1]:8080/x@y",
         "git@host:a/b.git",
         "10:00@20",
+        "https://me@host/x",
+        "s3a://a-bucket-with-a-long-name@x/y",
+        "a=b,c=d,e",
+        "<property><name>db.user</name><value>me</value></property>",
+        "SG.1",
         "<name>x</name>",
         "-----BEGIN CERTIFICATE-----\\nabc\\n-----END CERTIFICATE-----",
     ],
@@ -266,6 +277,21 @@ SECRET_TEXTS = [
     "password%3Dhunter2",
     "pw: hunter2",
     "PIN=hunter2",
+    'Authorization: Digest username="me", uri="/", response="hunter2"',
+    'Authorization: OAuth realm="x", oauth_token="hunter2", oauth_signature="hunter2"',
+    "passwords=hunter1,hunter2",
+    "user=me,password=hun,ter2,db=x",
+    "https://hunter2hunter2hunter2@host/x",
+    "https%3A%2F%2Fme%3Ahunter2%40host%2Fx",
+    "https://hooks.slack.com/services/T0/B0/hunter2",
+    "https://discord.com/api/webhooks/1/hunter2",
+    "https://api.telegram.org/bot1:hunter2/getMe",
+    "<property><name>db.password</name><value>hunter2</value></property>",
+    "<property>\n <name> db.password </name>\n <value>hunter2</value>\n</property>",
+    "CREATE USER me IDENTIFIED BY 'hunter2'",
+    'alter user me identified by "hunter2"',
+    "password: >\n  hunter1\n  hunter2\nuser: me",
+    "password: |-\n  hunter2",
 ]
 """Forms in which programs take secrets, beside a URL's and an assignment's."""
 
@@ -286,6 +312,16 @@ def test_a_secret_of_a_known_form_is_masked_without_a_name() -> None:
         "glpat-" + "x1" * 10,
         "xoxb-" + "1" * 12,
         "https://" + "0123456789abcdef" * 2 + "@host/1",
+        "dckr_pat_" + "x1" * 12,
+        "SG." + "x" * 22 + "." + "y" * 43,
+        "dop_v1_" + "0f" * 32,
+        "shpat_" + "0f" * 16,
+        "hf_" + "x1" * 17,
+        "dapi" + "0f" * 16,
+        "ya29." + "x1" * 20,
+        "GOCSPX-" + "x1" * 14,
+        "glsa_" + "x1" * 16 + "_0123abcd",
+        "AGE-SECRET-KEY-1" + "Q" * 58,
     ):
         assert MASK in shown_value("my.value", f"a {text} b")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
 import stat
 from pathlib import Path
 
@@ -12,6 +14,8 @@ from another_user import another_user, open_folder, shared_base
 from homeport.job_coordinator.own_folders import NotOwnError, make_own_folder, open_own_file
 
 PARTS = ("job-1", "counts", "Partition_0")
+GROUP = 12_345
+"""Of no user of a test."""
 
 
 def _mode(path: Path) -> int:
@@ -121,6 +125,31 @@ def test_a_given_folder_where_each_user_can_exchange_folders_is_refused() -> Non
         with pytest.raises(NotOwnError, match="mode 0777"):
             make_own_folder(base / "job-1", base)
         assert list(base.iterdir()) == []
+
+
+@pytest.mark.parametrize("mode", [0o775, 0o2770])
+def test_a_given_folder_of_a_group_needs_the_sticky_bit(mode: int) -> None:
+    """Else each of the group can put a folder of another user in the place of the job's."""
+    with open_folder() as base:
+        try:
+            os.chown(base, -1, GROUP)
+        except PermissionError:
+            pytest.skip("this user gives no folder to another group")
+        base.chmod(mode)
+        with pytest.raises(NotOwnError, match=f"mode {mode:04o}"):
+            make_own_folder(base / "job-1", base)
+        base.chmod(mode | 0o1000)
+        make_own_folder(base / "job-1", base)
+
+
+def test_a_given_folder_may_be_of_the_users_own_group() -> None:
+    """Many systems give each user a group of its own, and a mask with which it may write."""
+    own = pwd.getpwuid(os.geteuid())
+    with open_folder() as base:
+        base.chmod(0o775)
+        if grp.getgrgid(base.stat().st_gid).gr_name != own.pw_name:
+            pytest.skip("this user has no group of its own")
+        make_own_folder(base / "job-1", base)
 
 
 def test_the_systems_refusals_pass() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import subprocess
 import sys
 from pathlib import Path
@@ -62,6 +63,8 @@ def test_a_node_in_order() -> None:
         ({"writable": ""}, "node.state", Level.ERROR),
         ({"writable": "", "exists": ""}, "node.state", Level.ERROR),
         ({"mode": "777"}, "node.state", Level.ERROR),
+        ({"mode": "2775"}, "node.state", Level.ERROR),
+        ({"mode": "777", "own_group": "1"}, "node.state", Level.ERROR),
         ({"free_kb": "1024"}, "node.state", Level.WARNING),
         ({"free_kb": "?"}, "node.state", Level.WARNING),
         ({"python_version": ""}, "node.python", Level.ERROR),
@@ -90,12 +93,23 @@ def test_a_node_without_an_answer() -> None:
     assert answer_of("base=/data\nwritable=1\n") is None
 
 
+@pytest.mark.parametrize("given", [{"mode": "775", "own_group": "1"}, {"mode": "1775"}])
+def test_a_group_may_write_where_it_is_the_users_own_or_cannot_exchange(
+    given: dict[str, str],
+) -> None:
+    """As the rule of the state's folders has it."""
+    assert all(f.level is Level.OK for f in check_node("nm1", GOOD | given, NEEDS))
+
+
 def test_the_script_sees_a_folder_that_can_be_written(tmp_path: Path) -> None:
     """It leaves no file behind."""
     answer = probed(LOGGED_STORE_BASE_DIR=str(tmp_path), HOMEPORT_PROBED_PYTHON=sys.executable)
     assert answer["base"] == str(tmp_path)
     assert (answer["variable"], answer["exists"], answer["writable"]) == ("1", "1", "1")
     assert int(answer["free_kb"]) > 0
+    assert answer.get("own_group") == (
+        "1" if tmp_path.group() == pwd.getpwuid(os.geteuid()).pw_name else None
+    )
     assert int(answer["mode"], 8) == tmp_path.stat().st_mode & 0o7777
     assert (answer["python_version"], answer["homeport"]) == ("3.11", "1")
     assert list(tmp_path.iterdir()) == []

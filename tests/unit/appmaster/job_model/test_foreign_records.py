@@ -214,7 +214,7 @@ def test_a_running_job_that_is_changed_keeps_its_state(
     else:
         assert numbers(model) == STATE
     live = LiveConfiguration(Submitted(FILE, FILE))
-    wanted = live.wanted(takeover.read_config(running.stream))
+    wanted = live.wanted(ConfigManager(running.stream).deployed())
     if wanted is None:
         assert live.fault
     else:

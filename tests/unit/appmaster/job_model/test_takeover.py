@@ -6,10 +6,8 @@ import pytest
 
 from homeport.appmaster.job_model.publication import publish
 from homeport.appmaster.job_model.takeover import (
-    TRACKING_URL_KEY,
     permits,
     previous_assignment,
-    read_config,
     take_rank,
 )
 from homeport.config.config import Config
@@ -18,6 +16,7 @@ from homeport.job_coordinator.coordinator_stream import coordinator_stream_messa
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import (
     AmEpoch,
     EpochManager,
@@ -149,9 +148,9 @@ def test_standby_tasks_are_no_part_of_the_previous_assignment(
 
 def test_an_attempts_own_values_are_no_configuration(stream: InMemoryCoordinatorStream) -> None:
     """The tracking URL would else make a new JobModel of every attempt."""
-    stream.write([wire.set_config("a", "1"), wire.set_config(TRACKING_URL_KEY, "http://x/")])
+    stream.write([wire.set_config("a", "1"), wire.set_config("yarn.am.tracking.url", "http://x/")])
     stream.catch_up()
-    assert dict(read_config(stream)) == {"a": "1"}
+    assert dict(ConfigManager(stream).deployed()) == {"a": "1"}
 
 
 def test_the_last_permit_is_known_of_retired_processors_too(

@@ -18,11 +18,14 @@ from odd_bodies import bodies
 
 from homeport.appmaster.lease.lease_server import LeaseServer
 from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard
+from homeport.job_coordinator.access.job_access import ACCESS_ROUTE, JobSecret
+from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.http.messages import Renewal
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 TOKEN = "a-token-of-a-test"  # noqa: S105 - opens a server of this test only
+PAGE = Path(__file__).parents[4] / "docs" / "security-roles.md"
 ONE = Incarnation(ProcessorId("0"), 1)
 LIST = {"incarnations": [{"processor_id": "0", "epoch": 1}]}
 Ask = Callable[[str, bytes], Coroutine[Any, Any, tuple[int, bytes]]]
@@ -51,6 +54,35 @@ def _with_keeper(story: Callable[[Ask, str], Coroutine[Any, Any, None]]) -> None
 
                 await story(ask, url)
             await keeper.stop()
+
+    asyncio.run(play())
+
+
+def test_each_request_to_the_port_has_a_row() -> None:
+    """And a row is what the port answers: the second table of docs/security-roles.md."""
+    cells = (line.strip("|").split("|") for line in PAGE.read_text(encoding="utf-8").splitlines())
+    rows = {row[0].strip(" `"): [c.strip() for c in row[1:]] for row in cells if len(row) == 3}
+    bodies_of = {"POST /v1/lease": Renewal(1, ONE).to_json(), f"GET {ACCESS_ROUTE}": None}
+    assert {*bodies_of} == {name for name in rows if " /" in name}
+
+    async def play() -> None:
+        access = ServedAccess(TOKEN, JobSecret(b"secret"))
+        keeper = LeaseServer(
+            LeaseTable(1000, 0), RenewalGuard(1000, 0), lease_ms=1000, attempt=1, access=access
+        )
+        url = await keeper.start("127.0.0.1", 0, None)
+        router = keeper._ports[0]._runner.app.router
+        routes = {f"{r.method} {r.resource and r.resource.canonical}" for r in router.routes()}
+        assert {name for name in routes if not name.startswith("HEAD")} == {*bodies_of}
+        async with aiohttp.ClientSession() as session:
+            for name, body in bodies_of.items():
+                method, _, path = name.partition(" /")
+                for may, token in zip(rows[name], (None, TOKEN), strict=True):
+                    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+                    asked = f"{url}{path}?nonce={'0' * 32}"
+                    async with session.request(method, asked, json=body, headers=headers) as answer:
+                        assert answer.status == (200 if may == "yes" else 401), (name, token)
+        await keeper.stop()
 
     asyncio.run(play())
 

@@ -104,6 +104,16 @@ def test_the_generation_is_read_from_the_stream() -> None:
     assert look(stream, guard, rank) == 7
 
 
+@pytest.mark.parametrize("value", ["many", "-1", "", "9" * 400])
+def test_a_generation_that_is_none_ends_no_keeper(value: str) -> None:
+    """Samza's tool writes any text: without its keeper all containers would end."""
+    stream = InMemoryCoordinatorStream()
+    guard, rank = RenewalGuard(4000), Rank(1, "a", 1)
+    stream.write([set_config(keys.JOB_COORDINATOR_ACCESS_GENERATION.name, value)])
+    assert look(stream, guard, rank) == 0
+    assert guard.fetched_ms
+
+
 def test_an_answer_of_either_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Either may be away for any time: the attempt is what the job comes back to."""
     why, outside = _watched(monkeypatch, *"m" * 12, *"K" * 12, "R")

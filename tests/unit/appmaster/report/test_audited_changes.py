@@ -28,6 +28,12 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.placement import FORCE_RESTART_LAST_SEEN, PlacementRequest
 from homeport.job_coordinator.model.upgrade import UpgradeDirection, UpgradeOrder
 
+OF_THE_AM: dict[str, Any] = {
+    "source": "homeport",
+    "host": "nm1",
+    "username": "job",
+    "timestamp_ms": 1,
+}
 ASKED = PlacementRequest("u1", "application_1_0001", ProcessorId("0"), "nm2", None, 5)
 
 
@@ -215,11 +221,14 @@ def test_of_tokens_the_names_are_shown(tmp_path: Path) -> None:
 
 
 def test_what_the_am_writes_of_itself_is_no_change(tmp_path: Path) -> None:
-    """Its URL is another one after each driver."""
-    job = Job(tmp_path)
-    job.write(record("yarn.am.tracking.url", "http://h:1"))
+    """Its URL is another one after each driver; a deployment removes it. What a tool writes is."""
+    job, key = Job(tmp_path), "yarn.am.tracking.url"
+    job.write(wire.set_config(key, "http://h:1").stamped(**OF_THE_AM), gone(key))
     job.look()
     assert job.changes() == []
+    job.write(record(key, "http://evil:1"), wire.set_config(key, "http://h:2").stamped(**OF_THE_AM))
+    job.look()
+    assert [change[3:] for change in job.changes()] == [(f"config {key}", None, "http://evil:1")]
 
 
 def http(value: str | None, at_ms: int) -> CoordinatorStreamMessage:

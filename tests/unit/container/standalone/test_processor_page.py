@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import socket
 from collections.abc import Mapping
 
 import pytest
 
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import StoreError, WireError
 from homeport.container.standalone import processor_page
 from homeport.container.standalone.processor_page import ProcessorPage, Served
+from homeport.container.standalone.server_thread import ServerThread
 from homeport.container.standalone.standby_view import standbys_shown
+from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.container_report import ContainerReport, StoreLag
 from homeport.job_coordinator.http.query_params import EventsAsked
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
@@ -74,6 +79,21 @@ class Stepped:
             decision = step(self._state, event)
             self._state = decision.state
             self.page.decided(event, decision)
+
+
+@pytest.mark.parametrize(("host", "named"), [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")])
+def test_its_url_is_one_that_others_can_ask(host: str, named: str) -> None:
+    """An address of IPv6 stands in brackets."""
+    if ":" in host and not socket.has_ipv6:
+        pytest.skip("this machine has no IPv6")
+    config = CONFIG.merged({keys.JOB_COORDINATOR_URL_HOST.name: host})
+    thread = ServerThread(_planned(FIRST).page, config)
+    url = thread.start()
+    try:
+        assert re.fullmatch(rf"http://{re.escape(named)}:\d+/", url)
+        assert CoordinatorClient(url, None).status()["job"]["name"] == "j"
+    finally:
+        thread.stop()
 
 
 def _planned(own: Registration) -> Stepped:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import ClassVar
+from urllib.request import urlopen
 
 import pytest
 from coordinator_server import CHECK_IN, ORDER, TOKEN, Backend, Loop, small_model
@@ -61,7 +65,7 @@ def test_a_client_with_the_secret_goes_on(plain: Exchanged) -> None:
         plain.exchange(generation)
         assert client.check_in(CHECK_IN) == ORDER
         assert client.at(plain.url, 5.0).check_in(CHECK_IN) == ORDER
-        assert client.access() == ShownAccess(generation)
+        assert client.access(SECRET) == ShownAccess(generation)
     for token in (TOKEN, SECRET.token(1)):
         with pytest.raises(WireError, match="401"):
             CoordinatorClient(plain.url, token).check_in(CHECK_IN)
@@ -98,9 +102,7 @@ def test_a_submission_without_a_secret_keeps_its_token(loop: Loop) -> None:
         client = CoordinatorClient(exchanged.url, TOKEN, secret=SECRET)
         assert client.check_in(CHECK_IN) == ORDER
         with pytest.raises(WireError, match="not exchanged while it runs"):
-            client.access()
-        with pytest.raises(WireError, match="without the submission's secret"):
-            CoordinatorClient(exchanged.url, TOKEN).access()
+            client.access(SECRET)
     finally:
         loop.run(exchanged.server.stop())
 
@@ -122,13 +124,13 @@ def test_certificates_are_exchanged_too(loop: Loop, tmp_path: Path) -> None:
         assert client.check_in(CHECK_IN) == ORDER
         exchanged.exchange(1)
         assert client.check_in(CHECK_IN) == ORDER
-        assert client.access().certificate == new[0] != certificate.decode()
+        assert client.access(SECRET).certificate == new[0] != certificate.decode()
         with pytest.raises(UnavailableError, match="CERTIFICATE_VERIFY"):
             stranger.status()
         assert CoordinatorClient(exchanged.url, None, certificate=new[0]).status()
         impostor.exchange(2)
         with pytest.raises(WireError, match="does not have the secret of this submission"):
-            client.at(impostor.url, 5.0).access()
+            client.at(impostor.url, 5.0).access(SECRET)
         with pytest.raises(UnavailableError, match="CERTIFICATE_VERIFY"):
             client.at(impostor.url, 5.0).check_in(CHECK_IN)
         assert not impostor.backend.said
@@ -137,17 +139,111 @@ def test_certificates_are_exchanged_too(loop: Loop, tmp_path: Path) -> None:
         loop.run(impostor.server.stop())
 
 
+def test_an_exchange_needs_no_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A full disk would end the keeper, and all containers with it."""
+    certificate, key = make_certificate("counts_1")
+    (tmp_path / CERTIFICATE_FILE_NAME).write_bytes(certificate)
+    (tmp_path / KEY_FILE_NAME).write_bytes(key)
+    access = ServedAccess(TOKEN, SECRET, server_context(tmp_path), certificate.decode())
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    access.exchange(1)
+    assert access.token == SECRET.token(1).encode()
+    assert access.certificate not in {None, certificate.decode()}
+
+
+def test_a_generation_only_rises() -> None:
+    """A record that names a former one gives no former token back."""
+    access = ServedAccess(TOKEN, SECRET)
+    access.exchange(3)
+    for former in (2, 1, 0):
+        access.exchange(former)
+        assert access.token == SECRET.token(3).encode()
+
+
+class Relay(BaseHTTPRequestHandler):
+    """Passes each question on to the AM, and keeps the tokens that come."""
+
+    am = ""
+    tokens: ClassVar[list[str | None]] = []
+
+    def do_GET(self) -> None:
+        """What the AM answers to it."""
+        with urlopen(f"{self.am}{self.path[1:]}") as answer:  # noqa: S310 - the server of this test
+            body = answer.read()
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_POST(self) -> None:
+        """A change has the token."""
+        self.tokens.append(self.headers["Authorization"])
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, *_: object) -> None:
+        """Requests are not logged."""
+
+
+@pytest.fixture
+def relay(plain: Exchanged) -> Iterator[str]:
+    """The URL of a server that another program has written into the coordinator stream."""
+    Relay.am, Relay.tokens = plain.url, []
+    with ThreadingHTTPServer(("127.0.0.1", 0), Relay) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_server_that_has_no_secret_gets_no_token(plain: Exchanged, relay: str) -> None:
+    """Nor does one that passes the question on to the AM."""
+    CoordinatorClient(plain.url, TOKEN).require_proof(SECRET)
+    with pytest.raises(WireError, match="does not have the secret"):
+        CoordinatorClient(plain.url, TOKEN).require_proof(JobSecret(b"another"))
+    with pytest.raises(WireError, match="it answers for the server at "):
+        CoordinatorClient(relay, TOKEN).require_proof(SECRET)
+
+
+def test_a_server_with_another_certificate_gets_no_token(loop: Loop, tmp_path: Path) -> None:
+    """The stream may name its certificate too: only the proven one is trusted."""
+    folders = (tmp_path / "am", tmp_path / "other")
+    made = []
+    for folder in folders:
+        folder.mkdir()
+        certificate, key = make_certificate("counts_1")
+        (folder / CERTIFICATE_FILE_NAME).write_bytes(certificate)
+        (folder / KEY_FILE_NAME).write_bytes(key)
+        made.append(certificate.decode())
+    # One that passes the question on shows what the AM shows, with a key of its own.
+    passing = ServedAccess(TOKEN, SECRET, server_context(folders[1]), made[0])
+    http = ServedAccess(TOKEN, SECRET, server_context(folders[1]), None)
+    servers = [Exchanged(loop, access) for access in (passing, http)]
+    try:
+        client = CoordinatorClient(servers[0].url, TOKEN, certificate=made[1])
+        client.require_proof(SECRET)
+        with pytest.raises(UnavailableError, match="CERTIFICATE_VERIFY"):
+            client.shutdown()
+        with pytest.raises(WireError, match="it answers for a server without https"):
+            CoordinatorClient(servers[1].url, TOKEN, certificate=made[1]).require_proof(SECRET)
+    finally:
+        for server in servers:
+            loop.run(server.server.stop())
+
+
 def test_a_proof_is_of_one_question_and_one_answer() -> None:
     """What was heard before, or is changed on its way, proves nothing."""
     access = ServedAccess(TOKEN, SECRET)
     access.exchange(2)
-    body = json.loads(json.dumps(access.answer(NONCE)))
+    body = json.loads(json.dumps(access.answer(NONCE, "h:1")))
     assert SECRET.proven(NONCE, body) == ShownAccess(2)
     for nonce, changed in (
         (NONCE[::-1], body),
         (NONCE, body | {"generation": 1}),
         (NONCE, body | {"certificate": "x"}),
         (NONCE, body | {"proof": ""}),
+        (NONCE, body | {"address": "h:2"}),
     ):
         with pytest.raises(WireError, match="does not have the secret"):
             SECRET.proven(nonce, changed)

@@ -22,6 +22,14 @@ def test_changes_of_all_files_come_by_time(tmp_path: Path) -> None:
     assert [change["at_ms"] for change in changes_in(tmp_path)] == [0, 1]
 
 
+@pytest.mark.parametrize("character", ["\x85", "\u2028", "\u2029", "\x0b", "\x1c"])
+def test_a_change_with_any_character_is_shown(tmp_path: Path, character: str) -> None:
+    """The history writes what JSON need not escape as it is; a line ends with its line feed."""
+    event = {"ts_ms": 1, "event": "audit", "what": f"config a{character}b"}
+    (tmp_path / "a.jsonl").write_text(json.dumps(event, ensure_ascii=False) + "\n" + LINE)
+    assert len(list(changes_in(tmp_path))) == 2
+
+
 def test_what_is_no_folder_gives_one_line(tmp_path: Path) -> None:
     """Missing, or a file."""
     (tmp_path / "file").write_text("")

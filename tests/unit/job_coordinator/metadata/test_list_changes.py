@@ -25,6 +25,7 @@ from homeport.job_coordinator.model.list_change import ListChange
 KEY = keys.DRAINED_HOSTS
 TOKENS = keys.JOB_COORDINATOR_OPERATE_TOKENS
 DIGEST = "0" * 63
+MARKS = map(str, itertools.count())
 
 Log = list[tuple[bytes, bytes | None]]
 
@@ -49,7 +50,7 @@ class Racer:
 
     def run(self) -> bool:
         """See ``change_list``."""
-        return change_list(self.stream, self.key, lambda _: self.change, self.put)
+        return change_list(self.stream, self.key, lambda _: self.change, self.put, next(MARKS))
 
 
 def items(log: Log, key: ListKey = KEY) -> tuple[str, ...]:
@@ -113,6 +114,7 @@ def _interleavings(*left: int) -> Iterator[tuple[int, ...]]:
         [ListChange(("a",)), ListChange(("b",))],
         [ListChange((), ("x",)), ListChange((), ("y",))],
         [ListChange((), ("x",)), ListChange(("a",), ("x",))],
+        [ListChange(("a",)), ListChange(("a",)), ListChange(("b",))],
     ],
 )
 def test_writers_in_every_order_lose_nothing(changes: list[ListChange]) -> None:
@@ -183,7 +185,7 @@ class _Stepping(InMemoryCoordinatorStream):
         def run() -> None:
             turn.acquire()
             try:
-                change_list(self, KEY, lambda _: change, put)
+                change_list(self, KEY, lambda _: change, put, next(MARKS))
             finally:
                 said.append("")
                 done.release()
@@ -242,11 +244,11 @@ def test_the_files_list_is_in_force_until_there_is_a_record() -> None:
     def put(record: CoordinatorStreamMessage) -> None:
         stream.write([record])
 
-    assert change_list(stream, KEY, lambda _: ListChange((), ("nm1",)), put, file)
+    assert change_list(stream, KEY, lambda _: ListChange((), ("nm1",)), put, next(MARKS), file)
     assert items(log) == ("nm2",)
-    assert change_list(stream, KEY, lambda _: ListChange((), ("nm2",)), put, file)
+    assert change_list(stream, KEY, lambda _: ListChange((), ("nm2",)), put, next(MARKS), file)
     assert items(log) == ()
-    assert not change_list(stream, KEY, lambda _: ListChange((), ("nm1",)), put, file)
+    assert not change_list(stream, KEY, lambda _: ListChange((), ("nm1",)), put, next(MARKS), file)
 
 
 NAMES = st.lists(st.sampled_from("abcd"), unique=True, max_size=4).map(tuple)
