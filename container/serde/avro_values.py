@@ -30,6 +30,7 @@ _LOGICAL_TYPE, _DECIMAL = "logicalType", "decimal"
 _MISREAD = (_DECIMAL, "time-millis", "time-micros")
 """Logical types that the library rounds, or reads of numbers beyond a day."""
 _EXACTLY = "homeport-"
+_MIDNIGHT = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _DAY_US = 86_400_000_000
 _FIRST_MS, _BEHIND_MS = -62_135_596_800_000, 253_402_300_800_000
 """The years 1 to 9999, which Python has."""
@@ -369,7 +370,7 @@ def _time_out(step: int) -> Callable[..., dt.time]:
     def time_of(number: int, *_: object) -> dt.time:
         if not 0 <= number * step < _DAY_US:
             raise ValueError(f"{number} is no time of a day")
-        return (dt.datetime.min + dt.timedelta(microseconds=number * step)).time()
+        return (_MIDNIGHT + dt.timedelta(microseconds=number * step)).time()
 
     return time_of
 

@@ -50,6 +50,14 @@ class _Births(BatchTask):
             collector.send("out", json.dumps(said).encode(), result.key.encode())
 
 
+def _ten_ms(job: dict[str, str]) -> None:
+    """The job gets one record, and its clock goes on."""
+    with TestRunner(job, task=WindowTask) as runner:
+        runner.send("kafka.in", key="a", value={"n": 1, "at": 5})
+        runner.run()
+        runner.advance(20)
+
+
 def _sent(runner: TestRunner, *times: int) -> list[list[Any]]:
     for at in times:
         runner.send("kafka.in", key="a", value={"n": 1, "at": at})
@@ -199,14 +207,8 @@ def test_other_times_of_windows_are_whole_too(
         monkeypatch.setattr(WindowTask, "window", lambda self, *_: call(self.windows, wrong))
     else:
         KEPT[name] = wrong
-    job = config(task__window__ms="10")
-    with (
-        pytest.raises(TaskFailedError, match=match),
-        TestRunner(job, task=WindowTask) as runner,
-    ):
-        runner.send("kafka.in", key="a", value={"n": 1, "at": 5})
-        runner.run()
-        runner.advance(20)
+    with pytest.raises(TaskFailedError, match=match):
+        _ten_ms(config(task__window__ms="10"))
 
 
 def test_whole_numbers_of_numpy_are_ms_too() -> None:
