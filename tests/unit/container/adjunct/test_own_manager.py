@@ -153,7 +153,7 @@ def test_what_goes_wrong_is_one_line_that_names_the_record(key: bytes, story: st
 @pytest.mark.parametrize("made", [None, _Unmade, _Yielding(), object()])
 def test_a_manager_that_would_never_run_is_refused_before_a_record(made: Any) -> None:  # noqa: ANN401 - of no kind
     """A factory that returns None, a class, or one whose ``process`` has a yield."""
-    with pytest.raises(ManagerFailedError, match="my:Managers: process of .* is "):
+    with pytest.raises(ManagerFailedError, match=r"my:Managers: process of .* is "):
         OwnManager({}, [], {}, made, "my:Managers", {})
 
 
