@@ -76,6 +76,16 @@ def method_fault(
     return fault_of(own, name, parameters, may_be_coroutine=may_be_coroutine, is_method=True)
 
 
+def object_fault(made: object, base: type) -> str | None:
+    """Return why a method of ``made``, called as that of ``base`` is, would not run; else None."""
+    for name in (name for name in vars(base) if not name.startswith("_")):
+        parameters = list(inspect.signature(getattr(base, name)).parameters)[1:]
+        fault = fault_of(getattr(made, name, None), name, parameters, is_method=True)
+        if fault is not None:
+            return f"{name} of {_kind(made)} is {fault.what}: {fault.remedy}"
+    return None
+
+
 def is_coroutine(owner: type, name: str) -> bool:
     """Return whether the method of that name is a coroutine."""
     return inspect.iscoroutinefunction(_body(getattr(owner, name, None)))

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from homeport.config.errors import HomeportError, in_one_line
 from homeport.container.api import IncomingMessage, KeyValueExtractor
+from homeport.container.callables import object_fault
 from homeport.container.progress.transaction_plan import RESERVED_PREFIX
 from homeport.container.serde.arrow_serdes import arrow_form
 from homeport.container.serde.columns import reason_of
@@ -129,11 +130,17 @@ class ByExtractor:
         extractor: the job's own.
         kept: the serdes of the store.
         messages_of: makes messages of rows, for an extractor that takes no tables.
+
+    Raises:
+        ExtractorFailedError: a call of one of its methods would not run it.
     """
 
     def __init__(
         self, store: str, extractor: KeyValueExtractor, kept: Serdes, messages_of: MessagesOf
     ) -> None:
+        fault = object_fault(extractor, KeyValueExtractor)
+        if fault is not None:
+            raise ExtractorFailedError(f"store {store}: {fault}")
         self._store = store
         self._extractor = extractor
         self._kept = kept

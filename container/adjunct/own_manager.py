@@ -23,6 +23,7 @@ from homeport.container.adjunct.manager import BaseStorageManager, Filling, Tabl
 from homeport.container.adjunct.markers import markers_in
 from homeport.container.adjunct.versions import Marker, Run
 from homeport.container.api import AdjunctDataStoreManager, IncomingMessage, Partition
+from homeport.container.callables import object_fault
 from homeport.container.progress.checkpoint import NOTHING
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
@@ -119,6 +120,9 @@ class OwnManager(TableManager):
         managed: {store: how the manager sees it}.
         manager: the job's own; ``name``: its factory, for messages.
         messages_of: {store: makes messages of rows of its stream}.
+
+    Raises:
+        ManagerFailedError: a call of the manager's method would not run it.
     """
 
     def __init__(
@@ -131,6 +135,9 @@ class OwnManager(TableManager):
         messages_of: Mapping[str, MessagesOf],
     ) -> None:
         super().__init__(stores, storages)
+        fault = object_fault(manager, AdjunctDataStoreManager)
+        if fault is not None:
+            raise ManagerFailedError(f"{name}: {fault}")
         self._managed = managed
         self._manager = manager
         self._name = name

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from homeport.config.errors import ConfigError, WireError, in_one_line
 from homeport.config.settings.serde_names import AVRO
-from homeport.container.serde.avro_values import from_avro, raw, to_avro
+from homeport.container.serde.avro_values import READERS, from_avro, read_by, sound, to_avro
 from homeport.container.serde.columns import Columns, object_columns, reason_of
 from homeport.container.serde.serdes import Serde
 
@@ -51,7 +51,7 @@ def avro_serde(key: str, schema: str) -> Serde:
     parsed = parsed_schema(key, schema)
     import fastavro  # noqa: PLC0415 - an extra: only for a job with avro
 
-    read_by, convert, exact = fastavro.parse_schema(raw(parsed)), from_avro(parsed), to_avro(parsed)
+    exact, read = to_avro(parsed), reader_of(parsed)
 
     def to_bytes(value: Any) -> bytes:  # noqa: ANN401 - a user's value
         data = io.BytesIO()
@@ -64,19 +64,12 @@ def avro_serde(key: str, schema: str) -> Serde:
         return data.getvalue()
 
     def from_bytes(data: bytes) -> Any:  # noqa: ANN401 - a user's value
-        stream = io.BytesIO(data)
         try:
-            value = fastavro.schemaless_reader(
-                stream, read_by, None, return_named_type=convert is not None
-            )
-            value = value if convert is None else convert(value)
+            return read(data)
         except Exception as error:  # noqa: BLE001 - damaged bytes may raise anything
             raise WireError(
                 f"not of the serde 'avro': {data[:80]!r} ({reason_of(error)})"
             ) from None
-        if stream.tell() != len(data):
-            raise WireError(f"not of the serde 'avro': bytes are left over of {data[:80]!r}")
-        return value
 
     def columns() -> Columns:
         plain = plain_schema(json.loads(schema))
@@ -85,6 +78,31 @@ def avro_serde(key: str, schema: str) -> Serde:
         return object_columns(kind, row)
 
     return Serde(AVRO, to_bytes, from_bytes, columns=columns)
+
+
+def reader_of(written: Any, given: Any = None) -> Callable[[bytes], Any]:  # noqa: ANN401 - parsed schemas
+    """Return what reads bytes exactly that a writer with the schema ``written`` has made.
+
+    ``given``: the schema whose fields the value has; None: that of the writer. Errors are of any
+    class.
+    """
+    import fastavro  # noqa: PLC0415 - as in ``avro_serde``
+
+    fastavro.read.LOGICAL_READERS.update(READERS)
+    own = fastavro.parse_schema(read_by(written))
+    other = None if given is None else fastavro.parse_schema(read_by(given))
+    convert = from_avro(written if given is None else given)
+
+    def read(data: bytes) -> Any:  # noqa: ANN401 - a user's value
+        stream = io.BytesIO(data)
+        value = fastavro.schemaless_reader(
+            stream, own, other, return_named_type=convert is not None
+        )
+        if stream.tell() != len(data):
+            raise ValueError("bytes are left over")
+        return value if convert is None else convert(value)
+
+    return read
 
 
 def parsed_schema(key: str, schema: str) -> Any:  # noqa: ANN401 - JSON
@@ -99,7 +117,7 @@ def parsed_schema(key: str, schema: str) -> Any:  # noqa: ANN401 - JSON
             "install homeport[avro] for the interpreter of the job's containers",
         ) from None
     try:
-        return fastavro.parse_schema(json.loads(schema))
+        return fastavro.parse_schema(sound(json.loads(schema)))
     except Exception as error:  # noqa: BLE001 - whatever the library has against it
         raise ConfigError(
             key, schema, f"it is no Avro schema ({in_one_line(error)})", "correct it"
@@ -107,20 +125,8 @@ def parsed_schema(key: str, schema: str) -> Any:  # noqa: ANN401 - JSON
 
 
 def plain_schema(schema: Any) -> Any:  # noqa: ANN401 - JSON
-    """``schema`` without the logical types that no column has; the bytes are the same."""
-    if isinstance(schema, list):
-        return [plain_schema(branch) for branch in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    logical = schema.get("logicalType")
-    kept = logical in _LOGICAL or logical == "decimal"
-    plain = {k: v for k, v in schema.items() if kept or k != "logicalType"}
-    for part in ("type", "items", "values"):
-        if part in plain:
-            plain[part] = plain_schema(plain[part])
-    if "fields" in plain:
-        plain["fields"] = [plain_schema(field) for field in plain["fields"]]
-    return plain
+    """Return ``schema`` without the logical types that no column has; the bytes are the same."""
+    return sound(schema, {*_LOGICAL, "decimal"})
 
 
 def column_type(schema: Any) -> pa.DataType:  # noqa: ANN401 - JSON

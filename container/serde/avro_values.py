@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from decimal import Context, Decimal
 from typing import Any
 
@@ -26,6 +26,14 @@ from homeport.container.serde.exact_values import (
 )
 
 _NAMED = ("record", "error", "enum", "fixed")
+_LOGICAL_TYPE, _DECIMAL = "logicalType", "decimal"
+_MISREAD = (_DECIMAL, "time-millis", "time-micros")
+"""Logical types that the library rounds, or reads of numbers beyond a day."""
+_EXACTLY = "homeport-"
+_MIDNIGHT = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_DAY_US = 86_400_000_000
+_FIRST_MS, _BEHIND_MS = -62_135_596_800_000, 253_402_300_800_000
+"""The years 1 to 9999, which Python has."""
 _EXACT = Context(prec=1000)
 
 
@@ -39,42 +47,60 @@ def to_avro(schema: Any, *, is_whole: bool = True) -> Convert:  # noqa: ANN401 -
 
 
 def from_avro(schema: Any) -> Convert | None:  # noqa: ANN401 - as above
-    """Return what makes a value of what the library reads by ``raw``, with the names of types.
+    """Return what makes a value of what the library reads with the names of types; None: it is so.
 
-    None: it is that value. It raises ValueError for a decimal of more digits than the schema has.
+    It leaves the names of those that the value shows.
     """
-    return _Reader().of(schema) if _needs_reader(schema) else None
+    return _Reader().of(schema) if _has_union(schema) else None
 
 
-def raw(schema: Any) -> Any:  # noqa: ANN401 - as above
-    """Return ``schema`` without what the library would round: decimals are their bytes.
+def read_by(schema: Any) -> Any:  # noqa: ANN401 - as above
+    """Return the schema by which the library reads exactly, with ``READERS``.
 
-    What the library has noted of it goes too: a type that is named again would be the former one.
+    What it has noted of ``schema`` goes: a type that is named again would be the former one.
     """
+    return _with_logical(schema, lambda text: _EXACTLY + text if text in _MISREAD else text)
+
+
+def sound(schema: Any, kept: Container[str] | None = None) -> Any:  # noqa: ANN401 - JSON
+    """Return ``schema`` without logical types that another type than Avro's has; it is as without.
+
+    ``kept``: others go too; None: all stay.
+    """
+    return _with_logical(schema, lambda text: text if kept is None or text in kept else None)
+
+
+def _with_logical(schema: Any, become: Callable[[str], str | None]) -> Any:  # noqa: ANN401 - JSON
     if isinstance(schema, list):
-        return [raw(branch) for branch in schema]
+        return [_with_logical(branch, become) for branch in schema]
     if not isinstance(schema, Mapping):
         return schema
-    is_decimal = schema.get("logicalType") == "decimal"
-    left_out = {"logicalType"} if is_decimal else set[str]()
-    found = {k: v for k, v in schema.items() if k not in left_out and not k.startswith("__")}
+    found = {k: v for k, v in schema.items() if not k.startswith("__") and k != _LOGICAL_TYPE}
+    logical = become(schema[_LOGICAL_TYPE]) if _has_logical(schema) else None
+    if logical is not None:
+        found[_LOGICAL_TYPE] = logical
     for part in ("type", "items", "values"):
         if part in found:
-            found[part] = raw(found[part])
+            found[part] = _with_logical(found[part], become)
     if "fields" in found:
-        found["fields"] = [raw(field) for field in found["fields"]]
+        found["fields"] = [_with_logical(field, become) for field in found["fields"]]
     return found
 
 
-def _needs_reader(schema: Any) -> bool:  # noqa: ANN401 - as above
+def _has_logical(schema: Mapping[str, Any]) -> bool:
+    kind, logical = schema.get("type"), schema.get(_LOGICAL_TYPE)
+    if logical == _DECIMAL:
+        return kind in ("bytes", "fixed") and "precision" in schema
+    return isinstance(kind, str) and (kind, logical) in _LOGICAL
+
+
+def _has_union(schema: Any) -> bool:  # noqa: ANN401 - as above
     if isinstance(schema, list):
-        return any(map(_needs_reader, schema)) or sum(b != "null" for b in schema) > 1
+        return any(map(_has_union, schema)) or sum(b != "null" for b in schema) > 1
     if not isinstance(schema, Mapping):
         return False
-    if schema.get("logicalType") == "decimal":
-        return True
     parts = [schema[part] for part in ("type", "items", "values") if part in schema]
-    return any(map(_needs_reader, [*parts, *(f["type"] for f in schema.get("fields", ()))]))
+    return any(map(_has_union, [*parts, *(f["type"] for f in schema.get("fields", ()))]))
 
 
 class _Names:
@@ -153,6 +179,7 @@ class _Writer(_Names):
         ranks = {
             self.label(b): (self.is_mistakable(b, branches), _rank(self.full(b))) for b in branches
         }
+        fields = {self.label(b): _names(self.full(b)) for b in branches}
         has_null = len(others) < len(branches)
         if len(others) == 1:
             (only,) = others.values()
@@ -164,7 +191,7 @@ class _Writer(_Names):
                 return None
             if isinstance(value, tuple) and len(value) == 2 and value[0] in others:  # noqa: PLR2004 - a pair
                 return value[0], others[value[0]](value[1])
-            for label in ordered:
+            for label in ordered if self._is_whole else _nearest(value, ordered, fields):
                 try:
                     return label, others[label](value)
                 except (TypeError, ValueError):
@@ -218,13 +245,10 @@ class _Reader(_Names):
         if kind == "map":
             of_value = self.of(schema["values"])
             return lambda entries: {key: of_value(part) for key, part in entries.items()}
-        if schema.get("logicalType") == "decimal":
-            precision, scale = schema["precision"], schema.get("scale", 0)
-            return lambda data: _decimal_out(data, precision, scale)
         return _as_it_is
 
 
-_KINDS = {"array": list, "map": dict, "bytes": bytes}
+_KINDS = {"array": list, "map": dict}
 
 
 def _rank(schema: Mapping[str, Any]) -> int:
@@ -233,8 +257,7 @@ def _rank(schema: Mapping[str, Any]) -> int:
     A whole number is one before it stands for a date or decimal, and that before a float. A list
     is an array before it is the pairs of a map.
     """
-    logical = schema.get("logicalType")
-    if logical == "decimal" or (schema["type"], logical) in _LOGICAL:
+    if _has_logical(schema):
         return 1
     return {"map": 1, "double": 2, "float": 3}.get(schema["type"], 0)
 
@@ -243,14 +266,24 @@ def _names(schema: Mapping[str, Any]) -> set[str] | None:
     return {field["name"] for field in schema["fields"]} if "fields" in schema else None
 
 
+def _nearest(
+    value: object, labels: Sequence[str], fields: Mapping[str, set[str] | None]
+) -> Sequence[str]:
+    """Return ``labels``, the record first whose fields are those of ``value``, or most of them."""
+    if not isinstance(value, Mapping):
+        return labels
+    names = set(value)
+    return sorted(labels, key=lambda label: len(names ^ (fields[label] or names)))
+
+
 def _as_it_is(value: Any) -> Any:  # noqa: ANN401 - of any type
     return value
 
 
 def _leaf_in(schema: Mapping[str, Any]) -> Convert:
-    kind, logical = schema["type"], schema.get("logicalType")
-    if logical == "decimal":
-        return _decimal_in
+    kind, logical = schema["type"], schema.get(_LOGICAL_TYPE)
+    if logical == _DECIMAL and _has_logical(schema):
+        return _decimal_in(schema["precision"], schema.get("scale", 0))
     if kind == "enum":
         return lambda value: _symbol(value, schema["symbols"])
     if kind == "fixed":
@@ -301,33 +334,59 @@ def _fixed(value: Any, size: int) -> bytes:  # noqa: ANN401 - a user's value
     return data
 
 
-def _whole(bits: int) -> Convert:
+def _between(first: int, behind: int) -> Convert:
     def convert(value: Any) -> int:  # noqa: ANN401 - a user's value
         number = whole(value)
-        if not -(1 << bits - 1) <= number < 1 << bits - 1:
-            raise ValueError(f"{number} does not fit {bits} bits")
+        if not first <= number < behind:
+            raise ValueError(f"{number} is not from {first} to {behind - 1}")
         return number
 
     return convert
 
 
-def _decimal_in(value: Any) -> Decimal:  # noqa: ANN401 - a user's value
-    number = value if isinstance(value, Decimal) else Decimal(whole(value))
-    if not number.is_finite():
-        raise ValueError(f"Avro has no decimal {number}")
-    return number
+def _decimal_in(precision: int, scale: int) -> Convert:
+    def convert(value: Any) -> Decimal:  # noqa: ANN401 - a user's value
+        number = value if isinstance(value, Decimal) else Decimal(whole(value))
+        if not number.is_finite():
+            raise ValueError(f"Avro has no decimal {number}")
+        unscaled = number.scaleb(scale, _EXACT)
+        if abs(unscaled) >= 10**precision or unscaled != int(unscaled):
+            raise ValueError(f"{number} does not fit the decimal({precision}, {scale})")
+        return Decimal(int(unscaled)).scaleb(-scale, _EXACT)
+
+    return convert
 
 
-def _decimal_out(data: bytes, precision: int, scale: int) -> Decimal:
+def _decimal_out(data: bytes, schema: Mapping[str, Any], _: object = None) -> Decimal:
     unscaled = int.from_bytes(data, "big", signed=True)
-    if abs(unscaled) >= 10**precision:
-        raise ValueError(f"{unscaled} has more digits than the precision {precision}")
-    return Decimal(unscaled).scaleb(-scale, _EXACT)
+    if abs(unscaled) >= 10 ** schema["precision"]:
+        raise ValueError(f"{unscaled} has more digits than the precision {schema['precision']}")
+    return Decimal(unscaled).scaleb(-schema.get("scale", 0), _EXACT)
 
 
-def _or_number(convert: Convert, bits: int) -> Convert:
+def _time_out(step: int) -> Callable[..., dt.time]:
+    """``step``: the microseconds of which the number is one of."""
+
+    def time_of(number: int, *_: object) -> dt.time:
+        if not 0 <= number * step < _DAY_US:
+            raise ValueError(f"{number} is no time of a day")
+        return (_MIDNIGHT + dt.timedelta(microseconds=number * step)).time()
+
+    return time_of
+
+
+READERS: Mapping[str, Callable[..., Any]] = {
+    f"bytes-{_EXACTLY}{_DECIMAL}": _decimal_out,
+    f"fixed-{_EXACTLY}{_DECIMAL}": _decimal_out,
+    f"int-{_EXACTLY}time-millis": _time_out(1000),
+    f"long-{_EXACTLY}time-micros": _time_out(1),
+}
+"""How the library reads by a schema of ``read_by``: {its name for a type: the reader}."""
+
+
+def _or_number(convert: Convert, first: int, behind: int) -> Convert:
     """Return ``convert``, and what takes the number that carries the value in Avro."""
-    number = _whole(bits)
+    number = _between(first, behind)
     return lambda value: number(value) if isinstance(value, int) else convert(value)
 
 
@@ -350,30 +409,34 @@ def _time(step: int, kind: type, *, is_local: bool) -> Convert:
             raise ValueError(f"{time} has digits that the schema has not")
         if is_local and time.tzinfo is not None:
             raise ValueError(f"{time} has a zone, and the schema has none")
-        if not is_local and time.tzinfo is None:  # the library takes it for one of the host's
+        if is_local:
+            return time
+        if time.tzinfo is None:  # the library takes it for one of the host's
             return time.replace(tzinfo=dt.UTC)
-        return time
+        return time.astimezone(dt.UTC)
 
     return convert
 
 
 _PRIMITIVES: dict[str, Convert] = {
     "boolean": truth,
-    "int": _whole(32),
-    "long": _whole(64),
+    "int": _between(-(1 << 31), 1 << 31),
+    "long": _between(-(1 << 63), 1 << 63),
     "float": single,
     "double": double,
     "bytes": octets,
     "string": lambda value: of_class(value, str),
     "null": lambda value: of_class(value, type(None)),
 }
+_YEARS_MS, _YEARS_US = (_FIRST_MS, _BEHIND_MS), (_FIRST_MS * 1000, _BEHIND_MS * 1000)
+_AT, _TIME = dt.datetime, dt.time
 _LOGICAL: dict[tuple[str, str | None], Convert] = {
-    ("int", "date"): _or_number(_date, 32),
-    ("long", "timestamp-millis"): _or_number(_time(1000, dt.datetime, is_local=False), 64),
-    ("long", "timestamp-micros"): _or_number(_time(1, dt.datetime, is_local=False), 64),
-    ("long", "local-timestamp-millis"): _or_number(_time(1000, dt.datetime, is_local=True), 64),
-    ("long", "local-timestamp-micros"): _or_number(_time(1, dt.datetime, is_local=True), 64),
-    ("int", "time-millis"): _or_number(_time(1000, dt.time, is_local=True), 32),
-    ("long", "time-micros"): _or_number(_time(1, dt.time, is_local=True), 64),
+    ("int", "date"): _or_number(_date, -719_162, 2_932_897),
+    ("long", "timestamp-millis"): _or_number(_time(1000, _AT, is_local=False), *_YEARS_MS),
+    ("long", "timestamp-micros"): _or_number(_time(1, _AT, is_local=False), *_YEARS_US),
+    ("long", "local-timestamp-millis"): _or_number(_time(1000, _AT, is_local=True), *_YEARS_MS),
+    ("long", "local-timestamp-micros"): _or_number(_time(1, _AT, is_local=True), *_YEARS_US),
+    ("int", "time-millis"): _or_number(_time(1000, _TIME, is_local=True), 0, _DAY_US // 1000),
+    ("long", "time-micros"): _or_number(_time(1, _TIME, is_local=True), 0, _DAY_US),
     ("string", "uuid"): lambda value: value if isinstance(value, uuid.UUID) else _uuid(value),
 }

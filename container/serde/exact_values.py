@@ -59,10 +59,11 @@ def double(value: Any) -> float:  # noqa: ANN401 - a user's value
 
 
 def single(value: Any) -> float:  # noqa: ANN401 - a user's value
-    """Return a number that is finite in 32 bits too if it is so; errors as of ``double``."""
+    """Return a number that is finite in 32 bits too, and as whole; errors as of ``double``."""
     number = double(value)
-    if math.isfinite(number) and abs(number) >= FLOAT_LIMIT:
-        raise ValueError(f"{number} does not fit a float")
+    is_beyond = math.isfinite(number) and abs(number) >= FLOAT_LIMIT
+    if is_beyond or (not is_float(value) and float(np.float32(number)) != number):
+        raise ValueError(f"{value} does not fit a float")
     return number
 
 

@@ -16,13 +16,17 @@ import pyarrow as pa
 
 from homeport.container.serde.exact_values import (
     Convert,
+    double,
     is_float,
     of_class,
     or_null,
     pairs_of,
+    single,
     truth,
     whole,
 )
+
+_MINUTE = dt.timedelta(minutes=1)
 
 
 def to_json(kind: pa.DataType) -> Convert:
@@ -44,7 +48,7 @@ def of_any(value: Any) -> Any:  # noqa: ANN401 - a user's value
     """Return a value without a declared type: ``value`` itself.
 
     Raises:
-        TypeError: a key in it is no text, or a number is not finite.
+        TypeError, ValueError: a key in it is no text, or a number is not finite.
     """
     if isinstance(value, float):
         _finite(value)
@@ -52,10 +56,10 @@ def of_any(value: Any) -> Any:  # noqa: ANN401 - a user's value
         for key, part in value.items():
             of_class(key, str)
             of_any(part)
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, list | tuple | set | frozenset):
         for part in value:
             of_any(part)
-    return value
+    return _time(value) if isinstance(value, dt.datetime) else value
 
 
 def _of_struct(kind: pa.StructType) -> Convert:
@@ -95,16 +99,17 @@ def _finite(value: float) -> float:
     return value
 
 
-def _number(value: Any) -> float:  # noqa: ANN401 - a user's value
-    return _finite(float(value)) if is_float(value) else whole(value)
-
-
 def _decimal(value: Any) -> Any:  # noqa: ANN401 - a user's value
-    return value if isinstance(value, Decimal | str) else _number(value)
+    if isinstance(value, Decimal | str):
+        return value
+    return _finite(float(value)) if is_float(value) else whole(value)
 
 
 def _time(value: Any) -> Any:  # noqa: ANN401 - a user's value
     below = getattr(value, "nanosecond", 0)
+    offset = value.utcoffset() if isinstance(value, dt.datetime) else None
+    if offset is not None and offset % _MINUTE:  # which RFC 3339 does not have
+        value = value.astimezone(dt.UTC)
     if below:  # which the writer leaves out
         text: str = dt.datetime.isoformat(value, timespec="microseconds")
         return f"{text[:26]}{below:03}{text[26:]}"
@@ -115,7 +120,8 @@ _LEAVES: tuple[tuple[Callable[[pa.DataType], bool], Convert], ...] = (
     (pa.types.is_string, lambda value: of_class(value, str)),
     (pa.types.is_boolean, truth),
     (pa.types.is_integer, whole),
-    (pa.types.is_floating, _number),
+    (pa.types.is_float32, lambda value: _finite(single(value))),
+    (pa.types.is_floating, lambda value: _finite(double(value))),
     (pa.types.is_decimal, _decimal),
     (pa.types.is_binary, lambda value: of_class(value, bytes, bytearray, memoryview, str)),
     (pa.types.is_date, lambda value: of_class(value, dt.date, str)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ TIMESTAMP = "google.protobuf.Timestamp"
 _DURATION = "google.protobuf.Duration"
 _DEEPEST = 100
 """Protobuf reads no message that holds more of them in one another."""
+_NUMBER = re.compile("-?[0-9]{1,10}")
 _Set = Callable[[Any, Any, int], None]
 
 
@@ -302,13 +304,13 @@ def _enum_number(field: FieldDescriptor) -> Convert:
     is_closed, name = field.enum_type.is_closed, field.enum_type.full_name
 
     def number_of(value: Any) -> int:  # noqa: ANN401 - a user's value
-        found = numbers.get(value) if isinstance(value, str) else _whole(value)
-        if found is None:
-            try:
-                found = int(value)  # as a number without a name is read
-            except ValueError:
-                raise ValueError(f"the enum {name} has no value {value!r}") from None
-        if is_closed and found not in numbers.values():
+        if not isinstance(value, str):
+            found = _whole(value)
+        elif value in numbers:
+            found = numbers[value]
+        else:  # as a number without a name is read
+            found = int(value) if _NUMBER.fullmatch(value) else None
+        if found is None or (is_closed and found not in numbers.values()):
             raise ValueError(f"the enum {name} has no value {value!r}")
         return found
 

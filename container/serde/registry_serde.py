@@ -18,7 +18,12 @@ import pyarrow as pa
 from homeport.config.declarations.all_keys import SERIALIZERS_REGISTRY_PROPERTY
 from homeport.config.errors import ConfigError, HomeportError, WireError
 from homeport.config.settings.serde_names import AVRO, JSON, PROTOBUF, SchemaSerde
-from homeport.container.serde.avro_serde import column_type, parsed_schema, plain_schema
+from homeport.container.serde.avro_serde import (
+    column_type,
+    parsed_schema,
+    plain_schema,
+    reader_of,
+)
 from homeport.container.serde.avro_values import to_avro
 from homeport.container.serde.columns import PARTS, Columns, object_columns, reason_of
 from homeport.container.serde.json_schema_serde import json_columns, json_schema_serde
@@ -38,7 +43,9 @@ _FOR_WRITING = {
 }
 """Properties of the serialisers; all others are the client's."""
 _NUMBERS = {"timeout": float, "max.retries": int, "cache.capacity": int}
-_HEADER_BYTES = 5
+_HEADER_BYTES, _MAGIC = 5, b"\0"
+_SCHEMAS = 1000
+"""Of so many writers' schemas the readers are kept ready."""
 _NOT_FOUND = 404
 _Call = Callable[[Any, Any], Any]
 
@@ -150,37 +157,66 @@ class _Registry:
         return self._made(write, reader, columns)
 
     def _avro(self, schema: str | None) -> Serde:
-        from confluent_kafka.schema_registry.avro import (  # noqa: PLC0415 - as above
-            AvroDeserializer,
-            AvroSerializer,
-        )
+        from confluent_kafka.schema_registry.avro import AvroSerializer  # noqa: PLC0415 - as above
 
         serializer = self._lazily(
             lambda conf: AvroSerializer(self._client, schema, conf=conf), schema
         )
-        read = AvroDeserializer(self._client, schema, conf=self._reading)
 
         def columns() -> Columns:
             plain = plain_schema(json.loads(schema or self._latest()))
-            kind = column_type(plain)
-            resolved = AvroDeserializer(self._client, json.dumps(plain), conf=self._reading)
-            return object_columns(kind, self._reader(resolved))
+            return object_columns(
+                column_type(plain), self._avro_reader(json.dumps(plain), plain_schema)
+            )
 
         @functools.cache
         def exact() -> Callable[[Any], Any]:
-            if "use.schema.id" in self._writing:
-                return lambda value: value
+            number = self._writing.get("use.schema.id")
             is_given = schema is not None and not self._writing.get("use.latest.version")
             try:
-                text = schema if is_given and schema else self._latest()
+                if number is not None:
+                    text = str(self._client.get_schema(number).schema_str)
+                else:
+                    text = schema if is_given and schema else self._latest()
                 parsed = parsed_schema(self._entry.schema_key, text)
                 return to_avro(parsed, is_whole=False)  # the latest may have others
             except ConfigError:  # the serialiser says what is wrong, or takes what it refers to
                 return lambda value: value
 
         return self._made(
-            lambda value, context: serializer(exact()(value), context), self._reader(read), columns
+            lambda value, context: serializer(exact()(value), context),
+            self._avro_reader(schema, lambda parsed: parsed),
+            columns,
         )
+
+    def _avro_reader(
+        self, given: str | None, become: Callable[[Any], Any]
+    ) -> Callable[[bytes], Any]:
+        """Read as ``avro_serde`` does; by the library what is more than the text of one schema.
+
+        ``become``: from a schema of a writer, or the one that is given, to what is read by.
+        """
+        from confluent_kafka.schema_registry.avro import AvroDeserializer  # noqa: PLC0415 - as above
+
+        library = AvroDeserializer(self._client, given, conf=self._reading)
+
+        @functools.lru_cache(_SCHEMAS)
+        def of(number: int) -> Callable[[bytes], Any] | None:
+            found = self._client.get_schema(number)
+            if found.references or found.rule_set:
+                return None
+            written, asked = (
+                None if text is None else become(parsed_schema(self._entry.schema_key, text))
+                for text in (found.schema_str, given)
+            )
+            return reader_of(written, asked)
+
+        def read(data: bytes, context: Any) -> Any:  # noqa: ANN401 - of the library
+            is_framed = data[:1] == _MAGIC and len(data) >= _HEADER_BYTES
+            own = of(int.from_bytes(data[1:_HEADER_BYTES])) if is_framed else None
+            return library(data, context) if own is None else own(data[_HEADER_BYTES:])
+
+        return self._reader(read)
 
     def _protobuf(self, kind: type[Message]) -> Serde:
         from confluent_kafka.schema_registry.protobuf import (  # noqa: PLC0415 - as above

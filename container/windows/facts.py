@@ -9,8 +9,9 @@ import functools
 import hashlib
 import importlib.util
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from numbers import Number
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
@@ -77,19 +78,33 @@ def _has_other_code(was: str | None, now: str | None) -> bool:
     return python == python_now and code != code_now
 
 
-def _code(function: Any) -> str:  # noqa: ANN401 - any callable
+def _code(function: Any, within: tuple[object, ...] = ()) -> str:  # noqa: ANN401 - any callable
     if isinstance(function, functools.partial):
         given = [*function.args, *sorted(function.keywords.items())]
-        return f"{_code(function.func)} {_simple(tuple(given))}"
+        return f"{_code(function.func, within)} {_simple(tuple(given))}"
     function = getattr(function, "__func__", function)
     code = getattr(function, "__code__", None)
     if isinstance(code, CodeType):
-        return _of_code(code, getattr(function, "__doc__", None))
+        return f"{_of_code(code, function.__doc__)} {_made_with(function, (*within, function))}"
     called: object = type(function).__call__
     own = getattr(called, "__code__", None)
     if isinstance(own, CodeType):
         return _of_code(own, getattr(called, "__doc__", None))
     return str(getattr(function, "__qualname__", type(function).__qualname__))
+
+
+def _made_with(function: FunctionType, within: tuple[object, ...]) -> list[str]:
+    """Return the defaults, and what a function around it gave it: a decorator's is its code too."""
+    named = sorted((function.__kwdefaults__ or {}).items())
+    given = [*(function.__defaults__ or ()), *named]
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # an empty one
+            given.append(cell.cell_contents)
+    return [
+        (_code(value, within) if callable(value) else _simple(value))
+        for value in given
+        if not any(value is outer for outer in within)
+    ]
 
 
 def _of_code(code: CodeType, doc: str | None = None) -> str:

@@ -9,9 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from homeport.container.serde.exact_values import whole
+
 LIMIT_MS = 10**15
 """Windows lie within so many ms of 1970, some 31,000 years: their store has places for no more."""
 _LONGEST_MS = LIMIT_MS // 10
+
+
+def whole_ms(name: str, given: object) -> int:
+    """Return ms as an int; TypeError, with the ``name`` of them, where they are no whole number."""
+    try:
+        return whole(given)
+    except TypeError:
+        kind = type(given).__name__
+        raise TypeError(f"{name} must be whole ms, not {kind}: give an int") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +30,7 @@ class Hopping:
     """Windows of ``size_ms`` that begin every ``step_ms``; a time belongs to size / step of them.
 
     Raises:
+        TypeError: one of both is no whole number.
         ValueError: the size is no multiple of the step, or too long.
     """
 
@@ -27,6 +39,7 @@ class Hopping:
 
     def __post_init__(self) -> None:
         """The numbers fit each other."""
+        _keep_whole(self, "size_ms", "step_ms")
         if self.step_ms < 1 or self.size_ms < self.step_ms or self.size_ms % self.step_ms:
             raise ValueError(
                 f"windows of {self.size_ms} ms every {self.step_ms} ms: the size must be a "
@@ -65,6 +78,7 @@ class Session:
     """A window that lasts as long as no two records of its key are ``gap_ms`` apart, and the gap.
 
     Raises:
+        TypeError: the gap is no whole number.
         ValueError: the gap is below 1, or too long.
     """
 
@@ -72,6 +86,7 @@ class Session:
 
     def __post_init__(self) -> None:
         """There is a gap."""
+        _keep_whole(self, "gap_ms")
         if self.gap_ms < 1:
             raise ValueError(f"a session with a gap of {self.gap_ms} ms: it must be at least 1")
         _require_short(self.gap_ms)
@@ -88,6 +103,11 @@ class Session:
 
 
 Span = Hopping | Session
+
+
+def _keep_whole(span: Span, *names: str) -> None:
+    for name in names:
+        object.__setattr__(span, name, whole_ms(name, getattr(span, name)))
 
 
 def _require_short(span_ms: int) -> None:

@@ -24,7 +24,7 @@ from homeport.container.windows import facts
 from homeport.container.windows.ends import Ends
 from homeport.container.windows.partials import partials
 from homeport.container.windows.parts import Aggregate, Late, OnLate, WindowResult, require_made
-from homeport.container.windows.spans import LIMIT_MS, Hopping, Session, Span
+from homeport.container.windows.spans import LIMIT_MS, Hopping, Session, Span, whole_ms
 from homeport.container.windows.window_store import Place, WindowStore
 
 _LOG = logging.getLogger(__name__)
@@ -63,6 +63,7 @@ class Windows:
 
     Raises:
         KeyError: there is no such store.
+        TypeError: an argument is of another kind, such as ms that are no whole number.
         ValueError: an argument does not fit, or not what the store's windows were made with.
     """
 
@@ -85,6 +86,9 @@ class Windows:
             raise ValueError("sessions grow together: give merge, of two aggregates to one")
         if emit not in ("close", "update"):
             raise ValueError(f"emit={emit!r}: it must be 'close' or 'update'")
+        if lateness_ms is not None:
+            lateness_ms = whole_ms("lateness_ms", lateness_ms)
+        retention_ms = whole_ms("retention_ms", retention_ms)
         if min(lateness_ms or 0, retention_ms) < 0:
             raise ValueError("lateness_ms and retention_ms must be at least 0")
         self.late = 0
@@ -247,11 +251,12 @@ class Windows:
         idle let it come.
         """
         if to_ms is not None:
-            self._watermark.reach(to_ms)
+            self._watermark.reach(whole_ms("to_ms", to_ms))
         return self._saw([])
 
     def at(self, key: str, time_ms: int) -> list[WindowResult]:
         """The windows of ``key`` that have ``time_ms``: open ones, and closed ones still kept."""
+        time_ms = whole_ms("time_ms", time_ms)
         if isinstance(self._span, Session):
             places = [p for p in self._store.sessions(key) if p.start_ms <= time_ms < p.end_ms]
         else:
@@ -421,13 +426,7 @@ def _checked_time(message: IncomingMessage, at_ms: int | None) -> int:
             f"{message.stream} partition {message.partition} offset {message.offset} has no "
             "timestamp: give at_ms"
         )
-    time_ms: object = message.timestamp if at_ms is None else at_ms
-    if not isinstance(time_ms, int) or isinstance(time_ms, bool):
-        raise TypeError(
-            f"the time of a record must be whole ms since 1970, not {type(time_ms).__name__}: "
-            "give at_ms as int"
-        )
-    return time_ms
+    return whole_ms("at_ms", message.timestamp if at_ms is None else at_ms)
 
 
 def _checked_key(key: object) -> str:

@@ -302,6 +302,90 @@ def test_what_is_read_can_be_sent_on(registry: SchemaRegistry, task: type[BatchT
         assert [record.value for record in runner.output("kafka.out")] == [{"tags": {"a": 1}}]
 
 
+def _twins(*, is_newer: bool = False) -> str:
+    """Records with the same fields, an enum beside text, a fixed beside bytes, in unions."""
+    record = {"type": "record", "fields": [{"name": "n", "type": "int"}]}
+    enum = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
+    fixed = {"type": "fixed", "name": "F", "size": 1}
+    unions = {
+        "one": [{**record, "name": "Created"}, {**record, "name": "Deleted"}],
+        "text": ["string", enum],
+        "raw": ["bytes", fixed],
+    }
+    fields = [{"name": name, "type": kind} for name, kind in unions.items()]
+    more = [{"name": "more", "type": "int", "default": 5}] if is_newer else []
+    return json.dumps({"type": "record", "name": "Twins", "fields": [*fields, *more]})
+
+
+@pytest.mark.parametrize("given", ["", _twins(), _twins(is_newer=True)])
+def test_branches_of_a_union_that_look_alike_are_sent_on_as_they_came(
+    registry: SchemaRegistry, given: str
+) -> None:
+    """With and without a schema of the job's own."""
+    number = registry.register("in-value", _twins())
+    registry.register("out-value", _twins())
+    value = {"one": ("Deleted", {"n": 7}), "text": ("E", "B"), "raw": ("F", b"x")}
+    wire = _avro(number, _twins(), value)
+    job = _config(registry, "avro", **({"schema": given} if given else {}))
+    with TestRunner(job, task=Copy) as runner:
+        runner.send_bytes("kafka.in", value=wire)
+        runner.run()
+        (sent,) = runner.output("kafka.out")
+    more = {"more": 5} if "more" in given else {}
+    assert sent.value == value | more
+
+
+def test_a_record_of_a_union_is_the_one_whose_fields_it_has(registry: SchemaRegistry) -> None:
+    """Not the first one, which has fewer."""
+    fields = [{"name": name, "type": "int"} for name in "nm"]
+    short = {"type": "record", "name": "Short", "fields": fields[:1]}
+    long = {"type": "record", "name": "Long", "fields": fields}
+    schema = json.dumps(
+        {"type": "record", "name": "R", "fields": [{"name": "f", "type": [short, long]}]}
+    )
+    registry.register("in-value", schema)
+    with TestRunner(_config(registry, "avro", schema=schema), task=Copy) as runner:
+        for value in ({"n": 1}, {"n": 1, "m": 2}):
+            runner.send("kafka.in", value={"f": value})
+        runner.run()
+        found = [record.value["f"] for record in runner.output("kafka.out")]
+    assert found == [{"n": 1}, {"n": 1, "m": 2}]
+
+
+def test_what_is_written_by_the_id_of_a_schema_is_never_cast(registry: SchemaRegistry) -> None:
+    """As by its text."""
+    schema = '{"type":"record","name":"R","fields":[{"name":"n","type":"int"}]}'
+    number = registry.register("in-value", schema)
+    more = {"schema.registry.use.schema.id": str(number)}
+    more["schema.registry.auto.register.schemas"] = "false"
+    with TestRunner(_config(registry, "avro", schema=schema, **more), task=Copy) as runner:
+        with pytest.raises(TypeError, match="cannot carry it"):
+            runner.send("kafka.in", value={"n": 1.5})
+        runner.send("kafka.in", value={"n": 1})
+
+
+def test_a_number_beyond_a_day_is_a_bad_record(registry: SchemaRegistry) -> None:
+    """The library makes another time of it; so it does of bytes behind the value."""
+    kind = {"type": "int", "logicalType": "time-millis"}
+    schema = json.dumps({"type": "record", "name": "R", "fields": [{"name": "at", "type": kind}]})
+    plain = schema.replace('"logicalType"', '"was"')
+    number = registry.register("in-value", schema)
+    registry.register("out-value", schema)
+    job = _config(registry, "avro", schema=schema) | DROP
+    with TestRunner(job, task=Copy) as runner:
+        for ms in (-1, 86_400_000, 5):
+            runner.send_bytes("kafka.in", value=_avro(number, plain, {"at": ms}))
+        runner.send_bytes("kafka.in", value=_avro(number, plain, {"at": 6}) + b"\0")
+        runner.run()
+        assert len(runner.output("kafka.bad")) == 3
+        (sent,) = runner.output("kafka.out")
+        assert sent.value["at"].microsecond == 5000
+    with TestRunner(job, task=Delays) as runner:
+        runner.send_bytes("kafka.in", value=_avro(number, plain, {"at": 5}))
+        runner.run()
+    assert SEEN[0].column("value").to_pylist() == [{"at": 5}]
+
+
 @pytest.mark.parametrize(
     ("kind", "schema", "value"),
     [

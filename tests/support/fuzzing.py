@@ -31,6 +31,7 @@ def fuzz(check: Callable[[st.DataObject], None], seconds: float) -> None:
     while rounds == 0 or (time.monotonic() < ends and only is None):
         number = random.SystemRandom().randrange(2**32) if only is None else int(only)
         sys.stdout.write(f"HOMEPORT_FUZZ_SEED={number}\n")
+        sys.stdout.flush()  # a library in C may end the process
         run = settings(
             max_examples=_EXAMPLES,
             deadline=None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -116,6 +117,40 @@ def _by(extractor: KeyValueExtractor, kept: Serdes) -> ByExtractor:
 
 
 _TEXT = Serdes(_STRING, _STRING)
+
+
+class _OfCoroutines(_Model):
+    async def get_key(self, message: IncomingMessage) -> str:  # type: ignore[override]  # as said below
+        raise AssertionError(message)
+
+
+class _OfGenerators(_Model):
+    def get_arrow(self, table: pa.Table) -> Iterator[pa.Table]:  # type: ignore[override]  # as said below
+        yield table
+
+
+class _OfMore(_Model):
+    def get_value(self, message: IncomingMessage, more: int) -> str:  # type: ignore[override]  # as said below
+        raise AssertionError(message, more)
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (_OfCoroutines(), "get_key of a _OfCoroutines is a coroutine, which nothing would await"),
+        (_OfGenerators(), "get_arrow of a _OfGenerators is a generator"),
+        (_OfMore(), r"get_value of a _OfMore is not to be called with \(message\)"),
+        (None, "get_key of None is None, which cannot be called"),
+        (_Model, r"get_key of a ABCMeta is not to be called with \(message\)"),
+    ],
+)
+def test_an_extractor_that_would_never_run_is_refused_before_a_record(
+    made: Any,  # noqa: ANN401 - an extractor of no kind
+    said: str,
+) -> None:
+    """As the methods of a task are."""
+    with pytest.raises(ExtractorFailedError, match=f"store planes: {said}"):
+        _by(made, _TEXT)
 
 
 def test_an_extractor_is_asked_for_each_record() -> None:

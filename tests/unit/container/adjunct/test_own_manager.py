@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -66,6 +67,16 @@ class _Manager(AdjunctDataStoreManager):
             for letter in message.key.decode():
                 self.planes.put(letter.encode(), message.value)
         return bool(message.key != b"no")
+
+
+class _Unmade(AdjunctDataStoreManager):
+    def process(self, message: IncomingMessage) -> bool:
+        raise AssertionError(message)
+
+
+class _Yielding:
+    def process(self, message: IncomingMessage) -> Iterator[bool]:
+        yield bool(message)
 
 
 def _messages(rows: pa.Table) -> Iterable[IncomingMessage]:
@@ -137,6 +148,13 @@ def test_what_goes_wrong_is_one_line_that_names_the_record(key: bytes, story: st
     with pytest.raises(ManagerFailedError) as caught:
         _Parts().manager.process_table(table([(b"a", b"1"), (key, b"")], first=3))
     assert str(caught.value).startswith(f"my:Managers: kafka.planes partition 0 offset 4: {story}")
+
+
+@pytest.mark.parametrize("made", [None, _Unmade, _Yielding(), object()])
+def test_a_manager_that_would_never_run_is_refused_before_a_record(made: Any) -> None:  # noqa: ANN401 - of no kind
+    """A factory that returns None, a class, or one whose ``process`` has a yield."""
+    with pytest.raises(ManagerFailedError, match=r"my:Managers: process of .* is "):
+        OwnManager({}, [], {}, made, "my:Managers", {})
 
 
 def test_entries_come_while_a_record_of_the_stream_is_processed() -> None:

@@ -21,6 +21,7 @@ from homeport.container.serde.protobuf_values import PreciseTime
 from homeport.container.serde.serdes import Serde
 
 UTC = dt.UTC
+EAST = dt.timezone(dt.timedelta(hours=5))
 AT = dt.datetime(2013, 1, 2, 3, 4, 5, 6000, UTC)
 
 
@@ -57,6 +58,10 @@ LIST = {"type": "array", "items": "string"}
         *((_of("timestamp-millis"), True), (_of("local-timestamp-micros"), AT)),
         *((_of("time-millis", "int"), dt.time(1, 2, 3, 4)), (_of("uuid", "string"), "x")),
         *((_of("time-micros"), dt.time(1, tzinfo=UTC)), (PRICE, Decimal("1.234")), (PRICE, 1.5)),
+        *((PRICE, Decimal(1234)), (PRICE, 100), (PRICE, Decimal("1E+9999")), ("float", 2**24 + 1)),
+        *((_of("date", "int"), 2**31 - 1), (_of("timestamp-micros"), 2**62)),
+        *((_of("time-micros"), -1), (_of("time-millis", "int"), 86_400_000)),
+        *((_of("timestamp-millis"), AT.replace(year=1, month=1, day=1, tzinfo=EAST)),),
         *((PRICE, Decimal("123.45")), (PRICE, Decimal("NaN")), (PRICE, b"\1"), (PRICE, True)),
         *((["null", "int"], 1.5), (["int", "string"], 1.5), (["null", "int", "string"], b"a")),
         *(
@@ -100,6 +105,15 @@ def test_digits_below_a_microsecond_are_refused() -> None:
         (_of("uuid", "string"), str(uuid.UUID(int=5)), uuid.UUID(int=5)),
         (PRICE, 5, Decimal("5.00")),
         (PRICE, Decimal("-12.3"), Decimal("-12.30")),
+        (PRICE, Decimal("1.2300"), Decimal("1.23")),
+        (_of("decimal", "int", precision=4, scale=2), 5, 5),
+        (_of("decimal", "string", precision=4), "5", "5"),
+        (_of("decimal", "bytes"), b"a", b"a"),
+        (_of("date", "string"), "x", "x"),
+        (_of("timestamp-millis", "int"), 5, 5),
+        ([PRICE, "double"], 100, 100.0),
+        ([PRICE, _of("decimal", "fixed", name="W", size=9, precision=9)], 100, ("W", Decimal(100))),
+        ([_of("time-millis", "int"), "long"], 86_400_000, 86_400_000),
         (_of("duration", "fixed", name="D", size=12), b"a" * 12, b"a" * 12),
         (["null", PRICE], Decimal("1.00"), Decimal("1.00")),
         (["null", "long", "double"], 5, 5),
@@ -221,6 +235,41 @@ def test_a_decimal_beyond_the_precision_is_undecodable_in_both(precision: int) -
     assert list(decoded.bad) == [0]
     with pytest.raises(WireError, match="12345678 has more digits than the precision 4"):
         serde.from_bytes(data.getvalue())
+
+
+@pytest.mark.parametrize("number", [-1, 86_400_000])
+@pytest.mark.parametrize("around", [lambda kind: kind, lambda kind: ["null", kind, "long"]])
+def test_a_number_beyond_a_day_is_no_time(number: int, around: Any) -> None:  # noqa: ANN401 - JSON to JSON
+    """The library makes another time of it."""
+    for kind, unit in (("time-millis", 1), ("time-micros", 1000)):
+        own = "int" if kind == "time-millis" else "long"
+        union = around(_of(kind, own))
+        if own == "long" and isinstance(union, list):
+            union[2] = "int"
+        data = io.BytesIO()
+        place = b"\2" if isinstance(union, list) else b""
+        fastavro.schemaless_writer(data, {"type": own}, number * unit)
+        with pytest.raises(WireError, match="is no time of a day"):
+            _serde(union).from_bytes(place + data.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        (_of("decimal", "int", precision=4), 5),
+        (_of("decimal", "bytes"), b"a"),
+        (_of("timestamp-millis", "string"), "x"),
+        (_of("date", "long"), 2**40),
+    ],
+)
+def test_a_logical_type_on_another_type_than_its_own_is_none(schema: object, value: object) -> None:
+    """As the specification has it; in a column too."""
+    serde = _serde(_record("R", schema))
+    wire = serde.to_bytes({"f": value})
+    assert serde.columns is not None
+    found = serde.columns().decode(pa.array([wire], pa.binary()))
+    assert (found.column.to_pylist(), found.bad) == ([{"f": value}], {})
+    assert serde.from_bytes(wire) == {"f": value}
 
 
 def test_a_time_without_a_zone_is_one_of_utc(monkeypatch: pytest.MonkeyPatch) -> None:

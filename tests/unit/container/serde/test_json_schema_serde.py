@@ -222,12 +222,22 @@ WIDE = struct_of_ddl(
         *({"d": dt.datetime(2013, 1, 1, tzinfo=UTC)}, {"t": dt.date(2013, 1, 1)}, {"inner": []}),
         {"t": dt.datetime.max.replace(tzinfo=dt.timezone(dt.timedelta(hours=-5)))},
         {"map": {True: 1.0}},
+        *({"x": 2**53 + 1}, {"f": 2**24 + 1}, {"list": [2**64 - 1]}, {"more": {float("nan")}}),
+        {"more": [frozenset({float("inf")})]},
     ],
 )
 def test_nothing_becomes_null_or_another_value(value: dict[str, Any]) -> None:
     """The writer of JSON makes null of a number that is not finite, and text of any key."""
     with pytest.raises(TypeError, match=r"the schema of the serde 'json' cannot carry it: ."):
         json_schema_serde(WIDE).to_bytes(value)
+
+
+@pytest.mark.parametrize("name", ["t", "more"])
+def test_a_zone_with_seconds_loses_none(name: str) -> None:
+    """As the local times of cities had before there were zones; RFC 3339 has minutes alone."""
+    zone = dt.timezone(dt.timedelta(minutes=19, seconds=32))
+    data = json_schema_serde(WIDE).to_bytes({name: dt.datetime(1900, 1, 1, 0, 19, 32, 5, zone)})
+    assert data == b'{"%s":"1900-01-01T00:00:00.000005Z"}' % name.encode()
 
 
 def test_rows_of_a_column_and_numbers_of_arrays_are_written() -> None:

@@ -216,6 +216,28 @@ def _takes(value: object) -> object:
     return value
 
 
+def _weighted(weight: int) -> Callable[..., int]:
+    def add(total: int, value: int, *, more: int = weight) -> int:
+        return total + value * weight + more
+
+    return add
+
+
+def _logged(function: Callable[..., int]) -> Callable[..., int]:
+    @functools.wraps(function)
+    def call(*arguments: int) -> int:
+        return function(*arguments)
+
+    return call
+
+
+def _again(times: int) -> Callable[..., int]:
+    def add(total: int, value: int, left: int = times) -> int:
+        return add(total + value, value, left - 1) if left else total
+
+    return add
+
+
 def test_code_is_what_a_function_does_and_not_how_it_is_said() -> None:
     """Of functions, methods, partials, callable objects and built-in ones."""
     pairs: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
@@ -225,12 +247,17 @@ def test_code_is_what_a_function_does_and_not_how_it_is_said() -> None:
         (functools.partial(_sum, 1), functools.partial(_sum, 2)),
         (functools.partial(_sum), functools.partial(_most)),
         (max, min),
+        (_weighted(1), _weighted(2)),
+        (_logged(_sum), _logged(_most)),
+        (_logged(_weighted(1)), _logged(_weighted(2))),
+        (_again(1), _again(2)),
     ]
     for one, other in pairs:
         assert code_of(one) == code_of(one)
         assert code_of(one) != code_of(other)
     assert code_of(_sum) == code_of(_documented)
     assert code_of(_Adds()) == code_of(_Adds())
+    assert code_of(_logged(_again(1))) == code_of(_logged(_again(1)))
     one, other = (functools.partial(_takes, object()) for _ in range(2))
     assert code_of(one) == code_of(other)
 

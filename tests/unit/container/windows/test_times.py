@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -47,6 +48,14 @@ class _Births(BatchTask):
         for result in self.windows.add_table(table, collector, [("n", "sum")], at="born"):
             said = [result.start_ms, result.end_ms, result.value]
             collector.send("out", json.dumps(said).encode(), result.key.encode())
+
+
+def _ten_ms(job: dict[str, str]) -> None:
+    """The job gets one record, and its clock goes on."""
+    with TestRunner(job, task=WindowTask) as runner:
+        runner.send("kafka.in", key="a", value={"n": 1, "at": 5})
+        runner.run()
+        runner.advance(20)
 
 
 def _sent(runner: TestRunner, *times: int) -> list[list[Any]]:
@@ -172,5 +181,37 @@ def test_a_time_that_is_no_whole_number_is_refused(at: object) -> None:
     """Before anything is written."""
     with TestRunner(config(), task=WindowTask) as runner:
         runner.send("kafka.in", key="a", value={"n": 1, "at": at})
-        with pytest.raises(TaskFailedError, match="must be whole ms since 1970, not"):
+        with pytest.raises(TaskFailedError, match="at_ms must be whole ms, not"):
             runner.run()
+
+
+@pytest.mark.parametrize("wrong", [60_000.0, "60000", True])
+@pytest.mark.parametrize("make", [Tumbling, Session, lambda ms: Hopping(60_000, ms)])
+def test_a_span_of_no_whole_number_is_refused_when_it_is_made(
+    make: Callable[[Any], object], wrong: object
+) -> None:
+    """No record has come by then."""
+    with pytest.raises(TypeError, match=r"_ms must be whole ms, not \w+: give an int"):
+        make(wrong)
+
+
+@pytest.mark.parametrize("name", ["lateness_ms", "retention_ms", "to_ms", "time_ms"])
+@pytest.mark.parametrize("wrong", [1e12, "5", False])
+def test_other_times_of_windows_are_whole_too(
+    name: str, wrong: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``time.time() * 1000`` is a float: nothing has been written where it is refused."""
+    match = f"{name} must be whole ms, not {type(wrong).__name__}"
+    if name in ("to_ms", "time_ms"):
+        call = Windows.advance if name == "to_ms" else lambda w, ms: Windows.at(w, "a", ms)
+        monkeypatch.setattr(WindowTask, "window", lambda self, *_: call(self.windows, wrong))
+    else:
+        KEPT[name] = wrong
+    with pytest.raises(TaskFailedError, match=match):
+        _ten_ms(config(task__window__ms="10"))
+
+
+def test_whole_numbers_of_numpy_are_ms_too() -> None:
+    """As a column has them."""
+    found = Hopping(np.int64(10), np.int64(5))  # type: ignore[arg-type]  # as said above
+    assert (type(found.size_ms), found) == (int, Hopping(10, 5))
