@@ -192,7 +192,8 @@ def _client(stream: CoordinatorStream, url: str, certificate: str | None) -> Coo
 
     Where the secret of the submission is known, the server proves that it has it.
     """
-    token = _operators_token()
+    named = os.environ.get(TOKEN_VARIABLE, "")
+    token = read_token(Path(named)) if named else None
     client = CoordinatorClient(url, token, _AM_TIMEOUT_S, certificate)
     epoch = EpochManager(stream).read_am_epoch()
     if token is None or epoch is None:
@@ -205,12 +206,6 @@ def _client(stream: CoordinatorStream, url: str, certificate: str | None) -> Coo
         print(f"note: without the token: {error}", file=sys.stderr)
         return CoordinatorClient(url, None, _AM_TIMEOUT_S, certificate)
     return client
-
-
-def _operators_token() -> str | None:
-    """Return what the file named by ``HOMEPORT_TOKEN_FILE`` has; None: none is named."""
-    named = os.environ.get(TOKEN_VARIABLE, "")
-    return read_token(Path(named)) if named else None
 
 
 def is_standalone(config: Config, stream: CoordinatorStream) -> bool:

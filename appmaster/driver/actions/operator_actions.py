@@ -195,7 +195,8 @@ class _SetKey:
         check_operators_key(key)
         check_key(key, value)
         written = await self._driver.view.stream.written()
-        if value is None and not _is_set_by_hand(written.get(key)):
+        record = written.get(key)
+        if value is None and (record is None or record.source != WRITER_SOURCE):
             said = f"{key} was not set after the deployment: there is nothing to take back"
             return Plan(f"config {key}", None, None, (said,), is_possible=False)
         change = await asyncio.to_thread(self._checked, key, value, written)
@@ -242,10 +243,6 @@ def _key_of(asked: Mapping[str, Any]) -> tuple[str, str | None]:
     if value is not None and not value.isprintable():
         raise WireError(f"the value of {key} is not one printable line: {shown(value)}")
     return key, value
-
-
-def _is_set_by_hand(message: CoordinatorStreamMessage | None) -> bool:
-    return message is not None and message.source == WRITER_SOURCE
 
 
 def _shown(key: str, config: Config) -> str | None:

@@ -54,7 +54,7 @@ def audit(
         note(f"from {running}, since {_clock(int(answer['since_ms']))}")
         changes = list(answer["changes"])
     else:
-        changes = list(changes_in(history))
+        changes = changes_in(history)
         note(f"from {history}")
     if as_json:
         print(json.dumps(changes, indent=1, ensure_ascii=False))
@@ -63,8 +63,8 @@ def audit(
         print(line(change))
 
 
-def changes_in(folder: Path) -> Iterator[Mapping[str, Any]]:
-    """Those that the files of a history have, by time; whole lines alone.
+def changes_in(folder: Path) -> list[dict[str, Any]]:
+    """Return those that the files of a history have, by time; whole lines alone.
 
     Raises:
         ConfigError: there is no such folder, or it cannot be read.
@@ -84,7 +84,7 @@ def changes_in(folder: Path) -> Iterator[Mapping[str, Any]]:
         rule = f"{error.filename} cannot be read: {error.strerror}"
         remedy = "run this as the job's user, or let a group read job.history.dir (mode 2750)"
         raise ConfigError("--history", str(folder), rule, remedy) from None
-    return iter(sorted(found, key=lambda change: change["at_ms"]))
+    return sorted(found, key=lambda change: change["at_ms"])
 
 
 def _changes_of(text: str) -> Iterator[dict[str, Any]]:
