@@ -36,7 +36,7 @@ class _Other(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """A status for every question."""
-        self.tokens += self.headers.get_all("Authorization", [])
+        self.tokens.extend(self.headers.get_all("Authorization", []))
         proof = {"generation": 0, "certificate": None, "address": "h:1", "proof": "00"}
         body = json.dumps(proof if "access" in self.path else STATUS).encode()
         self.send_response(200)
