@@ -103,24 +103,15 @@ _GOLDEN = [
     ),
     (
         CoordinatorStreamMessage(
-            MessageType.SET_JOB_COORDINATOR_METADATA,
-            "YARN",
-            {"meta-key": '{"epoch-id":"1","config-id":"2","job-model-id":"3"}'},
+            MessageType.SET_JOB_COORDINATOR_METADATA, "YARN", {"meta-key": '{"epoch-id":"1"}'}
         ),
         b'[1,"set-job-coordinator-metadata","YARN"]',
-        (
-            b'{"meta-key":"{\\"epoch-id\\":\\"1\\",\\"config-id\\":\\"2\\",'
-            b'\\"job-model-id\\":\\"3\\"}"}'
-        ),
+        b'{"meta-key":"{\\"epoch-id\\":\\"1\\"}"}',
     ),
     (
-        CoordinatorStreamMessage(
-            MessageType.SET_MIGRATION_INFO,
-            "migration-info",
-            {"0910CheckpointMigration": "true"},
-        ),
+        CoordinatorStreamMessage("set-migration-info", "migration-info", {"0910": "true"}),
         b'[1,"set-migration-info","migration-info"]',
-        b'{"0910CheckpointMigration":"true"}',
+        b'{"0910":"true"}',
     ),
     (
         wire.set_submission(2),
