@@ -313,12 +313,9 @@ def _enum_number(field: FieldDescriptor) -> Convert:
     is_closed, name = field.enum_type.is_closed, field.enum_type.full_name
 
     def number_of(value: Any) -> int:  # noqa: ANN401 - a user's value
-        if not isinstance(value, str):
-            found = _whole(value)
-        elif value in numbers:
-            found = numbers[value]
-        else:  # as a number without a name is read
-            found = int(value) if _NUMBER.fullmatch(value) else None
+        found = numbers.get(value) if isinstance(value, str) else _whole(value)
+        if found is None and _NUMBER.fullmatch(value):
+            found = int(value)  # as a number without a name is read
         if found is None or (is_closed and found not in numbers.values()):
             raise ValueError(f"the enum {name} has no value {value!r}")
         return found
