@@ -28,7 +28,7 @@ DDL = (
 )
 NAIVE = datetime(2013, 1, 2, 3, 4, 5, 6)  # noqa: DTZ001 - which a pipeline may give
 MICROSECONDS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
-"""Spark writes milliseconds unless it is told otherwise."""
+"""Without it Spark writes milliseconds."""
 TEXTS = [
     '{"s":"a\\u00fc\\ud83d\\ude00\\u0000","t":-128,"i":2147483647,"n":-9223372036854775808}',
     '{"n":9223372036854775807,"f":0.1,"x":1e308,"b":true,"raw":"AP8=","c":12345678.91}',
