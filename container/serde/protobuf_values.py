@@ -57,9 +57,6 @@ def dict_of(kind: type[Message]) -> Convert:
     convert = _of_message(kind.DESCRIPTOR, {})
 
     def read(message: Any) -> Any:  # noqa: ANN401 - a user's value
-        if not message.IsInitialized():
-            missing = ", ".join(message.FindInitializationErrors())
-            raise WireError(f"required fields are missing: {missing}")
         try:
             return convert(message)
         except (ValueError, OverflowError, RecursionError) as error:
@@ -82,9 +79,6 @@ def message_of(kind: type[Message]) -> Callable[[Any], Message]:
             write(message, value, 0)
         except Exception as error:  # noqa: BLE001 - whatever the library has against it
             raise TypeError(f"the message {name} cannot carry it: {reason_of(error)}") from None
-        if not message.IsInitialized():
-            missing = ", ".join(message.FindInitializationErrors())
-            raise TypeError(f"the message {name} needs the fields {missing}")
         return message
 
     return made
@@ -99,6 +93,7 @@ def _of_message(descriptor: Descriptor, known: dict[str, Convert]) -> Convert:
     from google.protobuf.unknown_fields import UnknownFieldSet  # noqa: PLC0415 - an extra
 
     parts: list[tuple[str, bool, Convert | None]] = []
+    required = _required(descriptor)
     numbers = {field.number: field.name for field in descriptor.fields}
 
     def convert(message: Any) -> dict[str, Any]:  # noqa: ANN401 - of a generated class
@@ -108,6 +103,7 @@ def _of_message(descriptor: Descriptor, known: dict[str, Convert]) -> Convert:
                     f"the field {numbers[unknown.field_number]} of {descriptor.full_name} has "
                     "another type, or a value that its enum has not"
                 )
+        _require_set(message, required)
         found: dict[str, Any] = {}
         for name, has_presence, part in parts:
             if has_presence and not message.HasField(name):
@@ -120,6 +116,17 @@ def _of_message(descriptor: Descriptor, known: dict[str, Convert]) -> Convert:
     known[descriptor.full_name] = convert
     parts.extend((f.name, f.has_presence, _of_field(f, known)) for f in descriptor.fields)
     return convert
+
+
+def _required(descriptor: Descriptor) -> list[str]:
+    return [field.name for field in descriptor.fields if field.is_required]
+
+
+def _require_set(message: Any, required: Iterable[str]) -> None:  # noqa: ANN401 - of a generated class
+    # Not by FindInitializationErrors: its memory is damaged where a field is in a message.
+    for name in required:
+        if not message.HasField(name):
+            raise ValueError(f"the required field {name} is missing")
 
 
 def _of_field(field: FieldDescriptor, known: dict[str, Convert]) -> Convert | None:
@@ -166,6 +173,7 @@ def _into_message(descriptor: Descriptor, known: dict[str, _Set]) -> _Set:
     if descriptor.full_name == TIMESTAMP:
         return _set_time
     setters: dict[str, tuple[_Set, str]] = {}
+    required = _required(descriptor)
 
     def write(message: Any, value: Any, depth: int) -> None:  # noqa: ANN401 - a user's value
         if descriptor.full_name == _DURATION and isinstance(value, dt.timedelta):
@@ -183,6 +191,7 @@ def _into_message(descriptor: Descriptor, known: dict[str, _Set]) -> _Set:
                 into, oneof = setters[name]
                 _require_alone(name, oneof, chosen)
                 _set_named(name, into, message, part, depth)
+        _require_set(message, required)
 
     known[descriptor.full_name] = write
     setters.update((f.name, (_into_field(f, known), _oneof_of(f))) for f in descriptor.fields)
@@ -304,12 +313,9 @@ def _enum_number(field: FieldDescriptor) -> Convert:
     is_closed, name = field.enum_type.is_closed, field.enum_type.full_name
 
     def number_of(value: Any) -> int:  # noqa: ANN401 - a user's value
-        if not isinstance(value, str):
-            found = _whole(value)
-        elif value in numbers:
-            found = numbers[value]
-        else:  # as a number without a name is read
-            found = int(value) if _NUMBER.fullmatch(value) else None
+        found = numbers.get(value) if isinstance(value, str) else _whole(value)
+        if found is None and _NUMBER.fullmatch(value):
+            found = int(value)  # as a number without a name is read
         if found is None or (is_closed and found not in numbers.values()):
             raise ValueError(f"the enum {name} has no value {value!r}")
         return found

@@ -32,6 +32,7 @@ LOGICAL = (
     ("date", "int"), ("timestamp-millis", "long"), ("timestamp-micros", "long"),
     ("local-timestamp-millis", "long"), ("local-timestamp-micros", "long"),
     ("time-millis", "int"), ("time-micros", "long"), ("timestamp-nanos", "long"),
+    ("date", "long"), ("time-micros", "int"), ("decimal", "string"), ("uuid", "bytes"),
 )  # fmt: skip
 
 
@@ -116,7 +117,7 @@ def wire_of(data: st.DataObject, schema: Any, known: dict[str, Any]) -> bytes:  
         return _varint(data.draw(st.integers(0, len(schema["symbols"]) - 1)))
     if kind == "fixed":
         return data.draw(st.binary(min_size=schema["size"], max_size=schema["size"]))
-    if logical == "decimal":
+    if logical == "decimal" and kind == "bytes":
         unscaled = data.draw(
             st.integers(-(10 ** schema["precision"]) + 1, 10 ** schema["precision"] - 1)
         )

@@ -117,10 +117,14 @@ def test_presence_is_kept_and_required_fields_are_there() -> None:
     assert not again.HasField("t3")
     serde = protobuf_serde(OLD)
     assert serde.from_bytes(_required())["seven"] is None
-    with pytest.raises(WireError, match="required fields are missing: required"):
-        serde.from_bytes(b"")
-    with pytest.raises(TypeError, match=r"odd\.Closed needs the fields own\.required"):
-        serde.to_bytes({"required": 1, "own": {}})
+    for _ in range(200):
+        for data in (b"", bytes.fromhex("b20300ea1400"), OLD(required=1, own_all=[OLD()])):
+            wire = data if isinstance(data, bytes) else data.SerializePartialToString()
+            with pytest.raises(WireError, match="the required field required is missing"):
+                serde.from_bytes(wire)
+        for field, inner in (("own", {}), ("own_all", [{}]), ("own_map", {"a": {}})):
+            with pytest.raises(TypeError, match=f"{field}: the required field required is missing"):
+                serde.to_bytes({"required": 1, field: inner})
     one = KIND(own_one=KIND(), t5_or=0)
     assert _again(one) == one
     with pytest.raises(TypeError, match="t5_one and t9_one are both set, of choice one may be"):
