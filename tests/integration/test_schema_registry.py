@@ -324,7 +324,11 @@ def test_branches_of_a_union_that_look_alike_are_sent_on_as_they_came(
     """With and without a schema of the job's own."""
     number = registry.register("in-value", _twins())
     registry.register("out-value", _twins())
-    value = {"one": ("Deleted", {"n": 7}), "text": ("E", "B"), "raw": ("F", b"x")}
+    value: dict[str, object] = {
+        "one": ("Deleted", {"n": 7}),
+        "text": ("E", "B"),
+        "raw": ("F", b"x"),
+    }
     wire = _avro(number, _twins(), value)
     job = _config(registry, "avro", **({"schema": given} if given else {}))
     with TestRunner(job, task=Copy) as runner:

@@ -203,7 +203,7 @@ def test_other_times_of_windows_are_whole_too(
     """``time.time() * 1000`` is a float: nothing has been written where it is refused."""
     match = f"{name} must be whole ms, not {type(wrong).__name__}"
     if name in ("to_ms", "time_ms"):
-        call = Windows.advance if name == "to_ms" else lambda w, ms: Windows.at(w, "a", ms)
+        call: Any = Windows.advance if name == "to_ms" else lambda w, ms: Windows.at(w, "a", ms)
         monkeypatch.setattr(WindowTask, "window", lambda self, *_: call(self.windows, wrong))
     else:
         KEPT[name] = wrong
