@@ -229,10 +229,15 @@ def _rights(where: str, topic: TopicFacts, use: TopicUse) -> Iterator[Finding]:
             where,
             f"this user lacks the right to {_listed(missing)}",
             f"grant it by kafka-acls --add --topic {use.name} "
-            + " ".join(f"--operation {right.title()}" for right in sorted(missing)),
+            + " ".join(f"--operation {_operation(right)}" for right in sorted(missing)),
         )
     else:
         yield ok("kafka.acl", where, f"this user may {_listed(use.rights)}")
+
+
+def _operation(right: str) -> str:
+    """Return how ``kafka-acls`` writes a right, such as ``DescribeConfigs``."""
+    return "".join(word.title() for word in right.split("_"))
 
 
 def check_transaction_state(facts: KafkaFacts) -> Iterator[Finding]:

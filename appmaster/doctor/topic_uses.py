@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from homeport.appmaster.doctor.kafka_checks import TopicUse
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.settings.adjunct_section import AdjunctsConfig
 from homeport.config.settings.sections import JobConfig, TaskConfig
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.used_systems import broadcast_streams, declared_outputs
@@ -14,6 +15,8 @@ from homeport.config.system_stream import SystemStream
 
 _READ = frozenset({"READ", "DESCRIBE"})
 _WRITE = frozenset({"WRITE", "DESCRIBE"})
+_CONFIGURED = frozenset({"DESCRIBE_CONFIGS"})
+"""The cleanup policy counts, and how long deletions are kept."""
 
 
 def topic_uses(config: Config) -> dict[str, tuple[TopicUse, ...]]:
@@ -38,8 +41,10 @@ def _uses(config: Config) -> Iterator[tuple[SystemStream, TopicUse]]:
         if store.changelog is not None:
             what = f"changelog of the store {store.name}"
             yield _state(store.changelog.system, store.changelog.stream, what)
+    adjuncts = AdjunctsConfig.of(config)
     for stream in (*task.inputs, *broadcast_streams(config)):
-        yield stream, TopicUse(stream.stream, "input", _READ)
+        fills = adjuncts.of_stream(stream) is not None
+        yield stream, TopicUse(stream.stream, "input", _READ | _CONFIGURED if fills else _READ)
     creates = keys.TASK_OUTPUTS_CREATE_PARTITIONS.read(config) > 0
     for key, stream in declared_outputs(config):
         is_made = creates and key == keys.TASK_OUTPUTS.name
@@ -47,5 +52,6 @@ def _uses(config: Config) -> Iterator[tuple[SystemStream, TopicUse]]:
 
 
 def _state(system: str, topic: str, what: str) -> tuple[SystemStream, TopicUse]:
-    use = TopicUse(topic, what, _READ | _WRITE, is_state=True, is_compacted=True, is_made=True)
+    rights = _READ | _WRITE | _CONFIGURED
+    use = TopicUse(topic, what, rights, is_state=True, is_compacted=True, is_made=True)
     return SystemStream(system, topic), use

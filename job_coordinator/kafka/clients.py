@@ -84,11 +84,12 @@ def error_of(exception: KafkaException) -> KafkaError:
 
 def unavailable(system: SystemConfig, what: str, why: str) -> UnavailableError:
     """The one line for a Kafka that did not do ``what``."""
-    return UnavailableError(
-        f"Kafka at {system.bootstrap_servers} (system {system.name!r}): {what}: {why}; "
-        f"check that the brokers run and that systems.{system.name}.consumer.bootstrap.servers "
-        "names them"
-    )
+    servers = f"systems.{system.name}.consumer.bootstrap.servers"
+    remedy = f"check that the brokers run and that {servers} names them"
+    if "authorization failed" in why.lower():
+        remedy = "grant the rights that docs/security.md has for a job's user"
+    where = f"Kafka at {system.bootstrap_servers} (system {system.name!r})"
+    return UnavailableError(f"{where}: {what}: {why}; {remedy}")
 
 
 def consumer(system: SystemConfig, over: Mapping[str, str | int | bool]) -> Consumer:

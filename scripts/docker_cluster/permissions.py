@@ -42,7 +42,8 @@ class Rule(NamedTuple):
 _TOPIC, _GROUP = ResourceType.TOPIC, ResourceType.GROUP
 _ID = ResourceType.TRANSACTIONAL_ID
 _OWN = ("CREATE", "DESCRIBE", "DESCRIBE_CONFIGS", "READ", "WRITE")
-_INPUTS = ("flights", "planes", "airports", "airlines")
+_REFERENCES = ("planes", "airports", "airlines")
+_INPUTS = ("flights", *_REFERENCES)
 
 RULES: dict[str, tuple[Rule, ...]] = {
     "flights": (
@@ -51,7 +52,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
         Rule(_TOPIC, "flights-summaries-changelog", _OWN),
         Rule(_TOPIC, "flights-skipped-changelog", _OWN),
         *(Rule(_TOPIC, name, ("DESCRIBE", "READ")) for name in _INPUTS),
-        Rule(_TOPIC, "airlines", ("DESCRIBE_CONFIGS",)),
+        *(Rule(_TOPIC, name, ("DESCRIBE_CONFIGS",)) for name in _REFERENCES),
         Rule(_TOPIC, "plane-summary", ("DESCRIBE", "WRITE")),
         Rule(_GROUP, "homeport", ("DESCRIBE",)),
         Rule(_ID, "homeport.flights.1.", ("DESCRIBE", "WRITE"), is_prefix=True),

@@ -136,6 +136,15 @@ def test_a_retention_that_is_long_enough_or_not_known(retention: str) -> None:
     assert "kafka.retention" not in {f.check for f in check_topic(facts, INPUT)}
 
 
+def test_a_right_that_is_missing_is_named_as_the_tool_of_kafka_has_it() -> None:
+    """``kafka-acls`` knows DescribeConfigs, and no Describe_Configs."""
+    use = TopicUse("in", "input", frozenset({"READ", "DESCRIBE_CONFIGS"}))
+    found = {f.check: f for f in check_topic(cluster(topic(rights=frozenset({"READ"}))), use)}
+    assert found["kafka.acl"].remedy == (
+        "grant it by kafka-acls --add --topic in --operation DescribeConfigs"
+    )
+
+
 def test_rights_that_brokers_do_not_say_are_not_judged() -> None:
     """An older broker does not list them."""
     found = check_topic(cluster(topic(rights=None)), STATE)

@@ -127,6 +127,20 @@ def test_the_topics_of_a_job_by_system() -> None:
     assert not by_name["out"].is_made
 
 
+def test_whose_configuration_a_job_reads_it_must_be_allowed_to() -> None:
+    """State and what fills an adjunct store; of other topics none is needed."""
+    store = {
+        "stores.rules.factory": "org.apache.samza.storage.kv.RocksDbKeyValueStorageEngineFactory",
+        "stores.rules.key.serde": "string",
+        "stores.rules.msg.serde": "string",
+        "stores.rules.adstore.input": "kafka.rules",
+    }
+    uses = topic_uses(Config(JOB | store))["kafka"]
+    assert {use.name for use in uses if "DESCRIBE_CONFIGS" in use.rights} == {
+        "__samza_coordinator_j_1", "__samza_checkpoint_ver_1_for_j_1", "s-log", "rules"
+    }  # fmt: skip
+
+
 def test_a_job_without_checkpoints_that_makes_its_outputs() -> None:
     """It has no checkpoint topic, and no output that must exist."""
     config = Config(

@@ -25,3 +25,17 @@ def test_a_refusal_quotes_no_secret() -> None:
         clients.consumer(SystemConfig.of(config, "k"), {})
     assert "fetch.min.bytes" in str(caught.value)
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("why", "remedy"),
+    [
+        ("Topic authorization failed.", "grant the rights that docs/security.md has"),
+        ("Broker: Group authorization failed", "grant the rights that docs/security.md has"),
+        ("Local: Timed out", "check that the brokers run"),
+    ],
+)
+def test_a_missing_right_is_no_broker_that_is_away(why: str, remedy: str) -> None:
+    """Each line has the remedy of its cause."""
+    system = SystemConfig.of(Config({"systems.k.consumer.bootstrap.servers": "h:1"}), "k")
+    assert f"asking: {why}; {remedy}" in str(clients.unavailable(system, "asking", why))
