@@ -223,7 +223,7 @@ def test_an_am_that_dies_in_a_warm_move_has_a_successor_that_ends_it(
         kill_am(job)
         succeeds(tool, there)
     job_of_attempt(job, first + 1)
-    assert job.get("v1/status")["placements"] == []
+    wait_for(lambda: job.get("v1/status")["placements"] == [], job)
     assert {p: c["host"] for p, c in job.containers().items()} == {"0": there}
     assert len(programs(job, ".launcher")) == 1
     job.judge_history()
