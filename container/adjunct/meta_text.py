@@ -26,7 +26,7 @@ def meta_text(meta: AdjunctMeta) -> str:
 
 
 def parse_meta(text: str) -> AdjunctMeta:
-    """What ``text`` says; WireError where it is not the text of such a file."""
+    """Return what ``text`` holds; WireError where it is not the text of such a file."""
     try:
         return msgspec.json.decode(text, type=AdjunctMeta)
     except (msgspec.MsgspecError, ValueError, RecursionError):

@@ -365,7 +365,7 @@ def _decimal_out(data: bytes, schema: Mapping[str, Any], _: object = None) -> De
 
 
 def _time_out(step: int) -> Callable[..., dt.time]:
-    """``step``: the microseconds of which the number is one of."""
+    """Return the reader of a time of day; ``step``: the number's unit in microseconds."""
 
     def time_of(number: int, *_: object) -> dt.time:
         if not 0 <= number * step < _DAY_US:

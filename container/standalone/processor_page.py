@@ -232,7 +232,7 @@ class ProcessorPage:
         return False
 
     async def refused(self, message: CheckIn | Started | Stopped | Unfit) -> NoReturn:
-        """Refuse what only a launcher says."""
+        """Refuse what only a launcher sends."""
         _refuse(type(message).__name__)
 
     check_in = started = stopped = unfit = refused

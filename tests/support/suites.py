@@ -14,5 +14,5 @@ def long(*values: object) -> Any:  # noqa: ANN401 - a parameter set of pytest's
 
 
 def every_third(values: Iterable[object]) -> list[Any]:
-    """Return cases of which a third runs in each suite, and "scripts/test all" runs all."""
+    """Return cases: each suite runs a third of them, and "scripts/test all" runs all."""
     return [long(value) if number % 3 else value for number, value in enumerate(values)]
