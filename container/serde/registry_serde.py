@@ -45,7 +45,7 @@ _FOR_WRITING = {
 _NUMBERS = {"timeout": float, "max.retries": int, "cache.capacity": int}
 _HEADER_BYTES, _MAGIC = 5, b"\0"
 _SCHEMAS = 1000
-"""Of so many writers' schemas the readers are kept ready."""
+"""How many writers' schemas have their reader kept ready."""
 _NOT_FOUND = 404
 _Call = Callable[[Any, Any], Any]
 
