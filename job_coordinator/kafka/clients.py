@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import logging
+import queue
+import threading
+import weakref
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
@@ -47,6 +51,39 @@ FENCED = frozenset(
 
 _FORGOTTEN = frozenset({KafkaError.INVALID_PRODUCER_ID_MAPPING, KafkaError.UNKNOWN_PRODUCER_ID})
 """Codes by which Kafka says that the transactional id is another producer's, or unknown."""
+
+
+_DROPPED: queue.SimpleQueue[AdminClient] = queue.SimpleQueue()
+"""Admin clients without a reference, for the thread that destroys them."""
+
+
+class _Admin:
+    """An admin client that a thread of ours destroys, whichever thread drops it.
+
+    An admin client runs Python in a thread of its own, where a request ends. A failed request's
+    traceback keeps its client in a cycle of references. If the collector runs in that thread, it
+    destroys the client there, and librdkafka ends the process for that.
+    """
+
+    def __init__(self, client: AdminClient) -> None:
+        self._client = client
+        # The finalizer holds the client, so that the collector never finds it in a cycle. Only a
+        # SimpleQueue may be used here: the collector may run inside any call.
+        weakref.finalize(self, _DROPPED.put, client).atexit = False
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - each method of the client
+        return getattr(self._client, name)
+
+
+def _destroy_dropped() -> None:
+    while True:
+        _DROPPED.get()  # drops the last reference, so that this thread destroys the client
+
+
+@functools.cache
+def _start_destroying() -> None:
+    """Start the thread that destroys admin clients, once in a process."""
+    threading.Thread(target=_destroy_dropped, name="kafka-admin-destroy", daemon=True).start()
 
 
 def is_end(error: KafkaError) -> bool:
@@ -107,7 +144,9 @@ def producer(system: SystemConfig, over: Mapping[str, Any]) -> Producer:
 def admin(system: SystemConfig) -> AdminClient:
     """An admin client with the system's properties; it has not connected yet."""
     properties = {**_RECONNECTING, **system.admin}
-    return _made(system, "consumer", lambda: AdminClient(properties, logger=LIBRDKAFKA_LOG))
+    _start_destroying()
+    client = _made(system, "consumer", lambda: AdminClient(properties, logger=LIBRDKAFKA_LOG))
+    return cast("AdminClient", _Admin(client))
 
 
 def _made(system: SystemConfig, role: str, make: Callable[[], _T]) -> _T:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+
 import pytest
 
 from homeport.config.config import Config
@@ -39,3 +44,47 @@ def test_a_missing_right_is_no_broker_that_is_away(why: str, remedy: str) -> Non
     """Each line has the remedy of its cause."""
     system = SystemConfig.of(Config({"systems.k.consumer.bootstrap.servers": "h:1"}), "k")
     assert f"asking: {why}; {remedy}" in str(clients.unavailable(system, "asking", why))
+
+
+_COLLECTED_IN_ITS_OWN_THREAD = """
+import gc, sys, threading, time
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+from homeport.config.config import Config
+from homeport.config.settings.sections import SystemConfig
+from homeport.job_coordinator.kafka import clients
+
+def ask(make):
+    kept = [make()]
+    kept.append(kept)  # a cycle, as the traceback of a failed request is one
+    resource = ConfigResource(ResourceType.TOPIC, "t")
+    request = kept[0].describe_configs([resource], request_timeout=0.2)[resource]
+    request.add_done_callback(lambda _: (gc.collect(), collected.set()))
+
+gc.disable()
+collected = threading.Event()
+system = SystemConfig.of(Config({"systems.k.consumer.bootstrap.servers": "127.0.0.1:9"}), "k")
+product = lambda: clients.admin(system)
+plain = lambda: AdminClient({"bootstrap.servers": "127.0.0.1:9", "log_level": 0})
+ask(product if sys.argv[1] == "product" else plain)
+print("collected", collected.wait(30), flush=True)
+while any(isinstance(each, AdminClient) for each in gc.get_objects()):
+    time.sleep(0.01)
+print("destroyed", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("maker", "end"), [("plain", -signal.SIGABRT), ("product", 0)])
+def test_a_client_that_is_collected_in_its_own_thread_does_not_end_the_process(
+    maker: str, end: int
+) -> None:
+    """The library aborts a process whose admin client is destroyed by the client's own thread."""
+    ended = subprocess.run(
+        [sys.executable, "-c", _COLLECTED_IN_ITS_OWN_THREAD, maker],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
+    )
+    assert ended.returncode == end, ended.stderr
+    assert ("destroyed" in ended.stdout) is (end == 0), ended.stdout
