@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
 
+from homeport.config.errors import HomeportError
+
 _GENERATOR = "a generator: a call of it runs nothing of its body"
 _ASYNC_GENERATOR = "an async generator: a call of it runs nothing of its body"
 _COROUTINE = "a coroutine, which nothing would await"
@@ -18,6 +20,10 @@ _NO_YIELD = "remove its yield: send by the collector, or return a value"
 _SELF = "self"
 _BOUND = (FunctionType, staticmethod, classmethod, functools.partialmethod)
 """What a class hands out bound; other descriptors are code of the job's own, and not asked."""
+
+
+class TaskFailedError(HomeportError):
+    """User code raised; the container fails with it as the cause."""
 
 
 class Fault(NamedTuple):

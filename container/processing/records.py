@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from homeport.config.errors import HomeportError
 from homeport.container.api import BATCH_SCHEMA, Headers, IncomingMessage, MessageCollector
-from homeport.container.processing.task_instance import SerdesOf, TaskFailedError
+from homeport.container.callables import TaskFailedError
 from homeport.container.serde.columns import reason_of
-from homeport.container.serde.serdes import Serde, SerdeFailedError
+from homeport.container.serde.serdes import Serde, SerdeFailedError, SerdesOf
 
 _LOG = logging.getLogger(__name__)
 

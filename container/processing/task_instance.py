@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from homeport.config.errors import HomeportError, in_one_line
+from homeport.config.errors import in_one_line
 from homeport.config.system_stream import is_topic_name
 from homeport.container.api import (
     BatchTask,
@@ -19,7 +19,7 @@ from homeport.container.api import (
     Scheduler,
     Timer,
 )
-from homeport.container.callables import unrun
+from homeport.container.callables import TaskFailedError, unrun
 from homeport.container.processing.placement import Counts, placed
 from homeport.container.processing.record_rules import (
     checked_headers,
@@ -31,17 +31,11 @@ from homeport.container.processing.record_rules import (
 from homeport.container.processing.timers import Partitions, Timers
 from homeport.container.progress.topic_rules import CLIENT_OVERHEAD_BYTES
 from homeport.container.progress.transaction_plan import Send
-from homeport.container.serde.serdes import Serde
+from homeport.container.serde.serdes import Serde, SerdesOf
 from homeport.job_coordinator.model.ids import TaskName
 
-SerdesOf = Callable[[str, str], tuple[Serde | None, Serde | None]]
-"""(system, stream) to the serdes of its keys and of its values; None: they are bytes."""
 _SEND = partial(tuple.__new__, Send)
 """Of all its fields, in their order; it costs less than the class's own call."""
-
-
-class TaskFailedError(HomeportError):
-    """User code raised; the container fails with it as the cause."""
 
 
 class Outputs:

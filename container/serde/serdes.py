@@ -46,6 +46,10 @@ class Serde:
     columns: Callable[[], Columns] | None = None
 
 
+SerdesOf = Callable[[str, str], tuple[Serde | None, Serde | None]]
+"""(system, stream) to the serdes of its keys and of its values; None: they are bytes."""
+
+
 def serde(name: str) -> Serde:
     """The built-in serde ``name``; KeyError, naming the known ones, where there is none."""
     try:

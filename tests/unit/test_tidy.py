@@ -115,6 +115,22 @@ def test_packages_listed_are_the_packages_there() -> None:
     assert mapped == {f"homeport.{folder}": folder for folder in CODE_FOLDERS}
 
 
+def test_what_says_pure_is_held_by_the_contract() -> None:
+    """Each module whose docstring has PURE may reach nothing outside, checked by import-linter."""
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    held = config["importlinter:contract:pure"]["source_modules"].split()
+    free = []
+    for folder in CODE_FOLDERS:
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            about = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+            name = ".".join(("homeport", *file.relative_to(ROOT).with_suffix("").parts))
+            name = name.removesuffix(".__init__")
+            if "PURE" in about and not any(f"{name}.".startswith(f"{each}.") for each in held):
+                free.append(name)
+    assert free == []
+
+
 @pytest.mark.parametrize("folder", CODE_FOLDERS)
 def test_every_code_folder_is_a_package(folder: str) -> None:
     """Below the five roots a folder with Python has an __init__.py; it is not shipped without."""

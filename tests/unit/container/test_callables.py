@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from homeport.config.errors import ConfigError
-from homeport.container.callables import fault_of, unrun
+from homeport.container.callables import TaskFailedError, fault_of, unrun
 from homeport.container.classes import (
     load_extractor_factory,
     load_function,
@@ -21,7 +21,6 @@ from homeport.container.classes import (
     load_task_class,
 )
 from homeport.container.cli.check_classes import main
-from homeport.container.processing.task_instance import TaskFailedError
 from homeport.container.testing import TestRunner
 from homeport.container.windows import Aggregate, Tumbling
 from tests.unit.container.windows.window_jobs import KEPT, WindowTask, config

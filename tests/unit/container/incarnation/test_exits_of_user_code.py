@@ -11,6 +11,7 @@ import pytest
 
 from homeport.config.errors import ConfigError
 from homeport.container.api import BATCH_SCHEMA, IncomingMessage, StreamTask
+from homeport.container.callables import TaskFailedError
 from homeport.container.host.lease_memory import NoLauncher
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation import container_runner as stream_container
@@ -21,7 +22,7 @@ from homeport.container.processing.stream_task_instance import (
     StreamTaskInstance,
     StreamTaskParts,
 )
-from homeport.container.processing.task_instance import Context, Outputs, TaskFailedError
+from homeport.container.processing.task_instance import Context, Outputs
 from homeport.container.serde.serdes import Serde, SerdeFailedError
 from homeport.container.spark import micro_batch
 from homeport.container.spark.faults import Named

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from homeport.container.api import BATCH_SCHEMA, IncomingMessage, header_pairs
+from homeport.container.callables import TaskFailedError
 from homeport.container.processing import records
 from homeport.container.processing.records import (
     BadRecords,
@@ -16,7 +17,7 @@ from homeport.container.processing.records import (
     PipelineMessages,
     UndecodableError,
 )
-from homeport.container.processing.task_instance import Outputs, TaskFailedError
+from homeport.container.processing.task_instance import Outputs
 from homeport.container.serde.serdes import Serde, serde
 
 TASK = "Partition 0"

@@ -22,6 +22,7 @@ from homeport.container.api import (
     TaskContext,
     TaskCoordinator,
 )
+from homeport.container.callables import TaskFailedError
 from homeport.container.classes import load_serde
 from homeport.container.engine.storage_engine import DamagedStoreError
 from homeport.container.host.disk_space import DiskError, DiskFullError
@@ -31,7 +32,7 @@ from homeport.container.processing.stream_task_instance import (
     StreamTaskInstance,
     StreamTaskParts,
 )
-from homeport.container.processing.task_instance import Context, Outputs, TaskFailedError
+from homeport.container.processing.task_instance import Context, Outputs
 from homeport.container.storage.overlay import Overlay
 from homeport.container.storage.storage_engines import StorageEngines
 from homeport.container.storage.typed_store import TypedStore

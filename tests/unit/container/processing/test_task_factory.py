@@ -16,13 +16,14 @@ from homeport.container.api import (
     StreamTask,
     TaskCoordinator,
 )
+from homeport.container.callables import TaskFailedError
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.stop_flag import StopFlag, StopRequestedError
 from homeport.container.processing.loop_parts import Task
 from homeport.container.processing.records import UndecodableError
 from homeport.container.processing.stream_task_instance import Requests
 from homeport.container.processing.task_factory import make_tasks
-from homeport.container.processing.task_instance import Context, Outputs, TaskFailedError
+from homeport.container.processing.task_instance import Context, Outputs
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
     ContainerModel,

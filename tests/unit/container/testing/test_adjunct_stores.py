@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from homeport.config.errors import ConfigError
+from homeport.container.callables import TaskFailedError
 from homeport.container.processing.records import UndecodableError
-from homeport.container.processing.task_instance import TaskFailedError
 from homeport.container.testing import TestRunner
 from tests.unit.container.testing.joining_job import PARTITIONS, Join, Models, config
 

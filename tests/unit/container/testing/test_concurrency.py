@@ -19,7 +19,7 @@ from homeport.container.api import (
     TaskCoordinator,
     Timer,
 )
-from homeport.container.processing.task_instance import TaskFailedError
+from homeport.container.callables import TaskFailedError
 from homeport.container.testing import TestRunner
 from homeport.container.testing.job_under_test import TaskClass
 from tests.unit.container.testing.counting_job import CountBatch, config

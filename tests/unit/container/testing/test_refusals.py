@@ -13,7 +13,7 @@ import pytest
 
 from homeport.config.errors import HomeportError
 from homeport.container.api import IncomingMessage, MessageCollector, StreamTask, TaskCoordinator
-from homeport.container.processing.task_instance import TaskFailedError
+from homeport.container.callables import TaskFailedError
 from homeport.container.testing import TestRunner, TestRunnerError
 
 CONFIG = {"task.inputs": "kafka.in"}

@@ -9,8 +9,8 @@ import pytest
 
 from homeport.config.errors import ConfigError, StoreError, WireError
 from homeport.container.api import BatchTask
+from homeport.container.callables import TaskFailedError
 from homeport.container.processing.records import UndecodableError
-from homeport.container.processing.task_instance import TaskFailedError
 from homeport.container.testing import Record, TestRunner, TestRunnerError
 from homeport.container.testing.memory_container import _NoWorkers
 from tests.unit.container.testing.counting_job import Count, CountBatch, config

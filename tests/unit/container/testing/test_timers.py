@@ -18,7 +18,7 @@ from homeport.container.api import (
     TaskCoordinator,
     Timer,
 )
-from homeport.container.processing.task_instance import TaskFailedError
+from homeport.container.callables import TaskFailedError
 from homeport.container.testing import Record, TestRunner
 from homeport.container.testing.runner import START_MS
 from tests.unit.container.testing.counting_job import config

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from homeport.container.api import StreamTask, TaskContext
-from homeport.container.processing.task_instance import TaskFailedError
+from homeport.container.callables import TaskFailedError
 from homeport.container.testing import TestRunner
 from homeport.container.windows import Aggregate, Hopping, Session, Tumbling, Windows
 from homeport.container.windows.facts import code_of, kind_of

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from homeport.container.api import BatchTask, MessageCollector, TaskContext
-from homeport.container.processing.task_instance import TaskFailedError
+from homeport.container.callables import TaskFailedError
 from homeport.container.testing import TestRunner
 from homeport.container.windows import Aggregate, Hopping, Session, Tumbling, Windows
 from homeport.container.windows.window_store import Place, WindowStore

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from homeport.container.api import StreamTask
-from homeport.container.processing.task_instance import TaskFailedError
+from homeport.container.callables import TaskFailedError
 from homeport.container.testing import TestRunner
 from homeport.container.windows import Aggregate, Hopping, Session, Tumbling
 from tests.unit.container.windows.window_jobs import (
