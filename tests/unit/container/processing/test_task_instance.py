@@ -8,12 +8,8 @@ import pyarrow as pa
 import pytest
 
 from homeport.container.api import BatchTask, Headers, MessageCollector, TaskContext
-from homeport.container.processing.task_instance import (
-    Context,
-    Outputs,
-    TaskFailedError,
-    TaskInstance,
-)
+from homeport.container.callables import TaskFailedError
+from homeport.container.processing.task_instance import Context, Outputs, TaskInstance
 from homeport.container.progress.topic_rules import size_of
 from homeport.container.progress.transaction_plan import Send
 from homeport.job_coordinator.model.ids import TaskName

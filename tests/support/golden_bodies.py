@@ -1,0 +1,463 @@
+"""What two versions of Homeport may exchange: each body as a value, with its writer and reader.
+
+The bytes of each are a file below ``tests/golden``. A body that changes is a change of what the
+release before understands: the file shows it in the review.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from homeport.appmaster.lease.keeper_link import KeeperReport, report_from_json
+from homeport.config.config import Config
+from homeport.config.system_stream import SystemStream
+from homeport.container.host.permit import Permit
+from homeport.job_coordinator.access.job_access import ShownAccess
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.http.container_report import (
+    AdjunctState,
+    ContainerReport,
+    DroppedValues,
+    RestoreProgress,
+    StageTime,
+    StoreLag,
+)
+from homeport.job_coordinator.http.figures import Sample
+from homeport.job_coordinator.http.messages import (
+    CheckIn,
+    LeaseAnswer,
+    LeaseGrant,
+    Order,
+    OrderKind,
+    Renewal,
+    SpareReport,
+    Started,
+    Stopped,
+    Unfit,
+)
+from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
+from homeport.job_coordinator.metadata.changelog_topics import (
+    ChangelogTopicManager,
+    ChangelogTopicRecord,
+)
+from homeport.job_coordinator.metadata.checkpoint_topic import CheckpointTopicManager
+from homeport.job_coordinator.metadata.configuration import AuditedManager
+from homeport.job_coordinator.metadata.epochs import (
+    AmEpoch,
+    EpochManager,
+    FenceReport,
+    JobModelVersion,
+    ProcessorEpoch,
+    Rank,
+    Submission,
+    epoch_floor_message,
+)
+from homeport.job_coordinator.metadata.failover import FailoverManager, RecordedFailover
+from homeport.job_coordinator.metadata.input_partitions import InputPartitionManager
+from homeport.job_coordinator.metadata.input_topics import InputTopic, InputTopicManager
+from homeport.job_coordinator.metadata.job_packages import JobPackageManager
+from homeport.job_coordinator.metadata.lifecycle import (
+    JobEnd,
+    JobEndManager,
+    RetryManager,
+    RetryState,
+    StopManager,
+)
+from homeport.job_coordinator.metadata.placement import (
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+)
+from homeport.job_coordinator.metadata.state_facts import StateFactManager, StoreForms
+from homeport.job_coordinator.metadata.state_reset import ResetPhase, StateReset, StateResetManager
+from homeport.job_coordinator.metadata.upgrade import UpgradeManager
+from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId, TaskName
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import (
+    ContainerModel,
+    JobModel,
+    SystemStreamPartition,
+    TaskModel,
+)
+from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.model.outcomes import Restored, RestoreKind, StopCause
+from homeport.job_coordinator.model.placement import (
+    PlacementRequest,
+    PlacementResponse,
+    PlacementStatus,
+)
+from homeport.job_coordinator.model.upgrade import UpgradeOrder, UpgradePhase, UpgradeState
+from homeport.job_coordinator.standalone import nodes
+from homeport.job_coordinator.standalone.plan import Member, Plan, Registration
+
+P0, P1 = ProcessorId("0"), ProcessorId("1-é")
+ZERO, ONE = Incarnation(P0, 3), Incarnation(P1, 10**18 - 1)
+PACKAGE, OTHER = "ab" * 32, "cd" * 32
+APPLICATION = "application_1700000000000_0001"
+REPORT = ContainerReport(
+    restoring=(RestoreProgress("s", TaskName("Partition 0"), 5, 640, 7, 2.5, 2.8, 3),),
+    lags=(StoreLag("s", TaskName("Partition 1"), 9, 0.5),),
+    lag=9,
+    lag_seconds=0.5,
+    first_commit_ms=1200,
+    caught_up_ms=900,
+    dropped=(DroppedValues("s", TaskName("Partition 0"), 2),),
+    processed=70,
+    input_lag=11,
+    stages=(StageTime("fetch", 30, 4, (1, 0, 3)),),
+    input_lost=1,
+    adjuncts=(
+        AdjunctState(
+            store="a",
+            task=TaskName("Partition 0"),
+            input="kafka.a",
+            kind="partitioned",
+            records=8,
+            bytes=900,
+            positions={"0": 8},
+            lag=1,
+            remaining=2,
+            seconds_left=0.25,
+            age_seconds=3.5,
+            version=4,
+            late=1,
+            awaits="a first version",
+        ),
+    ),
+    figures=(Sample("task_rows", ("Partition 0",), 70.0), Sample("rocksdb_cache_bytes", (), 512.0)),
+)
+CHECK_IN = CheckIn(
+    resource_id=ResourceId("container_1700000000000_0001_01_000002"),
+    skein_id="any_0",
+    attempt=1,
+    host=Host("h1"),
+    pid=77,
+    running=ONE,
+    report=REPORT,
+    spare=SpareReport("warm", is_ready=True),
+    package=PACKAGE,
+    prepared=OTHER,
+    unprepared="No space left on device",
+    quiet_ms=12,
+)
+TAIL = Restored(RestoreKind.TAIL, 5, 9, 5)
+REFUSED = Restored(RestoreKind.FULL, None, None, 10, "it was stale", "stale", 7)
+MODEL = JobModel(
+    Config({}),
+    {
+        P0: ContainerModel(
+            P0,
+            {
+                TaskName("Partition 0"): TaskModel(
+                    TaskName("Partition 0"),
+                    (SystemStreamPartition("kafka", "in", 0),),
+                    0,
+                )
+            },
+        )
+    },
+)
+PLAN = Plan(
+    7,
+    (Member(P0, 12, 5, (TaskName("Partition 0"),), (ZERO,), ()),),
+    lost=1,
+    unbacked=2,
+    former=(ONE,),
+)
+REQUEST = PlacementRequest("u1", APPLICATION, P0, "h2", 60_000, 1_700_000_000_000, is_warm=True)
+
+
+class Body(NamedTuple):
+    """One body: what it carries, its bytes, and what its reader makes of bytes.
+
+    ``adds``: whether its reader passes over fields that a later version adds to the object.
+    """
+
+    value: Any
+    data: bytes
+    read: Callable[[bytes], object]
+    adds: bool = True
+
+
+def _http(value: Any, read: Callable[[Mapping[str, Any]], object]) -> Body:  # noqa: ANN401 - any message
+    return Body(value, compact_json(value.to_json()), lambda data: read(json.loads(data)))
+
+
+_UNFIT = {"skein_id": "any_0", "reason": "no python"}
+_KEEPER = {
+    "url": "http://h1:1/v1/lease",
+    "revoked": [{**ZERO.to_json(), "renewed_ms": 5}, {**ONE.to_json(), "renewed_ms": None}],
+    "due_ms": 80,
+}
+_STORED = nodes.encode_plan(PLAN, MODEL, 12)
+# size and checksum are of zlib's bytes, which differ from version to version
+_HEAD = json.loads(_STORED.value.partition(b"\n")[0]) | {"size": 0, "crc": 0}
+
+
+def _plan_lines(stored: nodes.StoredPlan) -> bytes:
+    """The body and the JobModel of a version; its head has size and checksum of their zlib."""
+    return zlib.decompress(stored.value.partition(b"\n")[2]) + b"\n"
+
+
+def _plan_of(lines: bytes) -> object:
+    payload = zlib.compress(lines.removesuffix(b"\n"))
+    head = _HEAD | {"size": len(payload), "crc": zlib.crc32(payload)}
+    return nodes.decode_plan(7, compact_json(head) + b"\n" + payload, ())
+
+
+HTTP: Mapping[str, Body] = {
+    "check-in": _http(CHECK_IN, CheckIn.from_json),
+    "check-in-idle": _http(CheckIn(ResourceId("r"), "s", 0, Host("h"), 1, None), CheckIn.from_json),
+    "order-run": _http(
+        Order(OrderKind.RUN, 500, 0, ONE, 2, (ZERO,), "http://h1:1", package=PACKAGE),
+        Order.from_json,
+    ),
+    "order-wait": _http(Order(OrderKind.WAIT, 500, 9, model_version=2), Order.from_json),
+    "order-stop": _http(Order(OrderKind.STOP, 500, 9, ONE, is_replaced=True), Order.from_json),
+    "order-exit": _http(Order(OrderKind.EXIT, 0, 0), Order.from_json),
+    "started": _http(
+        Started(ONE, {"s": {"Partition 0": TAIL, "7 tasks": REFUSED}, "t": {}}, {"restore": 0.25}),
+        Started.from_json,
+    ),
+    "stopped": _http(
+        Stopped(ONE, StopCause.FAILED, 1, ("Traceback", "ValueError: ä"), 70), Stopped.from_json
+    ),
+    "unfit": Body(
+        Unfit("any_0", "no python"),
+        compact_json(_UNFIT),
+        lambda data: Unfit.from_json(json.loads(data)),
+    ),
+    "renewal": _http(Renewal(1, ONE), Renewal.from_json),
+    "lease": _http(LeaseGrant(LeaseAnswer.GRANTED, 5000), LeaseGrant.from_json),
+    "keeper-report": Body(
+        KeeperReport("http://h1:1/v1/lease", (ZERO, ONE), {ZERO: 5}, 80),
+        compact_json(_KEEPER),
+        lambda data: report_from_json(json.loads(data)),
+    ),
+    "access": _http(ShownAccess(2, "PEM", "h1:1"), ShownAccess.from_json),
+    "permit": Body(
+        Permit(ONE, 2, (ZERO,), "{}"),
+        Permit(ONE, 2, (ZERO,), "{}").to_json().encode(),
+        lambda data: Permit.from_json(data.decode()),
+    ),
+}
+"""HTTP between tool, launcher, container and AM; the permit is on a container's standard input."""
+
+_REGISTRATION = Registration(12, P1, Host("h1"))
+ZOOKEEPER: Mapping[str, Body] = {
+    "registration": Body(
+        (_REGISTRATION, "http://h1:1"),
+        nodes.encode_registration(_REGISTRATION, "http://h1:1"),
+        lambda data: (
+            nodes.decode_registration("processor.0000000012", data),
+            nodes.decode_url("processor.0000000012", data),
+        ),
+    ),
+    "version": Body(7, nodes.encode_version(7), nodes.decode_version, adds=False),
+    "plan": Body((PLAN, MODEL), _plan_lines(_STORED), _plan_of, adds=False),
+    "plan-head": Body(_HEAD, compact_json(_HEAD), json.loads, adds=False),
+}
+"""The nodes of a standalone job, and of one that is handed over."""
+
+PLACEMENT: Mapping[str, Body] = {
+    "request": Body(REQUEST, encode_request(REQUEST), decode_request),
+    **{
+        f"response-{response.status.value.lower()}": Body(
+            response, encode_response(response), decode_response
+        )
+        for response in (
+            PlacementResponse(REQUEST, PlacementStatus.ACCEPTED, "it waits", 1_700_000_000_001),
+        )
+    },
+}
+"""Values of Samza's container placement, with Homeport's field at their end."""
+
+
+class Records(NamedTuple):
+    """Records of one kind: who writes them, and what their manager reads of them."""
+
+    write: Callable[[InMemoryCoordinatorStream], None]
+    read: Callable[[InMemoryCoordinatorStream], object]
+    value: object
+
+
+_IN, _LOG = SystemStream("kafka", "in"), SystemStream("kafka", "log")
+_AM = AmEpoch(Rank(2, APPLICATION, 1), (Rank(1, APPLICATION, 2),))
+_PERMIT = ProcessorEpoch(9, 2, (ZERO, ONE), 8, 60_000)
+_FAILOVER = RecordedFailover(3, ProcessorId("0-0"), Host("h2"), "start", (ProcessorId("0-0"),), "x")
+_ORDER = UpgradeOrder("u1", APPLICATION, PACKAGE, 5000, by="user")
+_STATE = UpgradeState(
+    "u1", APPLICATION, PACKAGE, OTHER, 5000, UpgradePhase.BACK, (P0,), P1, 4, "it failed", "line"
+)
+RECORDS: Mapping[str, Records] = {
+    "submission": Records(
+        lambda s: EpochManager(s).write_submission(Submission(2, APPLICATION, "c1")),
+        lambda s: EpochManager(s).read_submission(),
+        Submission(2, APPLICATION, "c1"),
+    ),
+    "am-epoch": Records(
+        lambda s: EpochManager(s).write_am_epoch(_AM),
+        lambda s: EpochManager(s).read_am_epoch(),
+        _AM,
+    ),
+    "processor-epoch": Records(
+        lambda s: EpochManager(s).write_processor_epoch(P0, _PERMIT),
+        lambda s: EpochManager(s).read_processor_epochs(),
+        {P0: _PERMIT},
+    ),
+    "epoch-floor": Records(
+        lambda s: s.write([epoch_floor_message(40, "tree-1")]),
+        lambda s: (EpochManager(s).read_floor(), EpochManager(s).read_tree()),
+        (40, "tree-1"),
+    ),
+    "fenced": Records(
+        lambda s: EpochManager(s).write_fenced(P0, FenceReport(4, (ZERO,))),
+        lambda s: EpochManager(s).read_fenced(),
+        {P0: FenceReport(4, (ZERO,))},
+    ),
+    "job-model-version": Records(
+        lambda s: EpochManager(s).write_job_model_version(JobModelVersion(2, "abc")),
+        lambda s: EpochManager(s).read_job_model_version(),
+        JobModelVersion(2, "abc"),
+    ),
+    "stopped": Records(
+        lambda s: StopManager(s).write(ZERO, "failed"),
+        lambda s: StopManager(s).read(),
+        {ZERO: "failed"},
+    ),
+    "retry-state": Records(
+        lambda s: s.write([RetryManager.message(P0, RetryState(2, 1_700_000_000_000))]),
+        lambda s: RetryManager(s).read(),
+        {P0: RetryState(2, 1_700_000_000_000)},
+    ),
+    "failover": Records(
+        lambda s: s.write([FailoverManager.message(P0, _FAILOVER)]),
+        lambda s: FailoverManager(s).read(),
+        {P0: _FAILOVER},
+    ),
+    "job-end": Records(
+        lambda s: s.write([JobEndManager.message(JobEnd(2, "FAILED", "0 failed"))]),
+        lambda s: JobEndManager(s).read(2),
+        JobEnd(2, "FAILED", "0 failed"),
+    ),
+    "state-reset": Records(
+        lambda s: StateResetManager(s).write(StateReset(2, ResetPhase.BEGUN)),
+        lambda s: StateResetManager(s).read(),
+        StateReset(2, ResetPhase.BEGUN),
+    ),
+    "state-fact": Records(
+        lambda s: s.write(
+            [
+                *StateFactManager(s).partition_messages({TaskName("Partition 0"): 0}),
+                *StateFactManager(s).form_messages({"kafka.log": StoreForms("string", "json")}),
+            ]
+        ),
+        lambda s: (StateFactManager(s).partitions(), StateFactManager(s).forms()),
+        ({TaskName("Partition 0"): 0}, {"kafka.log": StoreForms("string", "json")}),
+    ),
+    "changelog": Records(
+        lambda s: ChangelogPartitionManager(s).write({TaskName("Partition 0"): 0}),
+        lambda s: ChangelogPartitionManager(s).read(),
+        {TaskName("Partition 0"): 0},
+    ),
+    "changelog-topic": Records(
+        lambda s: ChangelogTopicManager(s).write({_LOG: ChangelogTopicRecord("id-1", "s")}),
+        lambda s: ChangelogTopicManager(s).read(),
+        {_LOG: ChangelogTopicRecord("id-1", "s")},
+    ),
+    "checkpoint-topic": Records(
+        lambda s: CheckpointTopicManager(s).write(_LOG, "id-2"),
+        lambda s: CheckpointTopicManager(s).read(_LOG),
+        "id-2",
+    ),
+    "input-topic": Records(
+        lambda s: InputTopicManager(s, 2).write({_IN: "id-3"}, {_IN: 17}),
+        lambda s: InputTopicManager(s).read(),
+        {_IN: InputTopic("id-3", 2, 17)},
+    ),
+    "input-partitions": Records(
+        lambda s: s.write(InputPartitionManager(s).messages({_IN: 4})),
+        lambda s: InputPartitionManager(s).read(),
+        {_IN: 4},
+    ),
+    "package": Records(
+        lambda s: s.write(JobPackageManager.messages(b"PK\x03\x04")),
+        lambda s: [JobPackageManager(s).read(name) for name in JobPackageManager(s).names()],
+        [b"PK\x03\x04"],
+    ),
+    "upgrade-order": Records(
+        lambda s: s.write([UpgradeManager.order_message(_ORDER)]),
+        lambda s: UpgradeManager(s).orders(APPLICATION).forward,
+        _ORDER,
+    ),
+    "upgrade-refusal": Records(
+        lambda s: s.write([UpgradeManager.refusal_message(_ORDER, "it is the same")]),
+        lambda s: UpgradeManager(s).orders(APPLICATION).why,
+        "it is the same",
+    ),
+    "upgrade-submitted": Records(
+        lambda s: s.write([UpgradeManager.submitted_message(APPLICATION, PACKAGE)]),
+        lambda s: UpgradeManager(s).submitted(APPLICATION),
+        PACKAGE,
+    ),
+    "upgrade-state": Records(
+        lambda s: s.write([UpgradeManager.state_message(_STATE)]),
+        lambda s: UpgradeManager(s).state(APPLICATION),
+        _STATE,
+    ),
+    "audited": Records(
+        lambda s: s.write([AuditedManager.message(70)]),
+        lambda s: AuditedManager(s).read(),
+        70,
+    ),
+}
+"""Homeport's own records of the coordinator stream; Samza's are held by Samza's classes."""
+
+
+def _lines(records: Records) -> bytes:
+    stream = InMemoryCoordinatorStream()
+    records.write(stream)
+    found = [wire.encode(message) for message in stream.catch_up()]
+    return b"".join(part + b"\n" for key, value in found for part in (key, value or b""))
+
+
+def _read(records: Records, data: bytes) -> object:
+    stream = InMemoryCoordinatorStream()
+    lines = data.split(b"\n")
+    pairs = zip(lines[::2], lines[1::2], strict=False)
+    stream.write([wire.decode(key, value) for key, value in pairs])
+    stream.catch_up()
+    return records.read(stream)
+
+
+def _of_records(records: Records) -> Body:
+    return Body(records.value, _lines(records), lambda data: _read(records, data), adds=False)
+
+
+BODIES: Mapping[str, Body] = {
+    **{f"http/{name}": body for name, body in HTTP.items()},
+    **{f"zookeeper/{name}": body for name, body in ZOOKEEPER.items()},
+    **{f"placement/{name}": body for name, body in PLACEMENT.items()},
+    **{f"coordinator-stream/{name}": _of_records(each) for name, each in RECORDS.items()},
+}
+"""{file below ``tests/golden``, without its ending: its body}."""
+
+_LEAST = CheckIn(CHECK_IN.resource_id, "any_0", 1, Host("h1"), 77, ONE)
+FORMER: Mapping[str, object] = {
+    "http/check-in": replace(_LEAST, report=ContainerReport(lag=9, lag_seconds=0.5)),
+    "http/order-run": Order(OrderKind.RUN, 500, 0, ONE, 2, (ZERO,), "http://h1:1"),
+    "http/order-stop": Order(OrderKind.STOP, 500, 9, ONE),
+    "http/started": Started(ONE, {"s": {"Partition 0": TAIL}}, {"restore": 0.25}),
+    "http/stopped": Stopped(ONE, StopCause.FAILED, 1, ("Traceback",)),
+    "http/keeper-report": KeeperReport("http://h1:1/v1/lease", (ZERO,)),
+    "http/permit": Permit(ONE, 2, (ZERO,)),
+    "zookeeper/registration": (_REGISTRATION, ""),
+    "placement/request": replace(REQUEST, is_warm=False),
+}
+"""{body: what its reader makes of the file below ``former``, which an earlier version wrote}."""
