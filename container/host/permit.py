@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
+import msgspec
+
+from homeport.config.config import LONG_MAX
 from homeport.config.errors import WireError
-from homeport.job_coordinator.model.incarnation import (
-    Incarnation,
-    incarnations_from_json,
-    incarnations_to_json,
-)
-from homeport.job_coordinator.model.json_values import (
-    compact_json,
-    parse_object,
-    required_field,
-    required_number,
-)
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.json_values import compact_json, parse_object
+from homeport.job_coordinator.model.wire_form import body_of, value_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,31 +19,20 @@ class Permit:
     """The right to run one incarnation; ``fence`` are those that must be unable to write first."""
 
     incarnation: Incarnation
-    model_version: int
+    model_version: Annotated[int, msgspec.Meta(ge=0, le=LONG_MAX)]
     fence: tuple[Incarnation, ...]
-    model: str = ""
+    model: str | None = None
     """Of a standalone processor's child: the JobModel's JSON; others fetch it from the AM."""
 
     def to_json(self) -> str:
-        """The text on the container's standard input."""
-        body = {
-            **self.incarnation.to_json(),
-            "model_version": self.model_version,
-            "fence": incarnations_to_json(self.fence),
-            **({"model": self.model} if self.model else {}),
-        }
-        return compact_json(body).decode()
+        """Return the text on the container's standard input."""
+        return compact_json(body_of(self, flat="incarnation")).decode()
 
     @staticmethod
     def from_json(text: str) -> Permit:
-        """The permit that ``text`` holds; WireError where it is not one."""
+        """Return the permit of ``text``; WireError where it is not one."""
         try:
             body = parse_object(text.encode(), "the permit")
-            return Permit(
-                Incarnation.from_json(body),
-                required_number(body, "model_version"),
-                incarnations_from_json(body, "fence"),
-                required_field(body, "model", str) if "model" in body else "",
-            )
+            return value_of(Permit, body, "the permit", flat="incarnation")
         except WireError:
             raise WireError(f"not a permit: {text[:200]!r}") from None

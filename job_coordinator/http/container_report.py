@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import msgspec
 
 from homeport.config.config import LONG_MAX
-from homeport.config.errors import WireError
-from homeport.job_coordinator.http.figures import Sample, samples_of
+from homeport.job_coordinator.http.figures import Sample, known_samples
 from homeport.job_coordinator.model.ids import TaskName
-from homeport.job_coordinator.model.json_values import optional_field
+from homeport.job_coordinator.model.wire_form import value_of
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=LONG_MAX)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, lt=1e12)]
@@ -138,6 +137,9 @@ class ContainerReport:
     adjuncts: tuple[AdjunctState, ...] = ()
     figures: tuple[Sample, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "figures", known_samples(self.figures))
+
     @property
     def works_after_ms(self) -> int | None:
         """How long it took until an active one did its work; None: it does not yet."""
@@ -179,15 +181,11 @@ class ContainerReport:
         return replace(self, restoring=(), lags=(), dropped=(), stages=(), adjuncts=(), figures=())
 
     def to_json(self) -> dict[str, Any]:
-        """The field ``report`` of a check-in."""
+        """Return the field ``report`` of a check-in."""
         body: dict[str, Any] = msgspec.to_builtins(self)
-        return body | {"figures": [sample.to_json() for sample in self.figures]}
+        return body
 
-    @staticmethod
-    def from_json(body: Mapping[str, Any]) -> ContainerReport:
-        """The report that ``body`` carries; WireError where a field is wrong."""
-        try:
-            report = msgspec.convert({**body, "figures": ()}, ContainerReport)
-        except msgspec.ValidationError as error:
-            raise WireError(f"the report of a container: {error}") from None
-        return replace(report, figures=samples_of(optional_field(body, "figures", list) or []))
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        """Return the report of ``body``; WireError where a field is wrong."""
+        return value_of(cls, body, "the report of a container")

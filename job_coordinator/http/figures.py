@@ -7,11 +7,11 @@ out: it comes from a container of another version.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Final
 
-from homeport.config.errors import WireError
+import msgspec
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,6 @@ class Figure:
     about: str
     grows: bool = False
 
-
-_TOO_MUCH: Final = 1e18
 
 FIGURES: Final[Mapping[str, Figure]] = {
     figure.name: figure
@@ -50,43 +48,25 @@ FIGURES: Final[Mapping[str, Figure]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(msgspec.Struct, frozen=True, array_like=True):
     """The value of a figure under the values of its own labels, in their order."""
 
     name: str
     labels: tuple[str, ...]
-    value: float
-
-    def to_json(self) -> list[Any]:
-        """An item of ``figures``."""
-        return [self.name, list(self.labels), self.value]
+    value: Annotated[float, msgspec.Meta(ge=0, lt=1e18)]
 
 
-def samples_of(items: Sequence[Any]) -> tuple[Sample, ...]:
-    """The samples that a report's ``figures`` carry, without those of unknown names.
+def known_samples(samples: Iterable[Sample]) -> tuple[Sample, ...]:
+    """Return ``samples`` without those of unknown names.
 
     Raises:
-        WireError: an item is none, or its labels are not those of its figure.
+        ValueError: a sample has not the labels of its figure.
     """
-    found = []
-    for item in items:
-        match item:
-            case [str(name), list(labels), int() | float() as value]:
-                if _fits(name, labels, value):
-                    found.append(Sample(name, tuple(labels), value))
-            case _:
-                raise WireError(f"a figure is to be [name, labels, value]: {str(item)[:100]}")
-    return tuple(found)
-
-
-def _fits(name: str, labels: Sequence[Any], value: float) -> bool:
-    """Whether the figure is known; WireError where the rest of the item is wrong."""
-    figure = FIGURES.get(name)
-    if figure is None:
-        return False
-    if len(labels) != len(figure.labels) or not all(isinstance(text, str) for text in labels):
-        raise WireError(f"figure {name!r} has the labels {figure.labels}: {str(labels)[:100]}")
-    if isinstance(value, bool) or not 0 <= value < _TOO_MUCH:
-        raise WireError(f"figure {name!r} is out of range: {value}")
-    return True
+    known = tuple(sample for sample in samples if sample.name in FIGURES)
+    for sample in known:
+        labels = FIGURES[sample.name].labels
+        if len(sample.labels) != len(labels):
+            raise ValueError(
+                f"figure {sample.name!r} has the labels {labels}: {sample.labels!r:.99}"
+            )
+    return known

@@ -10,11 +10,14 @@ import re
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote, unquote
 
+import msgspec
+
 from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.model.json_values import as_object, required_field, required_number
+from homeport.job_coordinator.model.json_values import as_object, required_field
+from homeport.job_coordinator.model.wire_form import value_of
 
 _EPOCH = re.compile(r"\d{1,18}", re.ASCII)
 _EPOCH_MAX = 10**18 - 1
@@ -27,19 +30,16 @@ class Incarnation:
     """(processor, epoch): one start permit. The epoch grows at each permit and never recurs."""
 
     processor_id: ProcessorId
-    epoch: int
+    epoch: Annotated[int, msgspec.Meta(ge=0, le=_EPOCH_MAX)]
 
     def to_json(self) -> dict[str, Any]:
-        """``{processor_id, epoch}``: in records, on HTTP and from process to process."""
+        """Return ``{processor_id, epoch}``, as in records, on HTTP and from process to process."""
         return {"processor_id": self.processor_id, "epoch": self.epoch}
 
     @staticmethod
     def from_json(body: Mapping[str, Any]) -> Incarnation:
-        """The incarnation that ``body`` names; WireError where a field is missing or wrong."""
-        return Incarnation(
-            ProcessorId(required_field(body, "processor_id", str)),
-            required_number(body, "epoch", maximum=_EPOCH_MAX),
-        )
+        """Return the incarnation of ``body``; WireError where a field is missing or wrong."""
+        return value_of(Incarnation, body, "an incarnation")
 
 
 def incarnations_to_json(incarnations: Iterable[Incarnation]) -> list[dict[str, Any]]:
@@ -48,10 +48,10 @@ def incarnations_to_json(incarnations: Iterable[Incarnation]) -> list[dict[str, 
 
 
 def incarnations_from_json(body: Mapping[str, Any], name: str) -> tuple[Incarnation, ...]:
-    """The incarnations in the list ``name``; WireError where a field is missing or wrong."""
+    """Return the incarnations of the list ``name``; WireError where it is missing or wrong."""
+    items = required_field(body, name, list)
     return tuple(
-        Incarnation.from_json(as_object(item, f"item of {name!r}"))
-        for item in required_field(body, name, list)
+        value_of(Incarnation, as_object(item, f"item of {name!r}"), name) for item in items
     )
 
 

@@ -9,12 +9,11 @@ import io
 import re
 import stat
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import PurePosixPath
-from typing import Any
 
 from homeport.config.errors import WireError, in_one_line
-from homeport.job_coordinator.model.json_values import optional_field, shown
+from homeport.job_coordinator.model.json_values import shown
 
 MAX_BYTES = 8 * 1024 * 1024
 """Of the zip: all readers of the coordinator stream read it. Libraries are for the environment of
@@ -23,25 +22,14 @@ the job, which hosts fetch once."""
 MAX_UNPACKED_BYTES = 128 * 1024 * 1024
 """Of all files in it: a zip of some bytes can have entries that fill a disk."""
 
-_SHA256 = re.compile("[0-9a-f]{64}")
+PACKAGE_NAME = "[0-9a-f]{64}"
+"""The pattern of a package's name: a SHA-256. A launcher names a folder after it."""
 _ENCRYPTED = 0x1
 
 
 def is_package_name(text: str) -> bool:
     """Whether ``text`` is a sha256 in lower-case hexadecimal digits."""
-    return _SHA256.fullmatch(text) is not None
-
-
-def optional_package(body: Mapping[str, Any], field_name: str) -> str | None:
-    """The name in that field; None where there is none.
-
-    Raises:
-        WireError: the field has something else. A launcher names a folder after it.
-    """
-    name = optional_field(body, field_name, str)
-    if name is not None and not is_package_name(name):
-        raise WireError(f"field {field_name!r} is no sha256 in lower-case digits: {shown(name)}")
-    return name
+    return re.fullmatch(PACKAGE_NAME, text) is not None
 
 
 def package_entries(data: bytes) -> list[zipfile.ZipInfo]:

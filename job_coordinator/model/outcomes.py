@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
 from enum import Enum
-from typing import Any
+from typing import Annotated, Any
 
-from homeport.config.errors import WireError
-from homeport.job_coordinator.model.json_values import (
-    optional_field,
-    optional_number,
-    required_number,
-    shown,
-)
+import msgspec
+
+from homeport.config.config import LONG_MAX
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=LONG_MAX)]
 
 
 class StopCause(Enum):
@@ -42,8 +39,12 @@ class RestoreKind(Enum):
     FULL = "full"
 
 
-@dataclass(frozen=True, slots=True)
-class Restored:
+class Restored(
+    msgspec.Struct,
+    frozen=True,
+    omit_defaults=True,
+    rename={"from_offset": "from", "to_offset": "to"},
+):
     """How one store of one task was restored.
 
     Offsets of the first and last record read, both None where nothing was read; number of records.
@@ -52,41 +53,17 @@ class Restored:
     """
 
     kind: RestoreKind
-    from_offset: int | None
-    to_offset: int | None
-    records: int
+    from_offset: _Count | None
+    to_offset: _Count | None
+    records: _Count
     reason: str | None = None
     refusal: str | None = None
-    tasks: int = 1
+    tasks: Annotated[int, msgspec.Meta(ge=1)] = 1
 
     def to_json(self) -> dict[str, Any]:
-        """``{kind, from, to, records}``; ``reason``, ``refusal``, ``tasks`` where they say more."""
-        return {
-            "kind": self.kind.value,
-            "from": self.from_offset,
-            "to": self.to_offset,
-            "records": self.records,
-            **({} if self.reason is None else {"reason": self.reason}),
-            **({} if self.refusal is None else {"refusal": self.refusal}),
-            **({} if self.tasks == 1 else {"tasks": self.tasks}),
-        }
-
-    @staticmethod
-    def from_json(body: Mapping[str, Any]) -> Restored:
-        """What ``body`` says of one store; WireError where a field is missing or wrong."""
-        try:
-            kind = RestoreKind(body.get("kind"))
-        except ValueError:
-            raise WireError(f"unknown kind of restore {shown(body.get('kind'))}") from None
-        return Restored(
-            kind=kind,
-            from_offset=optional_number(body, "from"),
-            to_offset=optional_number(body, "to"),
-            records=required_number(body, "records"),
-            reason=optional_field(body, "reason", str),
-            refusal=optional_field(body, "refusal", str),
-            tasks=optional_field(body, "tasks", int) or 1,
-        )
+        """Return ``{kind, from, to, records}``, and more where that is not the default."""
+        body: dict[str, Any] = msgspec.to_builtins(self)
+        return body
 
     @staticmethod
     def sums(tasks: Iterable[Restored]) -> dict[str, Restored]:
@@ -99,7 +76,7 @@ class Restored:
             group = (one.kind.value,) if one.refusal is None else (one.kind.value, one.refusal)
             groups.setdefault(group, []).append(one)
         return {
-            ", ".join((f"{len(alike)} tasks", *group)): replace(
+            ", ".join((f"{len(alike)} tasks", *group)): msgspec.structs.replace(
                 alike[0],
                 from_offset=None,
                 to_offset=None,

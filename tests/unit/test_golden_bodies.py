@@ -13,8 +13,12 @@ GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 
 @pytest.mark.parametrize("name", BODIES)
 def test_a_body_is_the_one_of_its_file(name: str) -> None:
-    """What is written is the file, byte for byte but for the last line's end."""
-    assert BODIES[name].data.rstrip(b"\n") + b"\n" == (GOLDEN / f"{name}.json").read_bytes()
+    """What is written is the file: the same fields of an object, else the same bytes."""
+    body, golden = BODIES[name], (GOLDEN / f"{name}.json").read_bytes()
+    if body.adds:
+        assert json.loads(body.data) == json.loads(golden)
+    else:
+        assert body.data.rstrip(b"\n") + b"\n" == golden
 
 
 @pytest.mark.parametrize("name", BODIES)

@@ -8,39 +8,43 @@ import pytest
 
 from homeport.config.errors import WireError
 from homeport.job_coordinator.http.container_metrics import figure_metrics, stage_metric
-from homeport.job_coordinator.http.container_report import STAGE_BOUNDS_S
-from homeport.job_coordinator.http.figures import Sample, samples_of
+from homeport.job_coordinator.http.container_report import STAGE_BOUNDS_S, ContainerReport
+from homeport.job_coordinator.http.figures import Sample
+
+
+def _figures(*items: Any) -> tuple[Sample, ...]:  # noqa: ANN401 - JSON
+    return ContainerReport.from_json({"figures": [*items]}).figures
 
 
 def test_a_figure_of_another_version_is_left_out() -> None:
     """The others stay, in their order."""
     items = [["store_entries", ["s"], 1], ["of tomorrow", [], 2], ["rocksdb_cache_bytes", [], 3.5]]
-    assert samples_of(items) == (
+    assert _figures(*items) == (
         Sample("store_entries", ("s",), 1),
         Sample("rocksdb_cache_bytes", (), 3.5),
     )
 
 
 @pytest.mark.parametrize(
-    ("item", "said"),
+    ("item", "why"),
     [
-        ("store_entries", "a figure is to be"),
-        (["store_entries", ["s"]], "a figure is to be"),
-        ([7, ["s"], 1], "a figure is to be"),
-        (["store_entries", "s", 1], "a figure is to be"),
-        (["store_entries", ["s"], "1"], "a figure is to be"),
+        ("store_entries", "Expected `array`"),
+        (["store_entries", ["s"]], "at least length 3"),
+        ([7, ["s"], 1], "Expected `str`"),
+        (["store_entries", "s", 1], "Expected `array`"),
+        (["store_entries", ["s"], "1"], "Expected `float`"),
         (["store_entries", [], 1], "has the labels"),
-        (["store_entries", [7], 1], "has the labels"),
-        (["store_entries", ["s"], True], "out of range"),
-        (["store_entries", ["s"], -1], "out of range"),
-        (["store_entries", ["s"], float("nan")], "out of range"),
-        (["store_entries", ["s"], 1e19], "out of range"),
+        (["store_entries", [7], 1], "Expected `str`"),
+        (["store_entries", ["s"], True], "Expected `float`"),
+        (["store_entries", ["s"], -1], ">= 0"),
+        (["store_entries", ["s"], float("nan")], ">= 0"),
+        (["store_entries", ["s"], 1e19], "< 1e"),
     ],
 )
-def test_a_wrong_figure_is_refused(item: Any, said: str) -> None:  # noqa: ANN401 - JSON
-    """The error names the figure, or what one is to be."""
-    with pytest.raises(WireError, match=said):
-        samples_of([item])
+def test_a_wrong_figure_is_refused(item: Any, why: str) -> None:  # noqa: ANN401 - JSON
+    """The error has the rule."""
+    with pytest.raises(WireError, match=why):
+        _figures(item)
 
 
 def test_each_processor_has_its_own_series() -> None:

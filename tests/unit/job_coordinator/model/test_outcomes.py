@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from homeport.config.errors import WireError
 from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
+from homeport.job_coordinator.model.wire_form import value_of
 
 TAIL = Restored(RestoreKind.TAIL, 5, 9, 5)
 
 
 def test_a_kind_that_is_not_known_is_refused() -> None:
-    """The fault names the value."""
-    assert Restored.from_json(TAIL.to_json()) == TAIL
-    with pytest.raises(WireError, match="unknown kind of restore"):
-        Restored.from_json(TAIL.to_json() | {"kind": "half"})
+    """The fault names the value and its path, in a line of bounded length."""
+    assert value_of(Restored, TAIL.to_json(), "a restore") == TAIL
+    with pytest.raises(WireError, match=r"a restore: Invalid enum value 'half' - at `\$\.kind`"):
+        value_of(Restored, TAIL.to_json() | {"kind": "half"}, "a restore")
+    with pytest.raises(WireError, match=r"at `\$\.kind`") as caught:
+        value_of(Restored, TAIL.to_json() | {"kind": "half\n" * 500}, "a restore")
+    assert len(str(caught.value)) < 350
+    assert "\n" not in str(caught.value)
 
 
 def test_a_sum_is_made_of_each_kind_and_refusal() -> None:

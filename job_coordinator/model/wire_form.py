@@ -1,0 +1,43 @@
+"""JSON objects of immutable values, written and read by the types of their fields. PURE.
+
+A reader passes over fields that it does not know, and gives missing ones their defaults: two
+versions of Homeport understand each other. ``tests/golden`` holds the bodies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from homeport.config.errors import WireError
+
+_T = TypeVar("_T")
+
+
+def body_of(value: object, *, flat: str = "") -> dict[str, Any]:
+    """Return the JSON object of ``value``, without the fields that are None.
+
+    ``flat``: the field whose own fields stand in the object itself.
+    """
+    body: dict[str, Any] = msgspec.to_builtins(value)
+    inner = body.pop(flat, None) or {}
+    return {**inner, **{name: each for name, each in body.items() if each is not None}}
+
+
+def value_of(kind: type[_T], body: Mapping[str, Any], what: str, *, flat: str = "") -> _T:
+    """Return the value of the type ``kind`` that ``body`` has.
+
+    ``flat``: as above; None where that one's fields are missing or null.
+
+    Raises:
+        WireError: a field is missing, of the wrong type or out of its range; the line begins with
+            ``what`` and has the field's path.
+    """
+    try:
+        return msgspec.convert({**body, flat: body} if flat else body, kind)
+    except (msgspec.ValidationError, OverflowError) as error:
+        line = " ".join(str(error).split())
+        # it quotes a value of any length, before the path
+        raise WireError(f"{what}: {line[:150]}{line[150:][-150:]}") from None
