@@ -26,8 +26,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import javaproperties
-
 from homeport.config.errors import HomeportError
 from homeport.config.secret_names import has_secret
 from homeport.config.settings.pipeline_section import SPARK_START_S
@@ -140,7 +138,20 @@ def properties_file(given: Mapping[str, str]) -> str:
     options are, in files of ours alone: they must be known before it starts.
     """
     reported = {k: v for k, v in given.items() if k == _JAVA_OPTIONS or not has_secret(k, v)}
-    return javaproperties.dumps(reported, timestamp=False)
+    return "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in reported.items())
+
+
+def _escaped(text: str) -> str:
+    """Return ``text`` as Java's Properties reads it: in ASCII, others as units of UTF-16."""
+    units = struct.iter_unpack(">H", text.encode("utf-16-be", "surrogatepass"))
+    return "".join(_PROPERTIES_ESCAPE.get(unit) or f"\\u{unit:04x}" for (unit,) in units)
+
+
+_PROPERTIES_ESCAPE = {
+    **{unit: chr(unit) for unit in range(ord("!"), ord("~") + 1)},
+    **{ord(char): f"\\{char}" for char in "\\ =:#!"},
+}
+"""{unit of UTF-16: how a file of properties has it}; others are \\u and four digits."""
 
 
 class LocalSpark:

@@ -6,6 +6,7 @@ line and exit code 1.
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import sys
@@ -164,8 +165,10 @@ def run(arguments: list[str]) -> None:
         return
     name = arguments[0]
     if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, n=1)
+        meant = f"did you mean {near[0]}? " if near else ""
         known = ", ".join(COMMANDS)
-        raise HomeportError(f"homeport has no command {name!r}: it has {known}; see --help")
+        raise HomeportError(f"homeport has no command {name!r}: {meant}it has {known}; see --help")
     run_app(_app_of(name), arguments[1:], f"homeport {name}")
 
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, in_one_line
-from homeport.config.java_names import is_user_class
+from homeport.config.java_names import any_short_name, is_user_class
 from homeport.config.settings.sections import JobConfig
 from homeport.job_coordinator.grouper.host_aware_grouper import GroupByContainerIds
 from homeport.job_coordinator.grouper.ssp_grouper import (
@@ -31,25 +31,23 @@ from homeport.job_coordinator.grouper.task_name_grouper import (
 
 _Grouper = TypeVar("_Grouper", SystemStreamPartitionGrouper, TaskNameGrouper)
 
-_STREAM, _TASK = (f"org.apache.samza.container.grouper.{kind}." for kind in ("stream", "task"))
-
 SSP_GROUPERS: Mapping[str, type[SystemStreamPartitionGrouper]] = MappingProxyType(
     {
-        f"{_STREAM}GroupByPartitionFactory": GroupByPartition,
-        f"{_STREAM}GroupBySystemStreamPartitionFactory": GroupBySystemStreamPartition,
-        f"{_STREAM}AllSspToSingleTaskGrouperFactory": AllSspToSingleTask,
+        "group-by-partition": GroupByPartition,
+        "group-by-system-stream-partition": GroupBySystemStreamPartition,
+        "all-ssp-to-single-task": AllSspToSingleTask,
     }
 )
-"""Groupers of partitions by Samza's name of their factory."""
+"""{name of ``config.java_names``: its class}, of the groupers of partitions."""
 
 TASK_NAME_GROUPERS: Mapping[str, type[TaskNameGrouper]] = MappingProxyType(
     {
-        f"{_TASK}GroupByContainerCountFactory": GroupByContainerCount,
-        f"{_TASK}GroupByContainerIdsFactory": GroupByContainerIds,
-        f"{_TASK}SingleContainerGrouperFactory": SingleContainer,
+        "group-by-container-count": GroupByContainerCount,
+        "group-by-container-ids": GroupByContainerIds,
+        "single-container": SingleContainer,
     }
 )
-"""Groupers of tasks by Samza's name of their factory."""
+"""The same of the groupers of tasks."""
 
 OWN_GROUPER_REMEDY = "correct the grouper"
 
@@ -85,7 +83,7 @@ def _made(
         ConfigError: it cannot be imported, is no ``base``, or cannot be made.
     """
     if not is_user_class(name):
-        return ours[name](config)
+        return ours[any_short_name(name)](config)
     found = _loaded(key, name)
     if not (isinstance(found, type) and issubclass(found, base)) or inspect.isabstract(found):
         raise ConfigError(
