@@ -228,6 +228,7 @@ def server_of(
         port or manager.url_port,
         DriverDecisions(driver),
         operators=Operators(actions, driver.audit.trail),
+        launchers=backend,
     )
     server.known_as(container.host)
     return server

@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 import aiohttp
 from prometheus_client.core import CounterMetricFamily, Metric
@@ -23,10 +23,9 @@ from homeport.config.settings.sections import JobConfig
 from homeport.container.standalone.standby_view import TakenOver, standbys_shown
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.http.container_report import ContainerReport
-from homeport.job_coordinator.http.messages import CheckIn, Started, Stopped, Unfit
 from homeport.job_coordinator.http.query_params import EventsAsked
-from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
-from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import compact_json
 from homeport.job_coordinator.standalone.plan import Registration
 from homeport.job_coordinator.standalone.protocol import Event
@@ -106,15 +105,6 @@ class ProcessorPage:
         self._turned_ms = boot_ms()
 
     # --- the job
-
-    def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
-        """There are none."""
-        return {}
-
-    async def package(self, name: str) -> bytes | None:
-        """There is none."""
-        del name
-        return None
 
     def job_model(self, version: int | None) -> JobModel | None:
         """One of the versions that were seen lately, or the newest; None where there is none."""
@@ -214,7 +204,7 @@ class ProcessorPage:
     async def what_if(self, hosts: Collection[Host]) -> Mapping[str, Any]:
         """Is refused: the user places processors."""
         del hosts
-        _refuse("what-if")
+        raise WireError("what-if has no meaning for a standalone job: its user places processors")
 
     async def written(self) -> None:
         """None: each processor reads its own file."""
@@ -223,23 +213,6 @@ class ProcessorPage:
         """Besides those of its status: the tasks that lost their processor while it led."""
         with self._lock:
             return leader_metrics(self._taken_over)
-
-    # --- what only launchers of a job on YARN say
-
-    def is_running(self, resource_id: ResourceId) -> bool:
-        """There is no YARN container."""
-        del resource_id
-        return False
-
-    async def refused(self, message: CheckIn | Started | Stopped | Unfit) -> NoReturn:
-        """Refuse what only a launcher sends."""
-        _refuse(type(message).__name__)
-
-    check_in = started = stopped = unfit = refused
-
-    async def shutdown(self) -> None:
-        """Is refused: the user stops the processors."""
-        _refuse("shutdown")
 
     # --- inside
 
@@ -308,10 +281,6 @@ def leader_metrics(counts: TakenOver) -> tuple[Metric, ...]:
     )
     unbacked.add_metric((), counts.unbacked)
     return (lost, unbacked)
-
-
-def _refuse(route: str) -> NoReturn:
-    raise WireError(f"{route} has no meaning for a standalone job: its user places processors")
 
 
 async def _asked(session: aiohttp.ClientSession, url: str) -> Mapping[str, Any]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import socket
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
@@ -25,14 +24,14 @@ from prometheus_client.core import Metric
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.errors import CannotListenError, UnavailableError, WireError
+from homeport.config.errors import CannotListenError, UnavailableError
 from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
 from homeport.job_coordinator.http.access import Role
 from homeport.job_coordinator.http.actions import ACTION_ROUTE, ActionRoutes, Operators
-from homeport.job_coordinator.http.audit import AuditTrail, Change
+from homeport.job_coordinator.http.audit import AuditTrail
 from homeport.job_coordinator.http.dashboard import FILE_ROUTES, Dashboard
 from homeport.job_coordinator.http.documents import (
     Document,
@@ -40,9 +39,13 @@ from homeport.job_coordinator.http.documents import (
     JobModelDocuments,
 )
 from homeport.job_coordinator.http.guard import Guard, Rights, caller
-from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped, Unfit
+from homeport.job_coordinator.http.launcher_routes import (
+    SHUTDOWN_ROUTE,
+    LauncherBackend,
+    LauncherRoutes,
+)
 from homeport.job_coordinator.http.metrics import CONTENT_TYPE, JobCoordinatorMetrics
-from homeport.job_coordinator.http.packages import PACKAGE_ROUTE, PackageRoutes
+from homeport.job_coordinator.http.packages import PACKAGE_ROUTE
 from homeport.job_coordinator.http.port.port import NotFoundError, Port
 from homeport.job_coordinator.http.port.shared import SharedAnswers
 from homeport.job_coordinator.http.query_params import EventsAsked, hosts_asked, version_asked
@@ -50,11 +53,10 @@ from homeport.job_coordinator.http.responses import (
     DocumentSender,
     error_answer,
     json_answer,
-    request_body,
     takes_gzip,
 )
-from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
-from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import compact_json, shown
 from homeport.job_coordinator.model.locality_model import (
     LocalityModel,
@@ -68,12 +70,9 @@ _SHUTDOWN_S: Final = 2.0
 """How long requests under way may still take when the server stops."""
 
 _HEALTH, _METRICS, _PROCESSOR, _EVENTS = "/health", "/metrics", "/v1/processor", "/v1/events"
-_SHUTDOWN: Final = "/v1/shutdown"
 _AUDIT: Final = "/v1/audit"
 _OF_EACH: Final = frozenset({_HEALTH, _METRICS, _PROCESSOR, ""})
 """Routes that each processor answers of itself; "" is of none, which is an error."""
-
-_RESOURCE_ID = re.compile(r"container_(e\d+_)?\d+_\d+_\d+_\d+", re.ASCII)
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -92,32 +91,8 @@ class JobCoordinatorBackend(Protocol):
     def job_model(self, version: int | None) -> JobModel | None:
         """The JobModel of that version, or the present one; None where there is none."""
 
-    def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
-        """{processor_id: what it is} of the standbys of warm moves, which no JobModel has."""
-
-    async def package(self, name: str) -> bytes | None:
-        """The zip with that sha256, which the running job was given; None: it is not there."""
-
     def locality(self) -> Mapping[ProcessorId, Host]:
         """{processor_id: host} of the last successful start of each."""
-
-    def is_running(self, resource_id: ResourceId) -> bool:
-        """Whether a stream container that this AM permitted runs there."""
-
-    async def check_in(self, message: CheckIn) -> Order:
-        """What that launcher is to do now."""
-
-    async def started(self, message: Started) -> None:
-        """A stream container has started."""
-
-    async def stopped(self, message: Stopped) -> None:
-        """A stream container has ended."""
-
-    async def unfit(self, message: Unfit) -> None:
-        """A YARN container cannot start a launcher."""
-
-    async def shutdown(self) -> None:
-        """The orderly end of the job has been ordered; returns at once."""
 
     def status(self) -> Mapping[str, Any]:
         """The state of the job, as JSON values; secrets in the ``last_lines`` of failures alone."""
@@ -171,6 +146,7 @@ class JobCoordinatorServer:
         decisions: DecisionSource | None = None,
         peers: Peers | None = None,
         operators: Operators | None = None,
+        launchers: LauncherBackend | None = None,
     ) -> None:
         """Nothing is opened yet.
 
@@ -183,13 +159,14 @@ class JobCoordinatorServer:
             peers: one of them answers for the job, and the others redirect to it; None: this one.
             operators: what they may do, and where changes are written down; None: they may do
                 nothing, and changes are in the log alone.
+            launchers: answers the launchers of a job on YARN; None: it is a standalone job.
         """
         self._backend = backend
         may = operators or Operators(None, AuditTrail(lambda _: None))
         self._audit = may.audit
         self._actions = ActionRoutes(may.actions, may.audit)
         rights = Rights(
-            changing={_SHUTDOWN: Role.OPERATE, ACTION_ROUTE: Role.OPERATE},
+            changing={SHUTDOWN_ROUTE: Role.OPERATE, ACTION_ROUTE: Role.OPERATE},
             reading={PACKAGE_ROUTE: Role.JOB, _AUDIT: Role.READ},
             public=FILE_ROUTES,
         )
@@ -201,7 +178,7 @@ class JobCoordinatorServer:
         self._documents = JobModelDocuments()
         self._sender = DocumentSender()
         self._answers = SharedAnswers(self._sender)
-        self._packages = PackageRoutes(backend.package, self._sender)
+        self._launchers = LauncherRoutes(launchers, may.audit, self._sender)
         self._decisions = decisions
         self._tls = served.tls
         self._peers = peers
@@ -252,7 +229,6 @@ class JobCoordinatorServer:
         return [
             web.get("/", self._get_job_model),
             web.get("/locality", self._get_locality),
-            web.get("/containerHeartbeat", self._get_heartbeat),
             web.get("/config", self._get_config),
             web.get(_METRICS, self._get_metrics),
             web.get(_HEALTH, self._get_health),
@@ -262,14 +238,9 @@ class JobCoordinatorServer:
             web.get("/v1/what-if", self._get_what_if),
             web.get(_AUDIT, self._get_audit),
             web.get("/v1/processors/{processor_id:[^/]+}/model", self._get_part),
-            web.post("/v1/check-in", self._post_check_in),
-            web.post("/v1/started", _report(Started.from_json, self._backend.started)),
-            web.post("/v1/stopped", _report(Stopped.from_json, self._backend.stopped)),
-            web.post("/v1/unfit", _report(Unfit.from_json, self._backend.unfit)),
-            web.post(_SHUTDOWN, self._post_shutdown),
             *self._dashboard.routes(self._get_configuration),
             *self._actions.routes(),
-            *self._packages.routes(),
+            *self._launchers.routes(),
         ]
 
     @web.middleware
@@ -314,7 +285,7 @@ class JobCoordinatorServer:
         processor_id = ProcessorId(request.match_info["processor_id"])
         model = self._model(version_asked(request.query))
         if processor_id not in model.containers:
-            if processor_id not in (added := self._backend.temporary_standbys()):
+            if processor_id not in (added := self._launchers.temporary_standbys()):
                 raise NotFoundError(f"the JobModel has no processor {shown(processor_id)}")
             model = replace(model, containers={**model.containers, **added})
         part = self._documents.part(model, processor_id, self._form(request))
@@ -341,15 +312,6 @@ class JobCoordinatorServer:
         processor_id = None if id_ is None else ProcessorId(id_)
         host = None if processor_id is None else localities.get(processor_id)
         return json_answer(encode_processor_locality(ProcessorLocality(processor_id, host)))
-
-    async def _get_heartbeat(self, request: web.Request) -> web.StreamResponse:
-        resource_id = request.query.get("executionContainerId", "")
-        if _RESOURCE_ID.fullmatch(resource_id) is None:
-            raise WireError(
-                f"executionContainerId is not the id of a YARN container: {shown(resource_id)}"
-            )
-        alive = self._backend.is_running(ResourceId(resource_id))
-        return json_answer(compact_json({"alive": alive}))
 
     async def _look(self) -> Mapping[str, Any]:
         """The job as it is now; UnavailableError where another processor answers for it."""
@@ -422,16 +384,6 @@ class JobCoordinatorServer:
     async def _get_metrics(self, request: web.Request) -> web.StreamResponse:
         return await self._answers.answer(request, "metrics", self._metrics.text, CONTENT_TYPE)
 
-    async def _post_check_in(self, request: web.Request) -> web.StreamResponse:
-        order = await self._backend.check_in(CheckIn.from_json(await request_body(request)))
-        return json_answer(compact_json(order.to_json()))
-
-    async def _post_shutdown(self, request: web.Request) -> web.StreamResponse:
-        by = caller(request)
-        self._audit.add(Change(by.name, by.address, "http", "the job", "runs", "is to end"))
-        await self._backend.shutdown()
-        return json_answer(b"{}")
-
     def _model(self, version: int | None) -> JobModel:
         model = self._backend.job_model(version)
         if model is None and version is None:
@@ -439,18 +391,6 @@ class JobCoordinatorServer:
         if model is None:
             raise NotFoundError(f"there is no JobModel of version {version}")
         return model
-
-
-def _report(
-    read: Callable[[Mapping[str, Any]], T], take: Callable[[T], Awaitable[None]]
-) -> _Handler:
-    """Return what passes a report of a launcher or container on."""
-
-    async def post(request: web.Request) -> web.StreamResponse:
-        await take(read(await request_body(request)))
-        return json_answer(b"{}")
-
-    return post
 
 
 def _own_names() -> tuple[str, str]:

@@ -67,7 +67,9 @@ def served(loop: Loop, page: Page) -> Iterator[Served]:
     )
     job.models[None] = replace(job.models[None], config=config)
     operators = Operators(jobs.ActionsOnPage(job), AuditTrail(lambda _: None))
-    server = JobCoordinatorServer(job, TOKEN, "127.0.0.1", 0, job, operators=operators)
+    server = JobCoordinatorServer(
+        job, TOKEN, "127.0.0.1", 0, job, operators=operators, launchers=job
+    )
     _, port = loop.run(server.start())
     page.problems.clear()
     page.look()

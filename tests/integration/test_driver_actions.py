@@ -94,6 +94,7 @@ def act(tmp_path: Path, story: Callable[[Am, Operator], Awaitable[None]]) -> Am:
             operators=Operators(
                 DriverActions(am.driver, CONFIG, lambda _: None), am.driver.audit.trail
             ),
+            launchers=am.backend,
         )
         _, port = await server.start()
         try:

@@ -98,7 +98,7 @@ class RunningBackend(Backend):
 def running(operator: Operator) -> Iterator[RunningBackend]:
     """The job runs: its AM answers at the URL that the stream says."""
     loop, backend = Loop(), RunningBackend(operator.model)
-    server = JobCoordinatorServer(backend, TOKEN, "127.0.0.1", 0)
+    server = JobCoordinatorServer(backend, TOKEN, "127.0.0.1", 0, launchers=backend)
     host, port = loop.run(server.start())
     operator.store.write([wire.set_config("yarn.am.tracking.url", f"http://{host}:{port}/")])
     yield backend

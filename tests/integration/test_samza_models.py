@@ -13,7 +13,6 @@ import pytest
 from samza_peer import SamzaPeer
 
 from homeport.config.config import Config
-from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped, Unfit
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.model.codec import decode_job_model, encode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId, TaskName
@@ -102,34 +101,8 @@ class _Backend:
     def job_model(self, _version: int | None) -> JobModel:
         return _MODEL
 
-    async def package(self, name: str) -> bytes | None:
-        """There is none."""
-        del name
-        return None
-
-    def temporary_standbys(self) -> dict[ProcessorId, ContainerModel]:
-        return {}
-
     def locality(self) -> dict[ProcessorId, Host]:
         return {ProcessorId("0-0"): Host("nm1")}
-
-    def is_running(self, resource_id: ResourceId) -> bool:
-        return resource_id == _RUNNING
-
-    async def check_in(self, message: CheckIn) -> Order:
-        raise AssertionError(f"no launcher is in these tests: {message}")
-
-    async def started(self, message: Started) -> None:
-        raise AssertionError(f"no launcher is in these tests: {message}")
-
-    async def stopped(self, message: Stopped) -> None:
-        raise AssertionError(f"no launcher is in these tests: {message}")
-
-    async def unfit(self, message: Unfit) -> None:
-        raise AssertionError(f"no launcher is in these tests: {message}")
-
-    async def shutdown(self) -> None:
-        raise AssertionError("no launcher is in these tests")
 
     def status(self) -> dict[str, Any]:
         return {}

@@ -223,7 +223,7 @@ def served() -> Iterator[Served]:
     """The AM's server, which notes what it gets."""
     loop = Loop()
     backend = Backend()
-    server = JobCoordinatorServer(backend, TOKEN, "127.0.0.1", 0)
+    server = JobCoordinatorServer(backend, TOKEN, "127.0.0.1", 0, launchers=backend)
     _, port = loop.run(server.start())
     yield Served(backend, server, port)
     loop.run(server.stop())
@@ -264,7 +264,7 @@ def test_over_https_the_reason_goes_to_the_certificate_of_the_submission_alone(
     loop = Loop()
     backend = Backend()
     access = ServedAccess(TOKEN, tls=server_context(tmp_path))
-    server = JobCoordinatorServer(backend, access, "127.0.0.1", 0)
+    server = JobCoordinatorServer(backend, access, "127.0.0.1", 0, launchers=backend)
     _, port = loop.run(server.start())
     variables = {
         "SAMZA_COORDINATOR_URL": f"https://127.0.0.1:{port}/",

@@ -133,7 +133,13 @@ def run(folder: Path, count: int, parts: int) -> Found:
             am.driver.audit.trail,
         )
         server = JobCoordinatorServer(
-            am.backend, JOB, "127.0.0.1", 0, DriverDecisions(am.driver), operators=operators
+            am.backend,
+            JOB,
+            "127.0.0.1",
+            0,
+            DriverDecisions(am.driver),
+            operators=operators,
+            launchers=am.backend,
         )
         _, port = await server.start()
         requests = BadRequests(21, (JOB, ADA, EVE))

@@ -95,7 +95,7 @@ class Am:
         self.may_send = threading.Event()
         self.may_send.set()
         self._loop = asyncio.new_event_loop()
-        self._server = JobCoordinatorServer(self, TOKEN, "127.0.0.1", 0)
+        self._server = JobCoordinatorServer(self, TOKEN, "127.0.0.1", 0, launchers=self)
         self.table = LeaseTable(LEASE_MS, boot_ms())
         self.table.register(FIRST, boot_ms())
         self.table.register(SECOND, boot_ms())
@@ -128,7 +128,7 @@ class Am:
     def back(self) -> None:
         """It answers again, at the same URL."""
         port = int(self.url.rstrip("/").rpartition(":")[2])
-        self._server = JobCoordinatorServer(self, TOKEN, "127.0.0.1", port)
+        self._server = JobCoordinatorServer(self, TOKEN, "127.0.0.1", port, launchers=self)
         asyncio.run_coroutine_threadsafe(self._server.start(), self._loop).result(10)
 
     def keeper_gone(self) -> None:

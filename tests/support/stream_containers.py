@@ -121,7 +121,7 @@ class Served:
         self.url = f"http://{host}:{port}/"
 
     async def _run(self) -> None:
-        server = JobCoordinatorServer(self.backend, TOKEN, "127.0.0.1", 0)
+        server = JobCoordinatorServer(self.backend, TOKEN, "127.0.0.1", 0, launchers=self.backend)
         self._address.set_result(await server.start())
         await self._ended.wait()
         await server.stop()

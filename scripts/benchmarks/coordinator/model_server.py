@@ -12,10 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from homeport.config.config import Config
-from homeport.config.errors import UnavailableError
-from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped, Unfit
 from homeport.job_coordinator.http.server import JobCoordinatorServer
-from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId, TaskName
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
     ContainerModel,
     JobModel,
@@ -54,38 +52,11 @@ class _Backend:
     def __init__(self, model: JobModel) -> None:
         self._model = model
 
-    def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
-        """There are none."""
-        return {}
-
-    async def package(self, name: str) -> bytes | None:
-        """There is none."""
-        del name
-        return None
-
     def job_model(self, version: int | None) -> JobModel | None:
         return self._model if version in {None, 1} else None
 
     def locality(self) -> Mapping[ProcessorId, Host]:
         return {}
-
-    def is_running(self, resource_id: ResourceId) -> bool:
-        return bool(resource_id)
-
-    async def check_in(self, message: CheckIn) -> Order:
-        raise UnavailableError(f"no launcher is served here, {message.host} neither")
-
-    async def started(self, message: Started) -> None:
-        """Nothing starts here."""
-
-    async def stopped(self, message: Stopped) -> None:
-        """Nothing stops here."""
-
-    async def unfit(self, message: Unfit) -> None:
-        """Nothing is unfit here."""
-
-    async def shutdown(self) -> None:
-        """The end of standard input is the end."""
 
     def status(self) -> Mapping[str, Any]:
         return {}

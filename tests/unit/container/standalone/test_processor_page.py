@@ -202,10 +202,8 @@ def test_one_that_does_not_answer_stays_unknown() -> None:
 
 def test_what_only_yarn_has_is_refused() -> None:
     """In one line that says why."""
-    page = Stepped(FIRST).page
-    for asked in (page.what_if([]), page.shutdown()):
-        with pytest.raises(WireError, match="no meaning for a standalone job"):
-            asyncio.run(asked)
+    with pytest.raises(WireError, match="no meaning for a standalone job"):
+        asyncio.run(Stepped(FIRST).page.what_if([]))
 
 
 A, B = TaskName("a"), TaskName("b")

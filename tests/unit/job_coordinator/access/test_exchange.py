@@ -40,7 +40,9 @@ class Exchanged:
 
     def __init__(self, loop: Loop, access: ServedAccess) -> None:
         self.backend = Backend()
-        self.server = JobCoordinatorServer(self.backend, access, "127.0.0.1", 0)
+        self.server = JobCoordinatorServer(
+            self.backend, access, "127.0.0.1", 0, launchers=self.backend
+        )
         self.port = loop.run(self.server.start())[1]
         self.url = f"{'http' if access.tls is None else 'https'}://127.0.0.1:{self.port}/"
 

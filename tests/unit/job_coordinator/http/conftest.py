@@ -14,7 +14,7 @@ from homeport.job_coordinator.http.server import JobCoordinatorServer
 def served(loop: Loop) -> Iterator[Served]:
     """A server on a free port."""
     backend = Backend()
-    server = JobCoordinatorServer(backend, f"{TOKEN}\n", "127.0.0.1", 0)
+    server = JobCoordinatorServer(backend, f"{TOKEN}\n", "127.0.0.1", 0, launchers=backend)
     host, port = loop.run(server.start())
     assert host == "127.0.0.1"
     yield Served(backend, server, port)

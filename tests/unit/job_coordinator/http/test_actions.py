@@ -62,7 +62,9 @@ def page(loop: Loop) -> Iterator[ServedActions]:
     actions = jobs.ActionsOnPage(job)
     trail = AuditTrail(lambda _: None)
     operators = Operators(actions, trail)
-    server = JobCoordinatorServer(job, TOKEN, "127.0.0.1", 0, job, operators=operators)
+    server = JobCoordinatorServer(
+        job, TOKEN, "127.0.0.1", 0, job, operators=operators, launchers=job
+    )
     _, port = loop.run(server.start())
     opened = ServedActions(job, server, port)
     opened.actions, opened.trail = actions, trail

@@ -55,7 +55,7 @@ class Members:
 def page(loop: Loop) -> Iterator[Served]:
     """The server of a job of two pairs."""
     job = jobs.JobOnPage(jobs.settled_job(2, 2))
-    server = JobCoordinatorServer(job, TOKEN, "127.0.0.1", 0, job)
+    server = JobCoordinatorServer(job, TOKEN, "127.0.0.1", 0, job, launchers=job)
     _, port = loop.run(server.start())
     yield Served(job, server, port)
     loop.run(server.stop())
@@ -242,7 +242,7 @@ def test_all_pages_share_one_look(page: Served) -> None:
 def test_the_leader_alone_has_the_page(loop: Loop) -> None:
     """Others redirect there; a leader that no longer leads ends its streams."""
     job, members = jobs.JobOnPage(jobs.settled_job(1, 1)), Members()
-    server = JobCoordinatorServer(job, TOKEN, "127.0.0.1", 0, job, peers=members)
+    server = JobCoordinatorServer(job, TOKEN, "127.0.0.1", 0, job, peers=members, launchers=job)
     _, port = loop.run(server.start())
     served = Served(job, server, port)
     connection, answer = stream(port)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from coordinator_server import TOKEN, Backend, Loop, Served
+from coordinator_server import RUNNING, TOKEN, Backend, Loop, Served
 
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.http.client import CoordinatorClient
@@ -49,7 +49,9 @@ def pair(loop: Loop) -> Iterator[tuple[Served, Members, Served, Members]]:
     made: list[Any] = []
     for name in ("one", "two"):
         backend, members = Backend(), Members(name)
-        server = JobCoordinatorServer(backend, TOKEN, "127.0.0.1", 0, peers=members)
+        server = JobCoordinatorServer(
+            backend, TOKEN, "127.0.0.1", 0, peers=members, launchers=backend
+        )
         _, port = loop.run(server.start())
         made += [Served(backend, server, port), members]
     made[3].leader = made[0].url
@@ -111,9 +113,29 @@ def test_nobody_leads_for_a_moment(pair: tuple[Served, Members, Served, Members]
 def test_an_application_master_has_no_peers(loop: Loop) -> None:
     """Its health is the job's; it is no processor."""
     backend = Backend()
-    server = JobCoordinatorServer(backend, TOKEN, "127.0.0.1", 0)
+    server = JobCoordinatorServer(backend, TOKEN, "127.0.0.1", 0, launchers=backend)
     _, port = loop.run(server.start())
     served = Served(backend, server, port)
     assert served.call("GET", "/health")[0] == 200
     assert served.error("GET", "/v1/processor").startswith("404 no processor")
+    loop.run(server.stop())
+
+
+@pytest.mark.parametrize("name", ["check-in", "started", "stopped", "unfit", "shutdown"])
+def test_a_standalone_job_refuses_what_launchers_send(loop: Loop, name: str) -> None:
+    """In one line that has the route and the reason; no container of it lives, and no package."""
+    backend = Backend()
+    server = JobCoordinatorServer(backend, TOKEN, "127.0.0.1", 0)
+    _, port = loop.run(server.start())
+    served = Served(backend, server, port)
+    authorization = {"Authorization": f"Bearer {TOKEN}"}
+    refusal = served.error("POST", f"/v1/{name}", b"{}", **authorization)
+    assert refusal == (
+        f"400 /v1/{name} has no meaning for a standalone job: its user places processors"
+    )
+    alive = served.call("GET", f"/containerHeartbeat?executionContainerId={RUNNING}")
+    assert json.loads(alive[2]) == {"alive": False}
+    package = served.call("GET", f"/v1/packages/{'ab' * 32}", None, **authorization)
+    assert package[0] == 404
+    assert backend.said == []
     loop.run(server.stop())

@@ -44,8 +44,8 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def port(loop: Loop, folder: Path) -> Iterator[int]:
     """Where a server with TLS listens."""
-    access = ServedAccess(TOKEN, tls=server_context(folder))
-    server = JobCoordinatorServer(Backend(), access, "127.0.0.1", 0)
+    backend, access = Backend(), ServedAccess(TOKEN, tls=server_context(folder))
+    server = JobCoordinatorServer(backend, access, "127.0.0.1", 0, launchers=backend)
     yield loop.run(server.start())[1]
     loop.run(server.stop())
 

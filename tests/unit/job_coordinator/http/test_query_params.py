@@ -52,7 +52,7 @@ class Decisions:
 def telling(loop: Loop) -> Iterator[tuple[Served, Decisions]]:
     """A server that reports decisions, on a free port."""
     backend, decisions = Backend(), Decisions()
-    server = JobCoordinatorServer(backend, TOKEN, "127.0.0.1", 0, decisions)
+    server = JobCoordinatorServer(backend, TOKEN, "127.0.0.1", 0, decisions, launchers=backend)
     _, port = loop.run(server.start())
     yield Served(backend, server, port), decisions
     loop.run(server.stop())

@@ -51,7 +51,7 @@ class Noting(Backend):
 def noting(loop: Loop) -> Iterator[Served]:
     """A server before a backend that notes."""
     backend = Noting()
-    server = JobCoordinatorServer(backend, TOKEN, "127.0.0.1", 0)
+    server = JobCoordinatorServer(backend, TOKEN, "127.0.0.1", 0, launchers=backend)
     _, port = loop.run(server.start())
     yield Served(backend, server, port)
     loop.run(server.stop())

@@ -129,7 +129,7 @@ def server(loop: Loop) -> Iterator[Served4]:
     operators = Operators(jobs.ActionsOnPage(job), AuditTrail(lambda _: None))
     access = ServedAccess(TOKEN, JobSecret(b"secret"))
     opened = JobCoordinatorServer(
-        job, access, "127.0.0.1", 0, job, peers=Peers(job), operators=operators
+        job, access, "127.0.0.1", 0, job, peers=Peers(job), operators=operators, launchers=job
     )
     _, port = loop.run(opened.start())
     yield Served4(job, opened, port)

@@ -1,0 +1,141 @@
+"""The routes of launchers and stream containers of a job on YARN; a standalone job has neither.
+
+SHELL. Decides nothing: every answer comes from a ``LauncherBackend``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Protocol, TypeVar
+
+from aiohttp import web
+
+from homeport.config.errors import WireError
+from homeport.job_coordinator.http.audit import AuditTrail, Change
+from homeport.job_coordinator.http.guard import caller
+from homeport.job_coordinator.http.messages import CheckIn, Order, Started, Stopped, Unfit
+from homeport.job_coordinator.http.packages import PackageRoutes
+from homeport.job_coordinator.http.responses import DocumentSender, json_answer, request_body
+from homeport.job_coordinator.model.ids import ProcessorId, ResourceId
+from homeport.job_coordinator.model.job_model import ContainerModel
+from homeport.job_coordinator.model.json_values import compact_json, shown
+
+SHUTDOWN_ROUTE: Final = "/v1/shutdown"
+_RESOURCE_ID = re.compile(r"container_(e\d+_)?\d+_\d+_\d+_\d+", re.ASCII)
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_T = TypeVar("_T")
+
+
+class LauncherBackend(Protocol):
+    """What a job on YARN answers its launchers. Errors as of a ``JobCoordinatorBackend``."""
+
+    def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
+        """{processor_id: what it is} of the standbys of warm moves, which no JobModel has."""
+
+    async def package(self, name: str) -> bytes | None:
+        """The zip with that sha256, which the running job was given; None: it is not there."""
+
+    def is_running(self, resource_id: ResourceId) -> bool:
+        """Whether a stream container that this AM permitted runs there."""
+
+    async def check_in(self, message: CheckIn) -> Order:
+        """What that launcher is to do now."""
+
+    async def started(self, message: Started) -> None:
+        """A stream container has started."""
+
+    async def stopped(self, message: Stopped) -> None:
+        """A stream container has ended."""
+
+    async def unfit(self, message: Unfit) -> None:
+        """A YARN container cannot start a launcher."""
+
+    async def shutdown(self) -> None:
+        """The orderly end of the job has been ordered; returns at once."""
+
+
+class LauncherRoutes:
+    """To be used on the server's event loop.
+
+    Args:
+        backend: where the answers come from; None: of a standalone job.
+        audit: where an order to end the job is written down.
+        sender: of the server.
+    """
+
+    def __init__(
+        self, backend: LauncherBackend | None, audit: AuditTrail, sender: DocumentSender
+    ) -> None:
+        self._backend = backend
+        self._audit = audit
+        self._packages = PackageRoutes(_no_package if backend is None else backend.package, sender)
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return what the server adds to its own."""
+        posts = self._refused() if self._backend is None else self._posts(self._backend)
+        return [
+            web.get("/containerHeartbeat", self._get_heartbeat),
+            *(web.post(path, handler) for path, handler in posts.items()),
+            *self._packages.routes(),
+        ]
+
+    def temporary_standbys(self) -> Mapping[ProcessorId, ContainerModel]:
+        """Return those of the backend; none of a standalone job."""
+        return {} if self._backend is None else self._backend.temporary_standbys()
+
+    def _posts(self, backend: LauncherBackend) -> Mapping[str, _Handler]:
+        async def check_in(request: web.Request) -> web.StreamResponse:
+            order = await backend.check_in(CheckIn.from_json(await request_body(request)))
+            return json_answer(compact_json(order.to_json()))
+
+        async def shutdown(request: web.Request) -> web.StreamResponse:
+            by = caller(request)
+            self._audit.add(Change(by.name, by.address, "http", "the job", "runs", "is to end"))
+            await backend.shutdown()
+            return json_answer(b"{}")
+
+        return {
+            "/v1/check-in": check_in,
+            "/v1/started": _report(Started.from_json, backend.started),
+            "/v1/stopped": _report(Stopped.from_json, backend.stopped),
+            "/v1/unfit": _report(Unfit.from_json, backend.unfit),
+            SHUTDOWN_ROUTE: shutdown,
+        }
+
+    @staticmethod
+    def _refused() -> Mapping[str, _Handler]:
+        async def refuse(request: web.Request) -> web.StreamResponse:
+            raise WireError(
+                f"{request.path} has no meaning for a standalone job: its user places processors"
+            )
+
+        names = ("check-in", "started", "stopped", "unfit")
+        return dict.fromkeys((*(f"/v1/{name}" for name in names), SHUTDOWN_ROUTE), refuse)
+
+    async def _get_heartbeat(self, request: web.Request) -> web.StreamResponse:
+        resource_id = request.query.get("executionContainerId", "")
+        if _RESOURCE_ID.fullmatch(resource_id) is None:
+            raise WireError(
+                f"executionContainerId is not the id of a YARN container: {shown(resource_id)}"
+            )
+        backend = self._backend
+        alive = backend is not None and backend.is_running(ResourceId(resource_id))
+        return json_answer(compact_json({"alive": alive}))
+
+
+def _report(
+    read: Callable[[Mapping[str, Any]], _T], take: Callable[[_T], Awaitable[None]]
+) -> _Handler:
+    """Return what passes a report of a launcher or container on."""
+
+    async def post(request: web.Request) -> web.StreamResponse:
+        await take(read(await request_body(request)))
+        return json_answer(b"{}")
+
+    return post
+
+
+async def _no_package(_name: str) -> None:
+    """Return that there is none."""
