@@ -49,7 +49,7 @@ from homeport.job_coordinator.model.json_values import shown
 
 
 class DriverBackend:
-    """``JobCoordinatorBackend`` and ``LauncherBackend`` on a driver. To be used on the driver's event loop."""
+    """``JobCoordinatorBackend`` and ``LauncherBackend`` on a driver, on its event loop."""
 
     def __init__(
         self,
