@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from stores_in_memory_log import (
     CONFIG,
@@ -130,7 +130,7 @@ def test_a_position_beyond_the_changelogs_end_means_a_rebuild(tmp_path: Path) ->
     log.records = []
     storage, result = opened(tmp_path, log)
     reason = "position 0 is beyond the changelog's end 0"
-    assert result == replace(NOTHING, reason=reason, refusal="ahead")
+    assert result == msgspec.structs.replace(NOTHING, reason=reason, refusal="ahead")
     assert log.plans[-1].reason == reason
     assert list(storage.overlay("s", TASK).scan()) == []
     storage.close()
