@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from homeport.appmaster.allocation.job_state.state import (
     AllocatorState,
@@ -21,6 +20,7 @@ from homeport.appmaster.allocation.job_state.state import (
 from homeport.appmaster.allocation.protocol.events import HostReport
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.status.shape import Needs, ShownShortage, ShownWaiter
 
 _WITHOUT_GRANT = frozenset({ContainerPhase.QUEUED, ContainerPhase.REQUESTED})
 _SHOWN = 20
@@ -66,24 +66,24 @@ class Shortage:
         reported = "; ".join(shut[:_SAID]) + more or "nothing is in the way"
         return f"{reported} ({_times(open_hosts, 'host')} of {len(self.hosts)} could hold one)"
 
-    def to_json(self, since_ms: Mapping[ProcessorId, int]) -> dict[str, Any]:
-        """Part of the status; ``since_ms``: how long each has waited, in ms since 1970."""
-        return {
-            "says": str(self),
-            "needs": {"memory_mb": self.memory_mb, "cores": self.cores},
-            "count": self.count,
-            "processors": [
-                {
-                    "processor_id": w.processor_id,
-                    "since_ms": since_ms.get(w.processor_id),
-                    "asks": w.asks,
-                    "obstacles": dict(w.obstacles),
-                }
+    def shown(self, since_ms: Mapping[ProcessorId, int]) -> ShownShortage:
+        """Return the part of the status; ``since_ms``: since when each waits, in ms since 1970."""
+        return ShownShortage(
+            says=str(self),
+            needs=Needs(memory_mb=self.memory_mb, cores=self.cores),
+            count=self.count,
+            processors=tuple(
+                ShownWaiter(
+                    processor_id=w.processor_id,
+                    since_ms=since_ms.get(w.processor_id),
+                    asks=w.asks,
+                    obstacles=w.obstacles,
+                )
                 for w in self.waiters
-            ],
-            "hosts": dict(list(self.hosts.items())[:_SHOWN]),
-            "hosts_count": len(self.hosts),
-        }
+            ),
+            hosts=dict(list(self.hosts.items())[:_SHOWN]),
+            hosts_count=len(self.hosts),
+        )
 
 
 def shortage(state: AllocatorState, reports: Iterable[HostReport]) -> Shortage | None:

@@ -34,7 +34,7 @@ def am_address(store: CoordinatorStreamStore, application_id: str) -> AmAddress 
 def is_answering(address: AmAddress) -> bool:
     """Whether an AM answers there."""
     try:
-        CoordinatorClient(address.url, None, 2.0, address.certificate).status()
+        CoordinatorClient(address.url, None, 2.0, address.certificate).status_body()
     except NoRightError:
         return True
     except HomeportError:

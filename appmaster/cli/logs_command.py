@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
@@ -24,7 +23,9 @@ from homeport.job_coordinator.cli.options import (
     new_app,
     note,
 )
+from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.status.shape import ShownStatus
 
 app = new_app()
 
@@ -135,27 +136,23 @@ class Printer:
             self.write(b"\n", place)
 
 
-def place_of(status: Mapping[str, Any], processor: str) -> _Place | None:
-    """Where the log of that processor's container is, by ``/v1/status``; None: nowhere yet.
+def place_of(status: ShownStatus, processor: str) -> _Place | None:
+    """Where the log of that processor's container is, by the status; None: nowhere yet.
 
     That of the container that runs; of one that does not, its last failure's.
 
     Raises:
         ConfigError: the job has no such processor.
     """
-    containers: dict[str, Mapping[str, Any]] = {
-        str(c["processor_id"]): c for c in status["containers"]
-    }
-    if processor not in containers:
-        known = ", ".join(containers)
+    container = status.container(ProcessorId(processor))
+    if container is None:
+        known = ", ".join(c.processor_id for c in status.containers)
         raise ConfigError("PROCESSOR", processor, f"the job has {known}", "name one of these")
-    container = containers[processor]
-    if container.get("resource") and container.get("host") and container.get("epoch"):
-        file = f"container-{processor}-{container['epoch']}.log"
-        return str(container["host"]), str(container["resource"]), file
-    failures = [f for f in status.get("failures") or () if f.get("processor_id") == processor]
-    for failure in reversed(failures):
-        file, found, resource = str(failure.get("log") or "").partition(_OF)
-        if found and failure.get("host"):
-            return str(failure["host"]), resource, file
+    if container.resource and container.host and container.epoch:
+        file = f"container-{processor}-{container.epoch}.log"
+        return container.host, container.resource, file
+    for failure in reversed(status.failures):
+        file, found, resource = (failure.log or "").partition(_OF)
+        if failure.processor_id == processor and found and failure.host:
+            return failure.host, resource, file
     return None

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -46,8 +46,6 @@ from homeport.job_coordinator.kafka.record_limit import record_limit
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.state_facts import StateFactManager
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
-from homeport.job_coordinator.model.host_drain import left_on_drained_hosts
-from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_package import require_readable
 from homeport.job_coordinator.model.upgrade import (
     UpgradeDirection,
@@ -56,6 +54,8 @@ from homeport.job_coordinator.model.upgrade import (
     UpgradePhase,
     UpgradeState,
 )
+from homeport.job_coordinator.status.host_drain import left_on_drained_hosts
+from homeport.job_coordinator.status.shape import Phase, ShownStatus
 
 app = new_app()
 
@@ -338,7 +338,7 @@ def package_messages(
 # ----------------------------------------------------------------------------- what is shown
 
 
-def plan(order: UpgradeOrder, status: Mapping[str, Any]) -> list[str]:
+def plan(order: UpgradeOrder, status: ShownStatus) -> list[str]:
     """In which order the processors would get the package, and how long it takes at least."""
     names = [c.processor_id for c in in_order(containers(status))]
     least_s = len(names) * order.watch_ms / 1000
@@ -349,19 +349,16 @@ def plan(order: UpgradeOrder, status: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def containers(status: Mapping[str, Any]) -> list[ContainerSeen]:
-    """Those that an upgrade is about, of the body of ``/v1/status``."""
+def containers(status: ShownStatus) -> list[ContainerSeen]:
+    """Return those of the status that an upgrade is about."""
     return [
-        ContainerSeen(
-            ProcessorId(c["processor_id"]),
-            None if c["replica_of"] is None else ProcessorId(c["replica_of"]),
-        )
-        for c in status["containers"]
-        if c["phase"] != _ENDED and not c["is_temporary"]
+        ContainerSeen(c.processor_id, c.replica_of)
+        for c in status.containers
+        if c.phase is not Phase.FINISHED and not c.is_temporary
     ]
 
 
-def _followed(job: JobView, order: UpgradeOrder, status: Mapping[str, Any]) -> UpgradeState:
+def _followed(job: JobView, order: UpgradeOrder, status: ShownStatus) -> UpgradeState:
     """Prints each step; the record of the end.
 
     Raises:
@@ -405,11 +402,10 @@ def require_pending(order: UpgradeOrder, state: UpgradeState | None, orders: Upg
 def _waits(job: JobView) -> str:
     """Return what the upgrade waits for, by the AM; empty where that does not answer."""
     try:
-        said = {} if job.running is None else job.running.client.status()
+        rollout = None if job.running is None else job.running.client.status().upgrade
     except (UnavailableError, WireError):
         return ""
-    upgrade_ = said.get("upgrade") or {}
-    return str(upgrade_.get("waits", ""))
+    return "" if rollout is None else rollout.waits
 
 
 class Progress:

@@ -57,6 +57,6 @@ class Waiter:
 def log_shortage(config: Config) -> None:
     """Says, beside the status, what is short for the job; nothing where its AM does not answer."""
     with contextlib.suppress(HomeportError):
-        waiting = require_running(config).client.status().get("waiting")
-        if waiting:
-            say(str(waiting["says"]))
+        waiting = require_running(config).client.status().waiting
+        if waiting is not None:
+            say(waiting.says)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import quote, urlsplit
+
+from msgspec.structs import replace
 
 from homeport.appmaster.allocation.job_state.state import LIVE, AllocatorState
 from homeport.appmaster.allocation.protocol.events import named
@@ -23,6 +24,7 @@ from homeport.appmaster.report.job_status import JobIdentity, JobStatus
 from homeport.appmaster.report.recovery_reporter import RecoveryReporter
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.status.shape import ShownContainer, ShownStatus
 
 
 @dataclass(slots=True)
@@ -81,34 +83,35 @@ class DriverView:
         yield "Skein", self.resources.fault
         yield "the lease keeper", self.leases.fault
 
-    def to_json(self) -> Mapping[str, Any]:
-        """The body of ``GET /v1/status``."""
+    def shown(self) -> ShownStatus:
+        """Return the status of the job."""
         state = self.state
-        body = self.status.to_json(state, self.launchers, self.stream.fault)
+        found = self.status.shown(state, self.launchers, self.stream.fault)
         webs = {report.host: report.web for report in self.cluster.hosts}
         held_back = self.hold_back.pending if self.status.held_back is None else ()
-        return {
-            **body,
-            "containers": [
-                {
-                    **c,
-                    "recovery": self.recoveries.to_json(c["processor_id"]),
-                    "log_url": log_url(c, webs, self.status.identity),
-                }
-                for c in body["containers"]
-            ],
-            "unaccounted": [named(i) for i in (*self.adoption.pending, *held_back)],
-            "coordinator_stream_age_ms": self.stream.age_ms,
-            "unanswered": {name: why for name, why in self._partners() if why is not None},
-            "waiting": self.status.waiting(state, self.cluster.hosts),
-            "coordinator_stream_damaged": self.stream.damaged_count,
-            "configuration": self.live.to_json(),
-            **self.rollouts.to_json(),
-        }
+        return replace(
+            found,
+            containers=tuple(
+                replace(
+                    container,
+                    recovery=self.recoveries.shown(container.processor_id),
+                    log_url=log_url(container, webs, self.status.identity),
+                )
+                for container in found.containers
+            ),
+            unaccounted=tuple(named(i) for i in (*self.adoption.pending, *held_back)),
+            coordinator_stream_age_ms=self.stream.age_ms,
+            unanswered={name: why for name, why in self._partners() if why is not None},
+            waiting=self.status.waiting(state, self.cluster.hosts),
+            coordinator_stream_damaged=self.stream.damaged_count,
+            configuration=self.live.shown(),
+            upgrade=self.rollouts.upgrades.shown(),
+            rolling_restart=self.rollouts.rolling.shown(),
+        )
 
 
 def log_url(
-    container: Mapping[str, Any], webs: Mapping[Host, str], identity: JobIdentity
+    container: ShownContainer, webs: Mapping[Host, str], identity: JobIdentity
 ) -> str | None:
     """The end of its log on the page of its NodeManager; None: it has none there.
 
@@ -117,10 +120,10 @@ def log_url(
         webs: {host: host and port of its NodeManager's web service, empty where not known}.
         identity: of the job, whose user the page asks for.
     """
-    web, epoch = webs.get(container["host"]), container["epoch"]
-    if not web or not epoch or not container["resource"] or not identity.user:
+    web = None if container.host is None else webs.get(container.host)
+    if not web or not container.epoch or not container.resource or not identity.user:
         return None
-    file = quote(f"container-{container['processor_id']}-{epoch}.log", safe="")
+    file = quote(f"container-{container.processor_id}-{container.epoch}.log", safe="")
     scheme = urlsplit(identity.application_url).scheme or "http"
-    folder = f"{container['resource']}/{quote(identity.user, safe='')}"
+    folder = f"{container.resource}/{quote(identity.user, safe='')}"
     return f"{scheme}://{web}/node/containerlogs/{folder}/{file}/?start=-65536"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from homeport.appmaster.allocation.failover import is_replaced
 from homeport.appmaster.allocation.job_state.state import JobPhase
@@ -46,6 +45,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, Res
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
 from homeport.job_coordinator.model.json_values import shown
+from homeport.job_coordinator.status.shape import ShownStatus
 
 
 class DriverBackend:
@@ -214,9 +214,9 @@ class DriverBackend:
         """The orderly end of the job has been ordered."""
         self._driver.end_job(ShutdownRequested())
 
-    def status(self) -> Mapping[str, Any]:
+    def status(self) -> ShownStatus:
         """The state of the job."""
-        return self._view.to_json()
+        return self._view.shown()
 
     def _require_known(self, incarnation: Incarnation) -> None:
         # A retired one too: it is heard until it has stopped.

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 from prometheus_client.registry import Collector
@@ -19,6 +18,7 @@ from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.kafka.clients import producer
 from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.status.shape import ShownStatus
 
 log = logging.getLogger("driver")
 
@@ -28,7 +28,7 @@ _PROPERTIES = {"linger.ms": 0, "message.timeout.ms": 10_000}
 
 @contextmanager
 def sending_snapshots(
-    config: Config, origin: Origin, metrics: Collector, status: Callable[[], Mapping[str, Any]]
+    config: Config, origin: Origin, metrics: Collector, status: Callable[[], ShownStatus]
 ) -> Iterator[None]:
     """Within the block each snapshot reporter of the configuration sends.
 
@@ -36,7 +36,7 @@ def sending_snapshots(
     """
 
     def look() -> list[bytes]:
-        return snapshots(origin, metrics.collect(), status()["containers"], wall_ms())
+        return snapshots(origin, metrics.collect(), status().containers, wall_ms())
 
     senders = [
         SnapshotSender(found, SystemConfig.of(config, found.stream.system), look, origin.host)

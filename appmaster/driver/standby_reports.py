@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from homeport.appmaster.allocation.protocol.events import LagsReported, SparesReported
-from homeport.job_coordinator.http.messages import SpareReport
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.status.shape import SpareReport
 
 _WITH_SPARK = "warm"
 

@@ -41,6 +41,7 @@ from homeport.job_coordinator.metadata.upgrade import is_at_once
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.rolling_restart import RollingRestart
+from homeport.job_coordinator.status.shape import ShownConfiguration, ShownKey
 
 _T = TypeVar("_T")
 _POLL_S = 0.5
@@ -152,14 +153,14 @@ class LiveJobCoordinator:
         """Nothing is computed any more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def to_json(self) -> dict[str, Any]:
-        """What is not applied and why, and which inputs are other topics than at first."""
-        return {
-            "version": self.job_models.version,
-            "pending": [pending.to_json() for pending in self._configuration.pending],
-            "fault": self._configuration.fault,
-            "inputs_begun_anew": self._begun_anew,
-        }
+    def shown(self) -> ShownConfiguration:
+        """Return what is not applied and why, and which inputs are other topics than at first."""
+        return ShownConfiguration(
+            version=self.job_models.version,
+            pending=tuple(ShownKey(**pending.to_json()) for pending in self._configuration.pending),
+            fault=self._configuration.fault,
+            inputs_begun_anew=self._begun_anew,
+        )
 
     # ------------------------------------------------------------------ configuration
 

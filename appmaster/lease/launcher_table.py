@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from homeport.appmaster.allocation.protocol.events import LauncherSilent, ResourceEnded
 from homeport.appmaster.allocation.protocol.observation import SkeinContainer
-from homeport.job_coordinator.http.messages import SpareReport
 from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.status.shape import SpareReport
 
 MARGIN = 0.2
 """Part of a lease that the AM waits longer than the launcher."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
 
 from homeport.appmaster.allocation.commands import unfinished
 from homeport.appmaster.allocation.container_process_manager import Decision
@@ -25,12 +24,24 @@ from homeport.appmaster.allocation.protocol.events import HostReport, named
 from homeport.appmaster.allocation.protocol.instructions import EndJob, JobResult
 from homeport.appmaster.allocation.shortage import shortage
 from homeport.appmaster.lease.launcher_table import LauncherTable
-from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import Started, Stopped
 from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.status.container_report import ContainerReport
+from homeport.job_coordinator.status.shape import (
+    HeldBack,
+    Phase,
+    ShownChange,
+    ShownContainer,
+    ShownFailover,
+    ShownFailure,
+    ShownJob,
+    ShownPlacement,
+    ShownShortage,
+    ShownStatus,
+)
 
 _MAX_FAILURES = 20
 
@@ -73,10 +84,10 @@ class _Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _Noted:
     """One entry of ``failures``; ``reported``: the incarnation whose stop a launcher reported."""
 
-    body: Mapping[str, Any]
+    shown: ShownFailure
     reported: Incarnation | None = None
 
 
@@ -100,7 +111,7 @@ class JobStatus:
     held_back: tuple[int, tuple[Incarnation, ...]] | None = None
     _facts: dict[ProcessorId, _Facts] = field(default_factory=dict)
     _refusals: Counter[str] = field(default_factory=Counter)
-    _failures: deque[_Shown] = field(default_factory=lambda: deque(maxlen=_MAX_FAILURES))
+    _failures: deque[_Noted] = field(default_factory=lambda: deque(maxlen=_MAX_FAILURES))
     _begun_ms: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -133,24 +144,22 @@ class JobStatus:
         facts.last_failure = failure
         if failure is None or failure == known or self._is_shown(failure):
             return
-        body = {
-            "processor_id": container.processor_id,
-            "epoch": container.epoch,
-            "cause": failure.story,
-            "exit_code": None,
-            "host": facts.host,
-            "at_ms": self.now_ms(),
-            "log": None,
-            "last_lines": [],
-        }
-        self._failures.append(_Shown(body))
+        shown = ShownFailure(
+            processor_id=container.processor_id,
+            epoch=container.epoch,
+            cause=failure.story,
+            host=facts.host,
+            at_ms=self.now_ms(),
+            last_lines=(),
+        )
+        self._failures.append(_Noted(shown))
 
     def _is_shown(self, failure: Failure) -> bool:
         """Whether it is a stop that a launcher has reported."""
         return failure.cause is not None and self._has_reported(failure.incarnation)
 
     def _has_reported(self, incarnation: Incarnation | None) -> bool:
-        return any(shown.reported == incarnation for shown in self._failures)
+        return any(noted.reported == incarnation for noted in self._failures)
 
     def begun(self, waited_ms: int, unheard: tuple[Incarnation, ...]) -> None:
         """Placing has begun, so long after the attempt; no stop of these was reported."""
@@ -181,122 +190,124 @@ class JobStatus:
         if self._has_reported(message.incarnation):
             return
         facts = self._facts.setdefault(message.incarnation.processor_id, _Facts())
-        body = {
-            **message.incarnation.to_json(),
-            "cause": message.cause.value,
-            "exit_code": message.exit_code,
-            "host": facts.host,
-            "at_ms": self.now_ms(),
-            "log": _log_of(message.incarnation, facts),
-            "last_lines": list(message.last_lines),
-        }
-        self._failures.append(_Shown(body, message.incarnation))
+        shown = ShownFailure(
+            processor_id=message.incarnation.processor_id,
+            epoch=message.incarnation.epoch,
+            cause=message.cause.value,
+            exit_code=message.exit_code,
+            host=facts.host,
+            at_ms=self.now_ms(),
+            log=_log_of(message.incarnation, facts),
+            last_lines=message.last_lines,
+        )
+        self._failures.append(_Noted(shown, message.incarnation))
 
     def failed(self, what: str) -> None:
         """Something else went wrong that people should know of."""
-        body = {"processor_id": None, "cause": what, "at_ms": self.now_ms()}
-        self._failures.append(_Shown(body))
+        self._failures.append(_Noted(ShownFailure(cause=what, at_ms=self.now_ms())))
 
     def diagnostics(self, end: EndJob) -> str:
         """What YARN gets of the job's end: of a failed job also where to look, in one line.
 
         Everybody can read it on YARN's pages, so no line of any log is in it.
         """
-        logs = [shown.body for shown in self._failures if shown.reported is not None]
+        logs = [noted for noted in self._failures if noted.reported is not None]
         if end.result is not JobResult.FAILED or not logs:
             return end.diagnostics
-        last = logs[-1]
-        name = named(Incarnation(last["processor_id"], last["epoch"]))
-        return f"{end.diagnostics}; the log of {name} is {last['log']} on {last['host']}"
+        last, name = logs[-1].shown, named(logs[-1].reported)
+        return f"{end.diagnostics}; the log of {name} is {last.log} on {last.host}"
 
-    def to_json(
+    def shown(
         self, state: AllocatorState, launchers: LauncherTable, stream_fault: str | None
-    ) -> Mapping[str, Any]:
-        """The body, but for the configuration. Shapes: see interfaces, "HTTP", status.
+    ) -> ShownStatus:
+        """Return the status, but for what only the driver knows.
 
         ``last_lines`` of the failures are for holders of the job's token.
         """
-        identity = self.identity
-        rank = identity.rank
         known = self.foreseen if state.phase is JobPhase.NEW else state
-        return {
-            "job": {
-                "name": identity.name,
-                "id": identity.id,
-                "application": rank.application,
-                "attempt": rank.attempt,
-                "host": identity.host,
-                "attempts_max": identity.attempts_max,
-                "rank": [rank.submission, rank.application, rank.attempt],
-                "state": _job_state(state),
-                "health": health(known).value,
-                "model_version": known.model_version,
-                "held_back": self.held_back
-                and {"ms": self.held_back[0], "unheard": [named(i) for i in self.held_back[1]]},
-            },
-            "coordinator_url": self.coordinator_url,
-            "application_url": identity.application_url,
-            "containers": [self._container(c, launchers) for c in known.containers],
-            "hosts": sorted(state.hosts or ()),
-            "excluded_hosts": [e.host for e in state.exclusions],
-            "drained_hosts": sorted(state.settings.drained_hosts),
-            "suspects_itself": suspects_itself(state.silent, state.hosts or ()),
-            "stores_refused": dict(sorted(self._refusals.items())),
-            "failures": [shown.body for shown in self._failures],
-            "coordinator_stream": stream_fault or "ok",
-            "change": change_under_way(state),
-            "failovers": failovers_under_way(known),
-            "placements": [placement_under_way(state, p) for p in state.placements],
-        }
+        return ShownStatus(
+            job=self._job(state, known),
+            coordinator_url=self.coordinator_url,
+            application_url=self.identity.application_url,
+            containers=tuple(self._container(c, launchers) for c in known.containers),
+            hosts=tuple(sorted(state.hosts or ())),
+            excluded_hosts=tuple(e.host for e in state.exclusions),
+            drained_hosts=tuple(sorted(state.settings.drained_hosts)),
+            suspects_itself=suspects_itself(state.silent, state.hosts or ()),
+            stores_refused=dict(sorted(self._refusals.items())),
+            failures=tuple(noted.shown for noted in self._failures),
+            coordinator_stream=stream_fault or "ok",
+            change=change_under_way(state),
+            failovers=failovers_under_way(known),
+            placements=tuple(placement_under_way(state, p) for p in state.placements),
+        )
 
-    def waiting(
-        self, state: AllocatorState, reports: Iterable[HostReport]
-    ) -> Mapping[str, Any] | None:
-        """Which containers wait since when, and what is in the way; None where none does.
+    def _job(self, state: AllocatorState, known: AllocatorState) -> ShownJob:
+        identity, rank = self.identity, self.identity.rank
+        held_back = None
+        if self.held_back is not None:
+            waited_ms, unheard = self.held_back
+            held_back = HeldBack(ms=waited_ms, unheard=tuple(named(i) for i in unheard))
+        return ShownJob(
+            name=identity.name,
+            id=identity.id,
+            application=rank.application,
+            attempt=rank.attempt,
+            host=identity.host,
+            attempts_max=identity.attempts_max,
+            rank=(rank.submission, rank.application, rank.attempt),
+            state=_job_state(state),
+            health=health(known).value,
+            model_version=known.model_version,
+            held_back=held_back,
+        )
 
-        Shapes: see ``Shortage.to_json``. ``reports``: what the last look at the hosts saw.
+    def waiting(self, state: AllocatorState, reports: Iterable[HostReport]) -> ShownShortage | None:
+        """Return which containers wait since when, and what is in the way; None: none waits.
+
+        ``reports``: what the last look at the hosts saw.
         """
         found = shortage(state, reports)
         if found is None:
             return None
         facts = {w.processor_id: self._facts.get(w.processor_id, _Facts()) for w in found.waiters}
         since_ms = {p: f.waits_since_ms for p, f in facts.items() if f.waits_since_ms is not None}
-        return found.to_json(since_ms)
+        return found.shown(since_ms)
 
-    def _container(self, container: ContainerState, launchers: LauncherTable) -> dict[str, Any]:
+    def _container(self, container: ContainerState, launchers: LauncherTable) -> ShownContainer:
         facts = self._facts.get(container.processor_id, _Facts())
         launcher = launchers.find(container.resource_id) if container.resource_id else None
         incarnation = Incarnation(container.processor_id, container.epoch)
-        started = (
-            facts.started if facts.started and facts.started.incarnation == incarnation else None
+        started = facts.started
+        if started is not None and started.incarnation != incarnation:
+            started = None
+        report = facts.report[1] if facts.report and facts.report[0] == incarnation else None
+        running = launcher if launcher and launcher.running == incarnation else None
+        return ShownContainer(
+            processor_id=container.processor_id,
+            role=container.role.value,
+            replica_of=container.replica_of,
+            is_temporary=container.is_temporary,
+            lag=container.lag if container.replica_of is not None else None,
+            lag_seconds=report.lag_seconds if report else None,
+            report=report,
+            host=launcher.host if launcher else None,
+            last_host=facts.host or container.home,
+            requested_host=container.requested_host,
+            phase=Phase(container.phase.value),
+            since_ms=facts.since_ms or self._begun_ms,
+            epoch=container.epoch,
+            model_version=self._version(container),
+            pid=running.pid if running else None,
+            package=running.package if running else None,
+            resource=container.resource_id,
+            spare=launcher.spare if launcher else None,
+            restored=started.restored if started else None,
+            seconds=started.seconds if started else None,
+            restarts=facts.restarts,
+            failures=container.failures,
+            last_failure=container.last_failure.story if container.last_failure else None,
         )
-        body = started.to_json() if started else {}
-        said = facts.report[1] if facts.report and facts.report[0] == incarnation else None
-        return {
-            "processor_id": container.processor_id,
-            "role": container.role.value,
-            "replica_of": container.replica_of,
-            "is_temporary": container.is_temporary,
-            "lag": container.lag if container.replica_of is not None else None,
-            "lag_seconds": said and said.lag_seconds,
-            "report": said and said.to_json(),
-            "host": launcher.host if launcher else None,
-            "last_host": facts.host or container.home,
-            "requested_host": container.requested_host,
-            "phase": container.phase.value,
-            "since_ms": facts.since_ms or self._begun_ms,
-            "epoch": container.epoch,
-            "model_version": self._version(container),
-            "pid": launcher.pid if launcher and launcher.running == incarnation else None,
-            "package": launcher.package if launcher and launcher.running == incarnation else None,
-            "resource": container.resource_id,
-            "spare": launcher.spare.to_json() if launcher and launcher.spare else None,
-            "restored": body.get("restored"),
-            "seconds": body.get("seconds"),
-            "restarts": facts.restarts,
-            "failures": container.failures,
-            "last_failure": container.last_failure and container.last_failure.story,
-        }
 
     def _version(self, container: ContainerState) -> int | None:
         """The version that it runs; None: nothing runs, or an earlier driver knew."""
@@ -306,12 +317,10 @@ class JobStatus:
         return container.model_version or (version if epoch == container.epoch else None)
 
 
-def change_under_way(state: AllocatorState) -> Mapping[str, Any] | None:
-    """Which incarnations must stop for a new JobModel, and which processors wait for them.
+def change_under_way(state: AllocatorState) -> ShownChange | None:
+    """Return which incarnations must stop for a new JobModel, and which processors wait for them.
 
     None where there are none.
-
-    Shapes: ``must_stop`` incarnations; ``waits`` {processor: incarnations that own a task of it}.
     """
     if state.phase is not JobPhase.ACTIVE:
         return None
@@ -320,42 +329,35 @@ def change_under_way(state: AllocatorState) -> Mapping[str, Any] | None:
     overtaken = (c for c in state.containers if c.is_overtaken)
     stopping = [c.incarnation for c in overtaken if c.phase is ContainerPhase.STOPPING]
     waits = {
-        c.processor_id: [named(p.incarnation) for p in c.unfenced if p.incarnation in live]
+        c.processor_id: tuple(named(p.incarnation) for p in c.unfenced if p.incarnation in live)
         for c in state.containers
         if c.phase in WAITING
     }
     waits = {processor_id: owners for processor_id, owners in waits.items() if owners}
     if not stopping and not waits:
         return None
-    return {
-        "to_version": state.model_version,
-        "must_stop": [named(i) for i in stopping],
-        "waits": waits,
-    }
+    must_stop = tuple(named(i) for i in stopping)
+    return ShownChange(to_version=state.model_version, must_stop=must_stop, waits=waits)
 
 
-def placement_under_way(state: AllocatorState, placement: Placement) -> Mapping[str, Any]:
-    """An operator's command that is not ended; ``waits``: for what, for people."""
+def placement_under_way(state: AllocatorState, placement: Placement) -> ShownPlacement:
+    """Return an operator's command that is not ended, with what it waits for."""
     request = placement.request
-    return {
-        "uuid": request.uuid,
-        "processor_id": request.processor_id,
-        "destination": request.destination,
-        "step": placement.step.value,
-        "host": placement.host,
-        "is_warm": request.is_warm,
-        "standby": placement.standby,
-        "waits": unfinished.waits(state.container, placement),
-    }
+    return ShownPlacement(
+        uuid=request.uuid,
+        processor_id=request.processor_id,
+        destination=request.destination,
+        step=placement.step.value,
+        host=placement.host,
+        is_warm=request.is_warm,
+        standby=placement.standby,
+        waits=unfinished.waits(state.container, placement),
+    )
 
 
-def failovers_under_way(state: AllocatorState) -> list[Mapping[str, Any]]:
-    """The active containers that could not go home and have not started elsewhere, in order.
-
-    Shapes: ``used``: the standbys that were chosen so far; ``waits_for``: the one whose stop is not
-    proven yet, None where none is waited for.
-    """
-    found: list[Mapping[str, Any]] = []
+def failovers_under_way(state: AllocatorState) -> tuple[ShownFailover, ...]:
+    """Return the active containers that could not go home and have not started elsewhere."""
+    found: list[ShownFailover] = []
     for active in state.containers:
         failover = active.failover
         if failover is None:
@@ -363,17 +365,17 @@ def failovers_under_way(state: AllocatorState) -> list[Mapping[str, Any]]:
         standby = state.container(failover.standby) if failover.standby is not None else None
         is_awaited = standby is not None and standby.phase is ContainerPhase.STOPPING
         found.append(
-            {
-                "active": active.processor_id,
-                "phase": active.phase.value,
-                "step": failover.step.value,
-                "standby": failover.standby,
-                "host": failover.host,
-                "used": list(failover.used),
-                "waits_for": named(standby.incarnation) if standby and is_awaited else None,
-            }
+            ShownFailover(
+                active=active.processor_id,
+                phase=Phase(active.phase.value),
+                step=failover.step.value,
+                standby=failover.standby,
+                host=failover.host,
+                used=tuple(failover.used),
+                waits_for=named(standby.incarnation) if standby and is_awaited else None,
+            )
         )
-    return found
+    return tuple(found)
 
 
 def _log_of(incarnation: Incarnation, facts: _Facts) -> str:

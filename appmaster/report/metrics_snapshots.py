@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from prometheus_client.core import Metric
+
+from homeport.job_coordinator.status.container_report import ContainerReport
+from homeport.job_coordinator.status.shape import Phase, ShownContainer
 
 _OWN: Final = "homeport"
 _CONTAINER: Final = "org.apache.samza.container.SamzaContainerMetrics"
@@ -38,22 +41,17 @@ class Origin:
 
 
 def snapshots(
-    origin: Origin, families: Iterable[Metric], containers: Iterable[Mapping[str, Any]], now_ms: int
+    origin: Origin, families: Iterable[Metric], containers: Iterable[ShownContainer], now_ms: int
 ) -> list[bytes]:
-    """The AM's snapshot, then those of the containers that run, in the order of the status.
-
-    Shapes: ``containers`` as ``containers`` of ``/v1/status``.
-    """
+    """The AM's snapshot, then those of the containers that run, in the order of the status."""
     of_job, of_processors = _by_processor(families)
     found = [_snapshot(origin, _AM, origin.resource, origin.host, origin.began_ms, now_ms, of_job)]
     for container in containers:
-        name = str(container["processor_id"])
+        name = container.processor_id
         groups = {_CONTAINER: _of_container(container), _OWN: of_processors.get(name, {})}
-        resource, host = container.get("resource") or "", container.get("host") or ""
-        if resource:
-            since_ms = container["since_ms"]
-            whose = f"samza-container-{name}"
-            found.append(_snapshot(origin, whose, resource, host, since_ms, now_ms, groups))
+        if container.resource:
+            place = (f"samza-container-{name}", container.resource, container.host or "")
+            found.append(_snapshot(origin, *place, container.since_ms or 0, now_ms, groups))
     return found
 
 
@@ -102,21 +100,21 @@ def _by_processor(families: Iterable[Metric]) -> tuple[Groups, dict[str, dict[st
     return dict(of_job), dict(of_processors)
 
 
-def _of_container(container: Mapping[str, Any]) -> dict[str, float]:
+def _of_container(container: ShownContainer) -> dict[str, float]:
     """What Samza's containers say of themselves, as far as ours report it.
 
     Times are means since the container began, in ns.
     """
-    report = container.get("report") or {}
-    found = {"container-running": float(container["phase"] == "running")}
-    if report.get("processed") is not None:
-        found["process-envelopes"] = report["processed"]
-    for stage in report.get("stages") or ():
-        name = {"tasks": "process", "sending": "commit"}.get(stage["stage"])
-        if name is not None and stage["times"]:
-            found[f"{name}-calls"] = stage["times"]
-            found[f"{name}-ns"] = round(stage["ms"] * _NS_PER_MS / stage["times"])
-    used = [value for name, _, value in report.get("figures") or () if name == "memory_bytes"]
+    report = container.report or ContainerReport()
+    found = {"container-running": float(container.phase is Phase.RUNNING)}
+    if report.processed is not None:
+        found["process-envelopes"] = report.processed
+    for stage in report.stages:
+        name = {"tasks": "process", "sending": "commit"}.get(stage.stage)
+        if name is not None and stage.times:
+            found[f"{name}-calls"] = stage.times
+            found[f"{name}-ns"] = round(stage.ms * _NS_PER_MS / stage.times)
+    used = [sample.value for sample in report.figures if sample.name == "memory_bytes"]
     if used:
         found["physical-memory-mb"] = round(sum(used) / _MIB, 1)
     return found

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
 
 from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.job_state.state import (
@@ -40,6 +39,7 @@ from homeport.appmaster.allocation.protocol.events import (
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.status.shape import ShownRecovery
 
 
 class RecoveryPhase(Enum):
@@ -133,20 +133,20 @@ class Recovery:
             spent_ms[self.phase] = spent_ms.get(self.phase, 0) + lasts_ms
         return {phase: spent_ms[phase] for phase in _ORDER if phase in spent_ms}
 
-    def to_json(self, now_ms: int) -> dict[str, Any]:
-        """Shapes: see interfaces, ``recovery`` of a container in ``/v1/status``."""
+    def shown(self, now_ms: int) -> ShownRecovery:
+        """Return the part of the status, as of ``now_ms``."""
         phases_ms = self.phases_ms(now_ms)
         until_ms = self.since_ms if self.is_over else max(now_ms, self.since_ms)
-        return {
-            "cause": self.cause,
-            "kind": self.kind and self.kind.value,
-            "from": self.from_host,
-            "to": self.to_host,
-            "began_ms": self.began_wall_ms,
-            "phases_ms": {phase.value: ms for phase, ms in phases_ms.items()},
-            "total_ms": until_ms - self.began_ms,
-            "is_over": self.is_over,
-        }
+        return ShownRecovery(
+            cause=self.cause,
+            kind=self.kind and self.kind.value,
+            from_host=self.from_host,
+            to_host=self.to_host,
+            began_ms=self.began_wall_ms,
+            phases_ms={phase.value: ms for phase, ms in phases_ms.items()},
+            total_ms=until_ms - self.began_ms,
+            is_over=self.is_over,
+        )
 
 
 _ORDER = tuple(RecoveryPhase)

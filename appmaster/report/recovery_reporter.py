@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+
+from msgspec import to_builtins
 
 from homeport.appmaster.report.allocator_metrics import AllocatorMetrics
 from homeport.appmaster.report.recovery import Recoveries, Recovery, Times
 from homeport.appmaster.report.step import Step
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.history.writer import HistoryWriter
-from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.status.container_report import ContainerReport
+from homeport.job_coordinator.status.shape import ShownRecovery
 
 
 class RecoveryReporter:
@@ -43,13 +45,13 @@ class RecoveryReporter:
         if after_ms is not None:
             self._report(self._recoveries.works(incarnation, after_ms, boot_ms()))
 
-    def to_json(self, processor_id: ProcessorId) -> Mapping[str, Any] | None:
-        """Its last recovery as ``/v1/status`` shows it; None where it had none."""
+    def shown(self, processor_id: ProcessorId) -> ShownRecovery | None:
+        """Return its last recovery as ``/v1/status`` shows it; None where it had none."""
         recovery = self._recoveries.last(processor_id)
-        return None if recovery is None else recovery.to_json(boot_ms())
+        return None if recovery is None else recovery.shown(boot_ms())
 
     def _report(self, ended: Iterable[Recovery]) -> None:
         for recovery in ended:
             self._metrics.recovered(recovery)
-            facts = recovery.to_json(recovery.since_ms)
+            facts = to_builtins(recovery.shown(recovery.since_ms))
             self._history.event("recovered", recovery.processor_id, recovery.epoch, **facts)

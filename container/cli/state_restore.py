@@ -18,11 +18,11 @@ from homeport.container.progress.restore import RestorePlan
 from homeport.container.progress.restore_schedule import WORKER_MB, WorkerLimits
 from homeport.container.restore.restore_workers import RestoreWorkers
 from homeport.container.storage.container_storage import ContainerStorage
-from homeport.job_coordinator.http.container_report import RestoreProgress
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
 from homeport.job_coordinator.model.outcomes import Restored
 from homeport.job_coordinator.own_folders import make_own_folder
+from homeport.job_coordinator.status.container_report import RestoreProgress
 
 MARK = ".homeport-restore"
 """In the folder that a restore made: whose state is below it."""

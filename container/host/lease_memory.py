@@ -20,8 +20,8 @@ from enum import IntEnum
 from homeport.config.errors import WireError
 from homeport.container.host.exit_codes import EXIT_LEASE_LOST
 from homeport.job_coordinator.clocks import boot_ms
-from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.model.json_values import compact_json, parse_object
+from homeport.job_coordinator.status.container_report import ContainerReport
 
 FD_VARIABLE = "HOMEPORT_LEASE_FD"
 

@@ -34,8 +34,8 @@ from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage
 from homeport.container.storage.adjunct.filled_store import cannot_follow
 from homeport.container.storage.adjunct.stream_ends import StreamEnds
 from homeport.container.storage.task_store import passed
-from homeport.job_coordinator.http.container_report import AdjunctState, StoreLag
 from homeport.job_coordinator.kafka.clients import consumer
+from homeport.job_coordinator.status.container_report import AdjunctState, StoreLag
 
 _MOST = 1000
 _BUFFER_BYTES = 8 * 1024 * 1024

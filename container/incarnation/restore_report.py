@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from homeport.container.progress.restore import RestorePlan
 from homeport.container.progress.restore_meter import progress_line
-from homeport.job_coordinator.http.container_report import ContainerReport, RestoreProgress
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.outcomes import Restored
+from homeport.job_coordinator.status.container_report import ContainerReport, RestoreProgress
 
 _LOG = logging.getLogger(__name__)
 

@@ -33,9 +33,9 @@ from homeport.container.progress import follow
 from homeport.container.storage.changelog_follower import ChangelogFollower, next_offset, place_of
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.job_coordinator.http.client import CoordinatorClient
-from homeport.job_coordinator.http.container_report import ContainerReport, StoreLag
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.model.outcomes import Restored
+from homeport.job_coordinator.status.container_report import ContainerReport, StoreLag
 
 _LOG = logging.getLogger(__name__)
 

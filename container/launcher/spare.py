@@ -23,7 +23,7 @@ from homeport.container.host.lease_memory import SpareKind
 from homeport.container.host.resident_memory import resident_bytes
 from homeport.container.launcher.child_process import ChildProcess
 from homeport.job_coordinator.clocks import boot_ms
-from homeport.job_coordinator.http.messages import SpareReport
+from homeport.job_coordinator.status.shape import SpareReport
 
 _REST_MS = 3000
 """From the hand-over, or the end, of one to the start of the next: container starts come first."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import deque
 
 from homeport.container.progress.restore import RestorePlan
-from homeport.job_coordinator.http.container_report import RestoreProgress
 from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.status.container_report import RestoreProgress
 
 _WINDOW_S = 10.0
 _BAR = 20

@@ -11,8 +11,8 @@ from typing import Protocol
 from homeport.config.settings.memory_rule import MemoryShares
 from homeport.container.host.resident_memory import resident_bytes
 from homeport.container.kafka.input_consumer import InputConsumer
-from homeport.job_coordinator.http.figures import Sample
 from homeport.job_coordinator.model.job_model import TaskModel
+from homeport.job_coordinator.status.figures import Sample
 
 _MIB = 1024 * 1024
 _MS_PER_S = 1000

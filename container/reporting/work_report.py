@@ -12,14 +12,14 @@ from dataclasses import replace
 
 from homeport.container.host.lease_memory import unheard
 from homeport.container.storage.value_guard import ValueGuard
-from homeport.job_coordinator.http.container_report import (
+from homeport.job_coordinator.status.container_report import (
     STAGE_BOUNDS_S,
     AdjunctState,
     ContainerReport,
     DroppedValues,
     StageTime,
 )
-from homeport.job_coordinator.http.figures import Sample
+from homeport.job_coordinator.status.figures import Sample
 
 _MS_PER_S = 1000
 _EVERY_S = 1.0

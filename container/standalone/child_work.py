@@ -38,7 +38,6 @@ from homeport.container.launcher.child_end import EXITED, cause_of, last_lines
 from homeport.container.launcher.child_process import ChildProcess
 from homeport.container.launcher.lease import BeatWatch
 from homeport.job_coordinator.clocks import boot_ms
-from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.model.codec import encode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -46,6 +45,7 @@ from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone.own_model import own_model
 from homeport.job_coordinator.standalone.protocol import FollowStandbys, StartWork
+from homeport.job_coordinator.status.container_report import ContainerReport
 from homeport.job_coordinator.zookeeper.parts import WorkBegun, WorkEnded, WorkFenced, WorkReport
 from homeport.job_coordinator.zookeeper.session import SessionLease
 

@@ -10,27 +10,35 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import aiohttp
+from msgspec.structs import replace
 from prometheus_client.core import CounterMetricFamily, Metric
 
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError, WireError
 from homeport.config.settings.sections import JobConfig
-from homeport.container.standalone.standby_view import TakenOver, standbys_shown
+from homeport.container.standalone.standby_view import after, standbys_shown
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
-from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.query_params import EventsAsked
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
-from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.model.json_values import compact_json, parse_object
 from homeport.job_coordinator.standalone.plan import Registration
 from homeport.job_coordinator.standalone.protocol import Event
 from homeport.job_coordinator.standalone.state import Decision, ProcessorState, WorkPhase
 from homeport.job_coordinator.standalone.waits import change, waits
+from homeport.job_coordinator.status.container_report import ContainerReport
+from homeport.job_coordinator.status.shape import (
+    Phase,
+    ShownContainer,
+    ShownJob,
+    ShownStatus,
+    ShownTakenOver,
+)
 
 APPLICATION = "standalone"
 """What stands where a job on YARN has its application."""
@@ -83,8 +91,8 @@ class ProcessorPage:
         self._events: deque[dict[str, Any]] = deque(maxlen=_EVENTS_KEPT)
         self._number = 0
         self._models: dict[int, JobModel] = {}
-        self._others: dict[str, Mapping[str, Any]] = {}
-        self._taken_over = TakenOver()
+        self._others: dict[ProcessorId, ShownContainer] = {}
+        self._taken_over = ShownTakenOver()
 
     def decided(self, event: Event, decision: Decision) -> None:
         """The step was made; by the coordination's thread."""
@@ -95,7 +103,7 @@ class ProcessorPage:
             before, self._state = self._state, decision.state
             plan = self._state.plan
             if plan is not None and plan.version > before.version and self._state.is_leader:
-                self._taken_over = self._taken_over.after(plan)
+                self._taken_over = after(self._taken_over, plan)
             if said:
                 self._number += 1
                 self._events.append(_shown(self._number, self._served, event, decision))
@@ -131,24 +139,21 @@ class ProcessorPage:
         """{processor: location} of those that are registered."""
         return {r.processor_id: r.location for r in self._now().registrations}
 
-    def status(self) -> Mapping[str, Any]:
+    def status(self) -> ShownStatus:
         """The job as its leader sees it, with what others have said when they were last asked."""
         state = self._now()
         own = self._container(state)
-        others = {**self._others, own["processor_id"]: own}
-        containers = [
-            {**_from_plan(state, r), **others.get(r.processor_id, {}), "location": r.location}
-            for r in state.registrations
-        ]
-        return {**self._of_job(state, containers), "containers": containers}
+        known = {**self._others, own.processor_id: own}
+        containers = (known.get(r.processor_id, _from_plan(state, r)) for r in state.registrations)
+        pairs = zip(containers, state.registrations, strict=True)
+        return self._of_job(state, [replace(c, location=r.location) for c, r in pairs])
 
     # --- itself, and where others are
 
-    def own_status(self) -> Mapping[str, Any]:
+    def own_status(self) -> ShownStatus:
         """This processor alone, in the same form."""
         state = self._now()
-        containers = [self._container(state)]
-        return {**self._of_job(state, containers), "containers": containers}
+        return self._of_job(state, [self._container(state)])
 
     def leader_url(self) -> str | None:
         """Where the first registration answers; empty: here; None: it is not known now."""
@@ -180,7 +185,8 @@ class ProcessorPage:
         timeout = aiohttp.ClientTimeout(total=_ASK_S)
         async with aiohttp.ClientSession(timeout=timeout) as session:
             found = await asyncio.gather(*(_asked(session, url) for url in asked.values()))
-        self._others = {str(p): body for p, body in zip(asked, found, strict=True) if body}
+        answers = zip(asked, found, strict=True)
+        self._others = {p: shown for p, shown in answers if shown is not None}
 
     # --- decisions
 
@@ -220,46 +226,45 @@ class ProcessorPage:
         with self._lock:
             return self._state
 
-    def _of_job(self, state: ProcessorState, containers: list[dict[str, Any]]) -> dict[str, Any]:
+    def _of_job(self, state: ProcessorState, containers: Sequence[ShownContainer]) -> ShownStatus:
         job = JobConfig.of(self._served.config)
         first = state.registrations[0] if state.registrations else None
-        is_deployed = all(c["phase"] in {"running", "waiting"} for c in containers)
-        return {
-            "job": {
-                "name": job.name,
-                "id": job.id,
-                "application": APPLICATION,
-                "coordinator": self._served.coordinator,
-                "leader": first and first.processor_id,
-                "state": state.life.value,
-                "health": "deployed" if containers and is_deployed else "deploying",
-                "model_version": state.version or None,
-            },
-            "hosts": sorted({r.location for r in state.registrations}),
-            "change": change(state),
-            "taken_over": self._taken_over.to_json(),
-            "failures": [],
-        }
+        is_deployed = all(c.phase in {Phase.RUNNING, Phase.WAITING} for c in containers)
+        return ShownStatus(
+            job=ShownJob(
+                name=job.name,
+                id=job.id,
+                application=APPLICATION,
+                coordinator=self._served.coordinator,
+                leader=first.processor_id if first else None,
+                state=state.life.value,
+                health="deployed" if containers and is_deployed else "deploying",
+                model_version=state.version or None,
+            ),
+            containers=tuple(containers),
+            hosts=tuple(sorted({r.location for r in state.registrations})),
+            change=change(state),
+            taken_over=self._taken_over,
+        )
 
-    def _container(self, state: ProcessorState) -> dict[str, Any]:
-        """As a container of a job on YARN has it; what has no meaning here is left out."""
+    def _container(self, state: ProcessorState) -> ShownContainer:
+        """As a container of a job on YARN; what has no meaning here has its default."""
         report, work = self._report(), state.work
         is_live = work.phase in {WorkPhase.STARTING, WorkPhase.RUNNING}
-        return {
-            "processor_id": str(self._served.processor_id),
-            "role": "active",
-            "host": self._served.location,
-            "location": self._served.location,
-            "phase": _phase(state),
-            "since_ms": self._since_ms,
-            "epoch": work.generation,
-            "model_version": state.version if is_live else None,
-            "is_leader": state.is_leader,
-            "registration": state.sequence,
-            "report": report and report.to_json(),
-            "standbys": standbys_shown(work.standbys, report),
-            "waits": [*self._still(), *waits(state)],
-        }
+        return ShownContainer(
+            processor_id=self._served.processor_id,
+            host=self._served.location,
+            location=self._served.location,
+            phase=_phase(state),
+            since_ms=self._since_ms,
+            epoch=work.generation,
+            model_version=state.version if is_live else None,
+            is_leader=state.is_leader,
+            registration=state.sequence,
+            report=report,
+            standbys=standbys_shown(work.standbys, report),
+            waits=(*self._still(), *waits(state)),
+        )
 
     def _still(self) -> Iterator[str]:
         """Return that what the page shows is old, where that is so."""
@@ -268,7 +273,7 @@ class ProcessorPage:
             yield f"for its own coordination, still for {still_ms} ms: stop the process"
 
 
-def leader_metrics(counts: TakenOver) -> tuple[Metric, ...]:
+def leader_metrics(counts: ShownTakenOver) -> tuple[Metric, ...]:
     """What a processor counts while it leads a job with standbys."""
     lost = CounterMetricFamily(
         "homeport_tasks_lost",
@@ -283,38 +288,35 @@ def leader_metrics(counts: TakenOver) -> tuple[Metric, ...]:
     return (lost, unbacked)
 
 
-async def _asked(session: aiohttp.ClientSession, url: str) -> Mapping[str, Any]:
-    """What the processor there says of itself; empty where it does not answer."""
+async def _asked(session: aiohttp.ClientSession, url: str) -> ShownContainer | None:
+    """What the processor there shows of itself; None where it does not answer."""
     try:
         async with session.get(url.rstrip("/") + "/v1/processor") as answer:
-            body = await answer.json()
-            found: Mapping[str, Any] = body["containers"][0]
-    except (aiohttp.ClientError, TimeoutError, ValueError, LookupError, TypeError):
-        return {}
-    return found if isinstance(found, dict) else {}
+            body = parse_object(await answer.read(), "the status")
+        return ShownStatus.from_json(body).containers[0]
+    except (aiohttp.ClientError, TimeoutError, WireError, LookupError):
+        return None
 
 
-def _from_plan(state: ProcessorState, registration: Registration) -> dict[str, Any]:
-    """What ZooKeeper says of a processor, until it has said more itself."""
+def _from_plan(state: ProcessorState, registration: Registration) -> ShownContainer:
+    """What ZooKeeper has of a processor, until it has shown more itself."""
     entry = None if state.plan is None else state.plan.of(registration.sequence)
-    return {
-        "processor_id": str(registration.processor_id),
-        "role": "active",
-        "host": registration.location,
-        "phase": "unknown",
-        "since_ms": 0,
-        "epoch": entry.generation if entry else 0,
-        "model_version": state.version if entry else None,
-        "registration": registration.sequence,
-        "report": None,
-        "standbys": standbys_shown(entry.standbys if entry else (), None),
-        "waits": ["for an answer: it does not answer the leader"],
-    }
+    return ShownContainer(
+        processor_id=registration.processor_id,
+        host=registration.location,
+        phase=Phase.UNKNOWN,
+        epoch=entry.generation if entry else 0,
+        model_version=state.version if entry else None,
+        registration=registration.sequence,
+        standbys=standbys_shown(entry.standbys if entry else (), None),
+        waits=("for an answer: it does not answer the leader",),
+    )
 
 
-def _phase(state: ProcessorState) -> str:
-    """``waiting``: it has no task, or may not begin yet; else what its work does."""
-    return "waiting" if state.work.phase is WorkPhase.IDLE else state.work.phase.value
+def _phase(state: ProcessorState) -> Phase:
+    """``WAITING``: it has no task, or may not begin yet; else what its work does."""
+    idle = state.work.phase is WorkPhase.IDLE
+    return Phase.WAITING if idle else Phase(state.work.phase.value)
 
 
 def _shown(number: int, served: Served, event: Event, decision: Decision) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from homeport.container.progress.follow import FollowedChangelog, Look
 from homeport.container.progress.refusal import Refusal
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.task_store import Position, TaskStore
-from homeport.job_coordinator.http.container_report import StoreLag
+from homeport.job_coordinator.status.container_report import StoreLag
 
 
 class ChangelogFeed(Protocol):

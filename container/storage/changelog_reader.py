@@ -8,9 +8,9 @@ from typing import Protocol
 
 from homeport.config.system_stream import SystemStream
 from homeport.container.progress.restore import ChangelogRange, ChangelogTopic, RestorePlan
-from homeport.job_coordinator.http.container_report import RestoreProgress
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.outcomes import Restored
+from homeport.job_coordinator.status.container_report import RestoreProgress
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,10 +29,10 @@ from homeport.container.storage.task_store import (
     open_task_store,
     passed,
 )
-from homeport.job_coordinator.http.figures import FIGURES, Sample
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
 from homeport.job_coordinator.model.outcomes import Restored
+from homeport.job_coordinator.status.figures import FIGURES, Sample
 
 
 @dataclass

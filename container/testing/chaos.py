@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, Self
+from typing import Final, Protocol, Self
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError, WireError
@@ -34,6 +34,7 @@ from homeport.container.testing.fault_schedule import (
 from homeport.container.testing.program_search import find_programs, of_processor
 from homeport.job_coordinator.cli.job_view import require_running
 from homeport.job_coordinator.program_names import CONTAINER, DRIVER, LAUNCHER
+from homeport.job_coordinator.status.shape import Phase, ShownContainer
 from homeport.local_cluster import processes
 from homeport.local_cluster.cluster import LocalCluster
 from homeport.local_cluster.errors import ClusterError
@@ -264,16 +265,16 @@ class JobOfFile:
     def resting(self) -> dict[str, str] | str:
         """As the protocol says."""
         try:
-            phases = {str(c["processor_id"]): str(c["phase"]) for c in self._containers()}
+            phases = {c.processor_id: c.phase for c in self._containers()}
         except (UnavailableError, WireError):
             return "the AM does not answer"
-        waiting = {p: phase for p, phase in phases.items() if phase != "running"}
+        waiting = {str(p): phase.value for p, phase in phases.items() if phase != Phase.RUNNING}
         return waiting if len(phases) >= self._count else f"{len(phases)} of {self._count} there"
 
-    def _containers(self) -> Sequence[dict[str, Any]]:
+    def _containers(self) -> Sequence[ShownContainer]:
         # At each look: the AM that answers for the job may be another one by now.
         status = require_running(self._config).client.status()
-        return [c for c in status["containers"] if c["role"] == "active"]
+        return [c for c in status.containers if c.role == "active"]
 
 
 @contextmanager

@@ -31,7 +31,9 @@ from homeport.job_coordinator.cli.placement_request import Patience, write_order
 from homeport.job_coordinator.cli.what_if_command import outlook
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.metadata.placement import PlacementManager
-from homeport.job_coordinator.model.host_drain import (
+from homeport.job_coordinator.model.ids import Host, host_of
+from homeport.job_coordinator.model.placement import ANY_HOST, PlacementRequest
+from homeport.job_coordinator.status.host_drain import (
     TAKEN_MS,
     UNDONE,
     HostDrain,
@@ -42,8 +44,6 @@ from homeport.job_coordinator.model.host_drain import (
     require_host,
     without_place,
 )
-from homeport.job_coordinator.model.ids import Host, host_of
-from homeport.job_coordinator.model.placement import ANY_HOST, PlacementRequest
 
 app = new_app()
 
@@ -93,7 +93,7 @@ def drain(
     about_am = am_stays(name, status)
     if about_am is not None:
         note(about_am)
-    if name not in status["drained_hosts"] or dry_run:
+    if name not in status.drained_hosts or dry_run:
         client = running.client.at(running.client.url, _WHAT_IF_TIMEOUT_S)
         answer = client.what_if([name])
         if dry_run:
@@ -133,7 +133,7 @@ def _write(given: Config, host: Host, *, is_drained: bool) -> None:
 
 def _await_taken(host: Host, wait: Patience) -> None:
     began_ms = boot_ms()
-    while host not in wait.status()["drained_hosts"]:
+    while host not in wait.status().drained_hosts:
         if boot_ms() - began_ms > TAKEN_MS:
             raise not_taken(keys.DRAINED_HOSTS.name)
         wait()

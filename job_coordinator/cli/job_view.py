@@ -177,14 +177,14 @@ def running_job(config: Config, stream: CoordinatorStream) -> RunningJob | None:
     job = JobConfig.of(config)
     try:
         client = _client(stream, url, certificate)
-        said = client.status()["job"]
-        if (said["name"], said["id"]) != (job.name, job.id):
-            return None
-        return RunningJob(client, str(said["application"]), int(said["model_version"]))
+        found = client.status().job
     except (NoRightError, ConfigError):
         raise
-    except (HomeportError, KeyError, TypeError, ValueError):  # no server, or another one
+    except HomeportError:  # no server, or another one
         return None
+    if (found.name, found.id) != (job.name, job.id) or found.model_version is None:
+        return None
+    return RunningJob(client, str(found.application), found.model_version)
 
 
 def _client(stream: CoordinatorStream, url: str, certificate: str | None) -> CoordinatorClient:

@@ -10,8 +10,8 @@ import contextlib
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated
 
 import typer
 
@@ -47,6 +47,7 @@ from homeport.job_coordinator.model.placement import (
     PlacementResponse,
     PlacementStatus,
 )
+from homeport.job_coordinator.status.shape import ShownStatus
 
 DESTINATIONS = {"any": ANY_HOST, "last-seen": LAST_SEEN}
 """Words that an operator types for a host."""
@@ -140,31 +141,31 @@ def new_request(
     )
 
 
-def check(status: Mapping[str, Any], processor: str, destination: str) -> None:
+def check(status: ShownStatus, processor: str, destination: str) -> None:
     """The running job knows the processor, and the host if one is named, and asks it.
 
     Raises:
         ConfigError: it does not.
     """
-    known = [str(container["processor_id"]) for container in status["containers"]]
+    known = [str(container.processor_id) for container in status.containers]
     if processor not in known:
         raise ConfigError("PROCESSOR", processor, "the job has none of that id", _one_of(known))
     words = {ANY_HOST, LAST_SEEN, FORCE_RESTART_LAST_SEEN, CANCEL}
-    hosts = [str(host) for host in status["hosts"]]
+    hosts = status.hosts
     if destination in words or not hosts:
         return
     if destination not in hosts:
         raise ConfigError(
             "HOST", destination, "it is no live host of the cluster", _one_of([*hosts, "any"])
         )
-    if destination in status.get("drained_hosts", ()):
+    if destination in status.drained_hosts:
         raise ConfigError(
             "HOST",
             destination,
             "it is drained, so that no container is placed there",
             f"take that back: homeport drain {destination} --undo",
         )
-    if destination in status["excluded_hosts"]:
+    if destination in status.excluded_hosts:
         raise ConfigError(
             "HOST", destination, "it has fallen silent and is not asked", "try another, or later"
         )
@@ -254,7 +255,7 @@ class Patience:
         else:
             self._heard_s[_AM] = now_s
 
-    def status(self) -> Mapping[str, Any]:
+    def status(self) -> ShownStatus:
         """Return the AM's status of the job, once it answers.
 
         Raises:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Container, Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Container, Iterator, Sequence
+from typing import Annotated
 
 import typer
 
@@ -23,6 +23,12 @@ from homeport.job_coordinator.cli.options import (
 )
 from homeport.job_coordinator.cli.usage import Control
 from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.status.container_report import ContainerReport
+from homeport.job_coordinator.status.shape import (
+    ShownContainer,
+    ShownStandby,
+    ShownStatus,
+)
 from homeport.job_coordinator.ui.first_screen import first_screen
 from homeport.job_coordinator.ui.times import span
 
@@ -76,26 +82,24 @@ def _found_again(running: RunningJob, given: Config) -> RunningJob:
 
 
 def _print(running: RunningJob, *, as_json: bool, clears: bool = False) -> None:
-    found = running.client.status()
+    body = running.client.status_body()
     if as_json:
-        print(compact_json(found).decode())
+        print(compact_json(body).decode())
         return
     now_ms = int(time.time() * 1000)
-    text = printable_lines(lines(found, now_ms))
+    text = printable_lines(lines(ShownStatus.from_json(body), now_ms))
     if clears:
         sys.stdout.write(_CLEAR)
     print(text)
 
 
-def lines(status: Mapping[str, Any], now_ms: int) -> Iterator[str]:
-    """The first screen, out of ``/v1/status``. ``now_ms``: since 1970, by the reader's clock."""
-    job: Mapping[str, Any] = status["job"]
-    version = job.get("model_version")
+def lines(status: ShownStatus, now_ms: int) -> Iterator[str]:
+    """The first screen, out of the status. ``now_ms``: since 1970, by the reader's clock."""
+    job, containers = status.job, status.containers
     yield (
-        f"{job['name']}-{job['id']}: {job.get('health') or job.get('state')}, {job['application']}"
-        f", JobModel version {version}"
+        f"{job.name}-{job.id}: {job.health or job.state}, {job.application}"
+        f", JobModel version {job.model_version}"
     )
-    containers: Sequence[Mapping[str, Any]] = status.get("containers", ())
     screen = first_screen(status, now_ms)
     yield screen.headline
     yield from (f"  {notice}" for notice in screen.notices)
@@ -106,59 +110,60 @@ def lines(status: Mapping[str, Any], now_ms: int) -> Iterator[str]:
     yield from _restores(containers)
     yield ""
     yield from _table([_HEAD, *(_row(container, now_ms) for container in containers)])
-    yield from _standbys(status, containers)
+    yield from _standbys(status)
 
 
-def _restores(containers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _restores(containers: Sequence[ShownContainer]) -> Iterator[str]:
     for container in containers:
-        for store in (container.get("report") or {}).get("restoring") or ():
-            left = store.get("seconds_left")
+        for store in () if container.report is None else container.report.restoring:
+            left = store.seconds_left
             ends = "" if left is None else f", some {span(int(left * 1000))} left"
             yield (
-                f"  {container['processor_id']} restores {store['store']} of {store['task']}: "
-                f"{store['records']} records read, {store['remaining']} offsets to go{ends}"
+                f"  {container.processor_id} restores {store.store} of {store.task}: "
+                f"{store.records} records read, {store.remaining} offsets to go{ends}"
             )
 
 
-def _standbys(status: Mapping[str, Any], containers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _standbys(status: ShownStatus) -> Iterator[str]:
     """Of a standalone job: which processor keeps which standby, and what deaths have cost."""
     rows = [
-        (standby["name"], container["processor_id"], *_progress(standby))
-        for container in containers
-        for standby in container.get("standbys") or ()
+        (standby.name, container.processor_id, *_progress(standby))
+        for container in status.containers
+        for standby in container.standbys
     ]
     if rows:
         yield ""
         yield from _table([_STANDBY_HEAD, *rows], numbers=range(3, 5))
-    taken = status.get("taken_over") or {}
-    if taken.get("lost"):
+    taken = status.taken_over
+    if taken is not None and taken.lost:
         yield (
-            f"{taken['lost']} tasks have lost their processor, the last in version "
-            f"{taken['version']}; {taken['unbacked']} of them started without their standby"
+            f"{taken.lost} tasks have lost their processor, the last in version "
+            f"{taken.version}; {taken.unbacked} of them started without their standby"
         )
 
 
-def _progress(standby: Mapping[str, Any]) -> tuple[str, str, str]:
-    lag, seconds, is_caught_up = (standby[n] for n in ("lag", "lag_seconds", "is_caught_up"))
-    state = "unknown" if lag is None else ("caught up" if is_caught_up else "behind")
-    return state, _number(lag), "-" if seconds is None else f"{seconds:.1f}"
-
-
-def _row(container: Mapping[str, Any], now_ms: int) -> tuple[str, ...]:
-    report: Mapping[str, Any] = container.get("report") or {}
-    is_standby = container.get("replica_of") is not None
-    lag = container.get("lag") if is_standby else report.get("input_lag")
-    role = f"standby of {container['replica_of']}" if is_standby else container.get("role", "")
+def _progress(standby: ShownStandby) -> tuple[str, str, str]:
+    seconds = standby.lag_seconds
+    state = "caught up" if standby.is_caught_up else "behind"
     return (
-        str(container["processor_id"]),
-        role,
-        container["phase"],
-        container.get("host") or "-",
-        _since(container.get("since_ms"), now_ms),
-        str(container.get("epoch", "-")),
-        "-" if lag is None else str(lag),
-        _number(report.get("processed")),
-        str(container.get("failures") or 0),
+        "unknown" if standby.lag is None else state,
+        _number(standby.lag),
+        "-" if seconds is None else f"{seconds:.1f}",
+    )
+
+
+def _row(container: ShownContainer, now_ms: int) -> tuple[str, ...]:
+    report = container.report or ContainerReport()
+    return (
+        container.processor_id,
+        f"standby of {container.replica_of}" if container.is_standby else container.role,
+        container.phase.value,
+        container.host or "-",
+        _since(container.since_ms, now_ms),
+        _number(container.epoch),
+        _number(container.lag if container.is_standby else report.input_lag),
+        _number(report.processed),
+        str(container.failures or 0),
     )
 
 

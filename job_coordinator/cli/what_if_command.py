@@ -20,6 +20,7 @@ from homeport.job_coordinator.cli.options import (
 )
 from homeport.job_coordinator.model.ids import Host, host_of
 from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.status.shape import ShownStatus
 
 app = new_app()
 
@@ -57,14 +58,14 @@ def what_if(
         print(printable_lines(outlook(answer, with_reasons=why)))
 
 
-def require_known(hosts: Collection[Host], status: Mapping[str, Any]) -> None:
-    """Every one of these hosts is one of the job's, by its ``/v1/status``.
+def require_known(hosts: Collection[Host], status: ShownStatus) -> None:
+    """Every one of these hosts is one of the job's, by its status.
 
     Raises:
         ConfigError: one is not.
     """
-    used = (c["host"] for c in status["containers"] if c["host"])
-    known = sorted({*status["hosts"], *used})
+    used = (c.host for c in status.containers if c.host)
+    known = sorted({*status.hosts, *used})
     for host in hosts:
         if host not in known:
             remedy = f"give one of {', '.join(known)}" if known else "it knows none yet: ask later"

@@ -50,6 +50,7 @@ from homeport.job_coordinator.model.json_values import (
     required_field,
 )
 from homeport.job_coordinator.model.locality_model import LocalityModel, decode_locality
+from homeport.job_coordinator.status.shape import ShownStatus
 
 _OK: Final = 200
 _UNAUTHORIZED: Final = 401
@@ -178,8 +179,12 @@ class CoordinatorClient:
         """The AM has begun the orderly end of the job."""
         self._post("v1/shutdown", {})
 
-    def status(self) -> dict[str, Any]:
-        """The state of the job: job, containers, hosts, last failures."""
+    def status(self) -> ShownStatus:
+        """Return the state of the job: job, containers, hosts, last failures."""
+        return ShownStatus.from_json(self.status_body())
+
+    def status_body(self) -> dict[str, Any]:
+        """Return the body of the status, with fields that a later version has added."""
         return parse_object(self._call("GET", "v1/status"), "the status")
 
     def events(

@@ -1,13 +1,12 @@
 """What active containers measure of themselves, as metrics.
 
-SHELL, as it makes Prometheus' families. The shapes are those of ``containers[].report``.
+SHELL, as it makes Prometheus' families.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
-from typing import Any
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -16,14 +15,14 @@ from prometheus_client.core import (
     Metric,
 )
 
-from homeport.job_coordinator.http.container_report import STAGE_BOUNDS_S
-from homeport.job_coordinator.http.figures import FIGURES
+from homeport.job_coordinator.status.container_report import STAGE_BOUNDS_S, ContainerReport
+from homeport.job_coordinator.status.figures import FIGURES
 
 _MS_PER_S = 1000
 
 
-def stage_metric(reports: Iterable[tuple[str, Mapping[str, Any]]]) -> Metric:
-    """How long each stage takes each time; ``reports``: (processor, its report in JSON).
+def stage_metric(reports: Iterable[tuple[str, ContainerReport]]) -> Metric:
+    """How long each stage takes each time; ``reports``: (processor, its report).
 
     A stage whose container has other bounds is left out: it is of another version.
     """
@@ -34,20 +33,19 @@ def stage_metric(reports: Iterable[tuple[str, Mapping[str, Any]]]) -> Metric:
     )
     bounds = [*map(str, STAGE_BOUNDS_S), "+Inf"]
     for processor, report in reports:
-        for time in report.get("stages") or ():
-            counts = time.get("buckets")
-            if counts and len(counts) == len(bounds):
-                buckets = list(zip(bounds, accumulate(counts), strict=True))
-                metric.add_metric((processor, time["stage"]), buckets, time["ms"] / _MS_PER_S)
+        for time in report.stages:
+            if len(time.buckets) == len(bounds):
+                buckets = list(zip(bounds, accumulate(time.buckets), strict=True))
+                metric.add_metric((processor, time.stage), buckets, time.ms / _MS_PER_S)
     return metric
 
 
-def figure_metrics(reports: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[Metric]:
-    """Each figure as a metric; ``reports``: (processor, its report in JSON)."""
+def figure_metrics(reports: Iterable[tuple[str, ContainerReport]]) -> Iterator[Metric]:
+    """Each figure as a metric; ``reports``: (processor, its report)."""
     by_name: dict[str, list[tuple[tuple[str, ...], float]]] = {name: [] for name in FIGURES}
     for processor, report in reports:
-        for name, labels, value in report.get("figures") or ():
-            by_name[name].append(((processor, *labels), value))
+        for sample in report.figures:
+            by_name[sample.name].append(((processor, *sample.labels), sample.value))
     for figure in FIGURES.values():
         family = CounterMetricFamily if figure.grows else GaugeMetricFamily
         metric = family(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from importlib import resources
 from typing import Any, Final
@@ -22,6 +22,7 @@ from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.http.port.shared import SharedAnswers
 from homeport.job_coordinator.http.port.turns import end_turn
 from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.status.shape import ShownStatus
 from homeport.job_coordinator.ui.plots import MAX_CONTAINERS, STEP_MS, Plots
 from homeport.job_coordinator.ui.snapshot import snapshot
 
@@ -60,8 +61,8 @@ FILE_ROUTES: Final = frozenset({_SLASH, _PAGE, "/ui/{file}"})
 
 _log = logging.getLogger(__name__)
 
-Look = Callable[[], Awaitable[Mapping[str, Any]]]
-"""The body of ``/v1/status`` now; UnavailableError where it is another server's to say."""
+Look = Callable[[], Awaitable[ShownStatus]]
+"""The status now; UnavailableError where it is another server's to say."""
 
 
 class Dashboard:
@@ -219,7 +220,7 @@ class Dashboard:
             if size is not None and size <= MAX_CONTAINERS:
                 try:
                     status = await self._look()
-                    self._plots.take(_containers(status), boot_ms())
+                    self._plots.take(status.containers, boot_ms())
                 except UnavailableError:
                     pass  # this point is missing
                 except Exception:  # noqa: BLE001 - as above: the next point may be there
@@ -265,11 +266,6 @@ class _Seen:
     def body(self, now_ms: int) -> bytes:
         """The state with the time, which is no news."""
         return b'{"now_ms":%d,%s' % (now_ms, self._body[1:])
-
-
-def _containers(status: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    found: Sequence[Mapping[str, Any]] = status.get("containers", ())
-    return found
 
 
 def _files() -> dict[str, tuple[str, bytes]]:

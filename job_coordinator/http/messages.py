@@ -15,13 +15,14 @@ import msgspec
 
 from homeport.config.config import INT_MAX, LONG_MAX
 from homeport.config.errors import WireError
-from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.model.ids import Host, ResourceId, host_of
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_package import PACKAGE_NAME
 from homeport.job_coordinator.model.json_values import compact_json
 from homeport.job_coordinator.model.outcomes import Restored, StopCause
 from homeport.job_coordinator.model.wire_form import body_of, value_of
+from homeport.job_coordinator.status.container_report import ContainerReport
+from homeport.job_coordinator.status.shape import SpareReport
 
 _MAX_NAME = 1_000
 """Characters of a host, or of a container's id: a record of each has to fit into any topic."""
@@ -62,20 +63,6 @@ class LeaseAnswer(Enum):
     """Not now: it is not registered yet, or renewals are held back. Ask again."""
     NO = "no"
     """Never again: it is revoked, or belongs to another attempt."""
-
-
-class SpareReport(msgspec.Struct, frozen=True, rename={"is_ready": "ready"}):
-    """The process that waits beside a container to be the next incarnation there.
-
-    ``kind``: how much of a start it is to have behind it; ``is_ready``: whether it has.
-    """
-
-    kind: str
-    is_ready: bool
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the body, as in a check-in and in the status."""
-        return body_of(self)
 
 
 @dataclass(frozen=True, slots=True)

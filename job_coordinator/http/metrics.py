@@ -8,14 +8,17 @@ lives.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from homeport.job_coordinator.http.container_metrics import figure_metrics, stage_metric
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.status.container_report import ContainerReport
+from homeport.job_coordinator.status.shape import Phase, ShownContainer, ShownStatus
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -58,9 +61,7 @@ _OF_STORES: Final = (
 """(list of a container's report, field of its items, metric, what it is)."""
 
 _STANDBY_STATES: Final = {True: "caught_up", False: "behind", None: "unknown"}
-_RUNNING: Final = "running"
-_FINISHED: Final = "finished"
-
+_Reports = Sequence[tuple[ProcessorId, ContainerReport]]
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
 
@@ -69,13 +70,13 @@ class JobCoordinatorMetrics(Collector):
     """The numbers of one server.
 
     Args:
-        status: the body of ``GET /v1/status``.
+        status: of the job now.
         others: what other parts of the AM count; None: nothing.
     """
 
     def __init__(
         self,
-        status: Callable[[], Mapping[str, Any]],
+        status: Callable[[], ShownStatus],
         others: Callable[[], Iterable[Metric]] | None = None,
     ) -> None:
         self._status = status
@@ -102,19 +103,19 @@ class JobCoordinatorMetrics(Collector):
         yield _gauge(
             "job_model_version",
             "Version of the JobModel in force; absent before the first.",
-            status.get("job", {}).get("model_version"),
+            status.job.model_version,
         )
-        containers = status.get("containers", ())
+        containers = status.containers
+        reports = [(c.processor_id, c.report) for c in containers if c.report is not None]
         yield self._containers(containers)
         yield from _phases(containers)
         yield from _work(containers)
         yield _standbys(containers)
-        yield from _reports(containers)
-        reports = [(c["processor_id"], c.get("report") or {}) for c in containers]
+        yield from _reports(reports)
         yield stage_metric(reports)
         yield from figure_metrics(reports)
-        yield _adjuncts(containers)
-        yield _dropped(containers)
+        yield _adjuncts(reports)
+        yield _dropped(reports)
         yield _refusals(status)
         yield _upgrade(status)
         yield from _stream(status)
@@ -127,8 +128,8 @@ class JobCoordinatorMetrics(Collector):
         if self._others is not None:
             yield from self._others()
 
-    def _containers(self, containers: Any) -> Metric:  # noqa: ANN401 - JSON
-        present = Counter(str(container["phase"]) for container in containers)
+    def _containers(self, containers: Sequence[ShownContainer]) -> Metric:
+        present = Counter(container.phase.value for container in containers)
         self._phases |= present.keys()
         metric = GaugeMetricFamily(
             "homeport_containers", "Containers of the job, by phase.", labels=("phase",)
@@ -138,7 +139,7 @@ class JobCoordinatorMetrics(Collector):
         return metric
 
 
-def _phases(containers: Any) -> Iterator[Metric]:  # noqa: ANN401 - JSON
+def _phases(containers: Sequence[ShownContainer]) -> Iterator[Metric]:
     """Of each container whether it runs, and since when it is in its phase."""
     running = GaugeMetricFamily(
         "homeport_container_running",
@@ -151,16 +152,15 @@ def _phases(containers: Any) -> Iterator[Metric]:  # noqa: ANN401 - JSON
         labels=("processor", "role", "phase"),
     )
     for container in containers:
-        labels = (container["processor_id"], container["role"])
-        phase = container["phase"]
-        if phase != _FINISHED:
-            running.add_metric(labels, int(phase == _RUNNING))
-        since.add_metric((*labels, phase), container["since_ms"] / _MS_PER_S)
+        labels, phase = (container.processor_id, container.role), container.phase
+        if phase is not Phase.FINISHED:
+            running.add_metric(labels, int(phase is Phase.RUNNING))
+        since.add_metric((*labels, phase.value), (container.since_ms or 0) / _MS_PER_S)
     yield running
     yield since
 
 
-def _work(containers: Any) -> Iterator[Metric]:  # noqa: ANN401 - JSON
+def _work(containers: Sequence[ShownContainer]) -> Iterator[Metric]:
     """What active containers report of their input."""
     records = CounterMetricFamily(
         "homeport_records_processed",
@@ -182,21 +182,25 @@ def _work(containers: Any) -> Iterator[Metric]:  # noqa: ANN401 - JSON
         "How long each stage of the container has worked, side by side, since it began.",
         labels=("processor", "stage"),
     )
-    reported = ((records, "processed"), (lag, "input_lag"), (lost, "input_lost"))
     for container in containers:
-        report = container.get("report") or {}
-        for time in report.get("stages") or ():
-            stages.add_metric((container["processor_id"], time["stage"]), time["ms"] / _MS_PER_S)
-        for metric, name in reported:
-            if report.get(name) is not None:
-                metric.add_metric((container["processor_id"],), report[name])
+        report, name = container.report or ContainerReport(), container.processor_id
+        for time in report.stages:
+            stages.add_metric((name, time.stage), time.ms / _MS_PER_S)
+        reported = (
+            (records, report.processed),
+            (lag, report.input_lag),
+            (lost, report.input_lost),
+        )
+        for metric, value in reported:
+            if value is not None:
+                metric.add_metric((name,), value)
     yield records
     yield lag
     yield lost
     yield stages
 
 
-def _standbys(containers: Any) -> Metric:  # noqa: ANN401 - JSON
+def _standbys(containers: Sequence[ShownContainer]) -> Metric:
     """Of standalone processors, which keep standbys beside their tasks."""
     metric = GaugeMetricFamily(
         "homeport_standbys",
@@ -204,83 +208,79 @@ def _standbys(containers: Any) -> Metric:  # noqa: ANN401 - JSON
         labels=("processor", "state"),
     )
     for container in containers:
-        kept = container.get("standbys")
-        if kept:
-            present = Counter(_STANDBY_STATES[standby["is_caught_up"]] for standby in kept)
+        if container.standbys:
+            present = Counter(_STANDBY_STATES[each.is_caught_up] for each in container.standbys)
             for state in _STANDBY_STATES.values():
-                metric.add_metric((container["processor_id"], state), present[state])
+                metric.add_metric((container.processor_id, state), present[state])
     return metric
 
 
-def _refusals(status: Mapping[str, Any]) -> Metric:
+def _refusals(status: ShownStatus) -> Metric:
     metric = CounterMetricFamily(
         "homeport_stores_refused",
         "Stores on a host that were restored in full, not used, by kind, since this driver began.",
         labels=("reason",),
     )
-    for reason, count in status.get("stores_refused", {}).items():
+    for reason, count in status.stores_refused.items():
         metric.add_metric((reason,), count)
     return metric
 
 
-def _reports(containers: Any) -> Iterator[Metric]:  # noqa: ANN401 - JSON
+def _reports(reports: _Reports) -> Iterator[Metric]:
     """What containers report of single stores, while they report it."""
     for group, name, metric_name, about in _OF_STORES:
         metric = GaugeMetricFamily(f"homeport_{metric_name}", about, labels=_STORE_LABELS)
-        for container in containers:
-            for item in (container.get("report") or {}).get(group, ()):
-                if item[name] is not None:
-                    labels = (container["processor_id"], item["store"], item["task"])
-                    metric.add_metric(labels, item[name])
+        for processor, report in reports:
+            for item in getattr(report, group):
+                value = getattr(item, name)
+                if value is not None:
+                    metric.add_metric((processor, item.store, item.task), value)
         yield metric
 
 
-def _adjuncts(containers: Any) -> Metric:  # noqa: ANN401 - JSON
+def _adjuncts(reports: _Reports) -> Metric:
     metric = GaugeMetricFamily(
         "homeport_adjunct_store_info",
         "1 for each adjunct store: what fills it, and whether the container has it whole.",
         labels=(*_STORE_LABELS, "input", "kind"),
     )
-    for container in containers:
-        for item in (container.get("report") or {}).get("adjuncts", ()):
-            labels = (item["store"], item["task"], item["input"], item["kind"])
-            metric.add_metric((container["processor_id"], *labels), 1)
+    for processor, report in reports:
+        for item in report.adjuncts:
+            metric.add_metric((processor, item.store, item.task, item.input, item.kind), 1)
     return metric
 
 
-def _dropped(containers: Any) -> Metric:  # noqa: ANN401 - JSON
+def _dropped(reports: _Reports) -> Metric:
     metric = CounterMetricFamily(
         "homeport_dropped_values",
         "Values that were too large for a store that skips such, since its container began.",
         labels=_STORE_LABELS,
     )
-    for container in containers:
-        for item in (container.get("report") or {}).get("dropped", ()):
-            labels = (container["processor_id"], item["store"], item["task"])
-            metric.add_metric(labels, item["count"])
+    for processor, report in reports:
+        for item in report.dropped:
+            metric.add_metric((processor, item.store, item.task), item.count)
     return metric
 
 
-def _upgrade(status: Mapping[str, Any]) -> Metric:
+def _upgrade(status: ShownStatus) -> Metric:
     metric = GaugeMetricFamily(
         "homeport_upgrade_processors",
         "Processors that the last upgrade has given its package; absent where there was none.",
         labels=("phase",),
     )
-    upgrade = status.get("upgrade")
-    if upgrade:
-        metric.add_metric((upgrade["phase"],), len(upgrade["given"]))
+    if status.upgrade is not None:
+        metric.add_metric((status.upgrade.phase,), len(status.upgrade.given))
     return metric
 
 
-def _stream(status: Mapping[str, Any]) -> Iterator[Metric]:
-    fault = status.get("coordinator_stream")
+def _stream(status: ShownStatus) -> Iterator[Metric]:
+    fault = status.coordinator_stream
     yield _gauge(
         "coordinator_stream_reachable",
         "1 where the last reading and writing of the coordinator stream went well.",
         None if fault is None else int(fault == "ok"),
     )
-    age_ms = status.get("coordinator_stream_age_ms")
+    age_ms = status.coordinator_stream_age_ms
     yield _gauge(
         "coordinator_stream_age_seconds",
         "Since the coordinator stream was last read to its head.",
@@ -290,8 +290,8 @@ def _stream(status: Mapping[str, Any]) -> Iterator[Metric]:
         "homeport_coordinator_stream_damaged_records",
         "Records skipped because their bytes are damaged, since this driver began.",
     )
-    if "coordinator_stream_damaged" in status:
-        damaged.add_metric((), status["coordinator_stream_damaged"])
+    if status.coordinator_stream_damaged is not None:
+        damaged.add_metric((), status.coordinator_stream_damaged)
     yield damaged
 
 

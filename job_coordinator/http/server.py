@@ -20,6 +20,7 @@ from http import HTTPStatus
 from typing import Any, Final, Protocol, TypeVar
 
 from aiohttp import web
+from msgspec import json, structs
 from prometheus_client.core import Metric
 
 from homeport.config.config import Config
@@ -64,6 +65,7 @@ from homeport.job_coordinator.model.locality_model import (
     encode_locality,
     encode_processor_locality,
 )
+from homeport.job_coordinator.status.shape import ShownStatus
 from homeport.job_coordinator.ui.configuration import configuration
 
 _SHUTDOWN_S: Final = 2.0
@@ -94,8 +96,8 @@ class JobCoordinatorBackend(Protocol):
     def locality(self) -> Mapping[ProcessorId, Host]:
         """{processor_id: host} of the last successful start of each."""
 
-    def status(self) -> Mapping[str, Any]:
-        """The state of the job, as JSON values; secrets in the ``last_lines`` of failures alone."""
+    def status(self) -> ShownStatus:
+        """The state of the job; secrets in the ``last_lines`` of failures alone."""
 
 
 class DecisionSource(Protocol):
@@ -130,7 +132,7 @@ class Peers(Protocol):
     async def gather(self) -> None:
         """What the status says of other processors is what they say now."""
 
-    def own_status(self) -> Mapping[str, Any]:
+    def own_status(self) -> ShownStatus:
         """As ``status``, of this processor alone."""
 
 
@@ -313,7 +315,7 @@ class JobCoordinatorServer:
         host = None if processor_id is None else localities.get(processor_id)
         return json_answer(encode_processor_locality(ProcessorLocality(processor_id, host)))
 
-    async def _look(self) -> Mapping[str, Any]:
+    async def _look(self) -> ShownStatus:
         """The job as it is now; UnavailableError where another processor answers for it."""
         if self._size() is None:
             raise UnavailableError("another processor answers for the job")
@@ -371,8 +373,8 @@ class JobCoordinatorServer:
         return await self._answers.answer(request, "health", self._health)
 
     def _health(self) -> bytes:
-        job = self._own_status().get("job", {})
-        return compact_json({name: job.get(name) for name in ("state", "health")})
+        job = self._own_status().job
+        return compact_json({"state": job.state, "health": job.health})
 
     async def _get_processor(self, request: web.Request) -> web.StreamResponse:
         if self._peers is None:
@@ -398,13 +400,12 @@ def _own_names() -> tuple[str, str]:
     return socket.gethostname(), socket.getfqdn()
 
 
-def _status_for(request: web.Request, status: Mapping[str, Any]) -> bytes:
-    """``status`` as JSON; for a caller without a token of each failure all but its log lines."""
-    if caller(request).role < Role.READ and "failures" in status:
-        failures = status["failures"]
-        said = [{**f, "last_lines": None} if "last_lines" in f else f for f in failures]
-        status = {**status, "failures": said}
-    return compact_json(dict(status))
+def _status_for(request: web.Request, status: ShownStatus) -> bytes:
+    """Return ``status`` as JSON; without the log lines of failures for a caller without a token."""
+    if caller(request).role < Role.READ:
+        failures = tuple(structs.replace(f, last_lines=None) for f in status.failures)
+        status = structs.replace(status, failures=failures)
+    return json.encode(status)
 
 
 def _sees_secrets(request: web.Request) -> bool:

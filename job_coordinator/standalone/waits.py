@@ -6,12 +6,12 @@ PURE.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from homeport.config.declarations import all_keys as keys
 from homeport.job_coordinator.standalone import leading
 from homeport.job_coordinator.standalone.protocol import BarrierPhase
 from homeport.job_coordinator.standalone.state import ProcessorState
+from homeport.job_coordinator.status.shape import ShownChange
 
 
 def waits(state: ProcessorState) -> Iterator[str]:
@@ -29,9 +29,9 @@ def waits(state: ProcessorState) -> Iterator[str]:
         yield f"for ZooKeeper to show the barrier of version {state.version}"
     barrier = change(state)
     if barrier is not None:
-        missing = ", ".join(barrier["missing"])
+        missing = ", ".join(barrier.missing)
         step = f"{missing} have joined" if missing else f"{_leader(state)}, which leads, has closed"
-        yield f"until {step} version {barrier['version']}"
+        yield f"until {step} version {barrier.version}"
     yield from _next_version(state)
 
 
@@ -57,7 +57,7 @@ def _leader(state: ProcessorState) -> str:
     return "the first processor" if first is None else f"{first.processor_id} at {first.location}"
 
 
-def change(state: ProcessorState) -> dict[str, Any] | None:
+def change(state: ProcessorState) -> ShownChange | None:
     """Return the open barrier of the newest version.
 
     ``missing``: the members that have not joined it.
@@ -65,9 +65,8 @@ def change(state: ProcessorState) -> dict[str, Any] | None:
     if state.plan is None or state.barrier_phase is not BarrierPhase.NEW:
         return None
     joined = set() if state.barrier is None else set(state.barrier.joined)
-    missing = [
-        str(m.processor_id)
-        for m in state.plan.members
-        if (m.processor_id, m.sequence) not in joined
-    ]
-    return {"version": state.version, "barrier": BarrierPhase.NEW.value, "missing": missing}
+    missing = (
+        m.processor_id for m in state.plan.members if (m.processor_id, m.sequence) not in joined
+    )
+    barrier = BarrierPhase.NEW.value
+    return ShownChange(version=state.version, barrier=barrier, missing=tuple(missing))

@@ -1,20 +1,27 @@
 """The first screen of a job: which containers are not where they should be, since when, why.
 
-PURE. The one place that decides what it says, out of the body of ``/v1/status``. ``homeport
+PURE. The one place that decides what it says, out of the status. ``homeport
 status`` prints it and the dashboard shows it, with the same words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from homeport.job_coordinator.model.host_drain import left_on_drained_hosts
+from homeport.job_coordinator.status.container_report import ContainerReport
+from homeport.job_coordinator.status.host_drain import left_on_drained_hosts
+from homeport.job_coordinator.status.shape import (
+    Phase,
+    ShownContainer,
+    ShownRollout,
+    ShownStatus,
+)
 from homeport.job_coordinator.ui.times import since, span
 from homeport.job_coordinator.ui.waits import command, waits
 
-SETTLED: Final = frozenset({"running", "finished", "waiting"})
+SETTLED: Final = frozenset({Phase.RUNNING, Phase.FINISHED, Phase.WAITING})
 """Phases of a container that is where it should be. A standalone processor without tasks waits."""
 
 _PACKAGE_CHARACTERS = 12
@@ -23,21 +30,23 @@ _BEHIND_S: Final = 60
 _NAMED: Final = 5
 
 _DOES: Final = {
-    "queued": "is not placed yet",
-    "requested": "is not placed yet",
-    "allocated": "has a place",
-    "assigned": "is about to start",
-    "starting": "is starting",
-    "stopping": "is stopping",
-    "stopped": "has stopped",
-    "failing-over": "fails over",
-    "backing-off": "backs off",
-    "failed": "is given up",
-    "unknown": "does not answer the leader",
+    Phase.QUEUED: "is not placed yet",
+    Phase.REQUESTED: "is not placed yet",
+    Phase.ALLOCATED: "has a place",
+    Phase.ASSIGNED: "is about to start",
+    Phase.STARTING: "is starting",
+    Phase.STOPPING: "is stopping",
+    Phase.STOPPED: "has stopped",
+    Phase.FAILING_OVER: "fails over",
+    Phase.BACKING_OFF: "backs off",
+    Phase.FAILED: "is given up",
+    Phase.UNKNOWN: "does not answer the leader",
 }
 """What a container does in each phase that is not settled."""
 
-_WITHOUT_PLACE: Final = frozenset({"queued", "requested", "backing-off", "failed", "unknown"})
+_WITHOUT_PLACE: Final = frozenset(
+    {Phase.QUEUED, Phase.REQUESTED, Phase.BACKING_OFF, Phase.FAILED, Phase.UNKNOWN}
+)
 """Phases of a container that is on no host; what it waits for names the host that it asks for."""
 
 _ENDED: Final = {
@@ -111,62 +120,57 @@ class FirstScreen:
         }
 
 
-def first_screen(status: Mapping[str, Any], now_ms: int) -> FirstScreen:
-    """Of the body of ``/v1/status``. ``now_ms``: since 1970, by the reader's clock.
+def first_screen(status: ShownStatus, now_ms: int) -> FirstScreen:
+    """Return what is shown of ``status`` first. ``now_ms``: since 1970, by the reader's clock.
 
     Order: the late containers as the status has them.
     """
-    containers: Sequence[Mapping[str, Any]] = status.get("containers", ())
-    late = tuple(_late(status, c) for c in containers if c["phase"] not in SETTLED)
-    headline = _headline(status, late, len(containers), now_ms)
+    late = tuple(_late(status, c) for c in status.containers if c.phase not in SETTLED)
+    headline = _headline(status, late, len(status.containers), now_ms)
     return FirstScreen(headline, late, tuple(_notices(status)))
 
 
-def seconds_left(container: Mapping[str, Any]) -> float | None:
-    """Until the last of its stores is restored; None where none is, or one has no rate."""
-    restoring = (container.get("report") or {}).get("restoring") or ()
-    left = [store.get("seconds_left") for store in restoring]
-    known = [seconds for seconds in left if seconds is not None]
-    return max(known) if known and len(known) == len(left) else None
+def seconds_left(report: ContainerReport | None) -> float | None:
+    """Return the time until the last store is restored; None: none is, or one has no rate."""
+    restoring = () if report is None else report.restoring
+    known = [each.seconds_left for each in restoring if each.seconds_left is not None]
+    return max(known) if known and len(known) == len(restoring) else None
 
 
-def _late(status: Mapping[str, Any], container: Mapping[str, Any]) -> LateContainer:
-    phase = container["phase"]
-    place = container.get("host") or container.get("requested_host")
-    does = _DOES.get(phase, phase)
+def _late(status: ShownStatus, container: ShownContainer) -> LateContainer:
+    phase = container.phase
+    place = container.host or container.requested_host
+    does = _DOES.get(phase, phase.value)
     if place and phase not in _WITHOUT_PLACE:
         does = f"{does} on {place}"
     return LateContainer(
-        str(container["processor_id"]),
-        phase,
+        container.processor_id,
+        phase.value,
         does,
-        container.get("since_ms") or 0,
+        container.since_ms or 0,
         tuple(_why(status, container)),
         tuple(waits(status, container)),
-        seconds_left(container),
+        seconds_left(container.report),
     )
 
 
-def _why(status: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[str]:
+def _why(status: ShownStatus, container: ShownContainer) -> Iterator[str]:
     """What ended its last incarnation."""
-    recovery: Mapping[str, Any] = container.get("recovery") or {}
-    came_from = recovery.get("from") or container.get("last_host")
-    hosts = status.get("hosts") or ()
-    if recovery and not recovery["is_over"]:
-        if came_from and hosts and came_from not in hosts:
+    recovery = container.recovery
+    if recovery is not None and not recovery.is_over:
+        came_from = recovery.from_host or container.last_host
+        if came_from and status.hosts and came_from not in status.hosts:
             yield f"{came_from} is lost"
         else:
             place = f" on {came_from}" if came_from else ""
-            yield f"{_ENDED.get(recovery['cause'], recovery['cause'])}{place}"
-    if container.get("last_failure"):
-        yield f"last failure: {container['last_failure']}"
+            yield f"{_ENDED.get(recovery.cause, recovery.cause)}{place}"
+    if container.last_failure:
+        yield f"last failure: {container.last_failure}"
 
 
-def _headline(
-    status: Mapping[str, Any], late: Sequence[LateContainer], count: int, now_ms: int
-) -> str:
+def _headline(status: ShownStatus, late: Sequence[LateContainer], count: int, now_ms: int) -> str:
     """One sentence, which says the most important thing."""
-    state = (status.get("job") or {}).get("state")
+    state = status.job.state
     if not count:
         return "The job has no containers yet"
     if state in {"ending", "ended"}:
@@ -203,58 +207,55 @@ def _says_cause(container: LateContainer) -> bool:
     return bool(container.why) and not container.why[0].startswith("last failure")
 
 
-def _notices(status: Mapping[str, Any]) -> Iterator[str]:
-    stream = status.get("coordinator_stream", "ok")
-    if stream != "ok":
-        yield f"the coordinator stream: {stream}"
-    for partner, why in (status.get("unanswered") or {}).items():
+def _notices(status: ShownStatus) -> Iterator[str]:
+    if status.coordinator_stream not in {None, "ok"}:
+        yield f"the coordinator stream: {status.coordinator_stream}"
+    for partner, why in status.unanswered.items():
         yield f"{partner} does not answer: {why}"
-    for container in status.get("containers", ()):
-        behind_s = container.get("lag_seconds")
+    for container in status.containers:
+        behind_s = container.lag_seconds
         if behind_s is not None and behind_s >= _BEHIND_S:
             late = span(round(behind_s * 1000))
-            yield f"standby {container['processor_id']} is {late} behind its changelogs"
-    excluded = status.get("excluded_hosts") or ()
-    if excluded:
-        yield f"not requested now, as their launchers fell silent: {', '.join(excluded)}"
-    if status.get("suspects_itself"):
+            yield f"standby {container.processor_id} is {late} behind its changelogs"
+    if status.excluded_hosts:
+        names = ", ".join(status.excluded_hosts)
+        yield f"not requested now, as their launchers fell silent: {names}"
+    if status.suspects_itself:
         yield "most hosts fell silent at once: the fault is taken to be the ApplicationMaster's own"
     yield from _commands(status)
     yield from left_on_drained_hosts(status)
-    yield from _upgrade(status.get("upgrade") or {})
-    yield from _rolling_restart(status.get("rolling_restart") or {})
+    yield from _upgrade(status.upgrade)
+    yield from _rolling_restart(status.rolling_restart)
 
 
-def _commands(status: Mapping[str, Any]) -> Iterator[str]:
+def _commands(status: ShownStatus) -> Iterator[str]:
     """Yield the commands for containers that run; others show theirs by themselves."""
-    phases = {c["processor_id"]: c["phase"] for c in status.get("containers", ())}
-    for placement in status.get("placements") or ():
-        name = placement["processor_id"]
+    phases = {c.processor_id: c.phase for c in status.containers}
+    for placement in status.placements:
+        name = placement.processor_id
         if phases.get(name) in SETTLED:
-            said, end = command(placement), f"homeport move {name} --cancel ends it"
-            yield f"processor {name} has {said}; {end}"
+            end = f"homeport move {name} --cancel ends it"
+            yield f"processor {name} has {command(placement)}; {end}"
 
 
-def _upgrade(upgrade: Mapping[str, Any]) -> Iterator[str]:
+def _upgrade(upgrade: ShownRollout | None) -> Iterator[str]:
     """Of one that is under way."""
-    if upgrade.get("phase") not in {"forward", "back"}:
+    if upgrade is None or not upgrade.is_under_way:
         return
-    count = len(upgrade["given"])
-    package = str(upgrade["package"])[:_PACKAGE_CHARACTERS]
-    waits = f"; it waits: {upgrade['waits']}" if upgrade["waits"] else ""
-    if upgrade["phase"] == "forward":
+    count, package = len(upgrade.given), upgrade.package[:_PACKAGE_CHARACTERS]
+    waits = f"; it waits: {upgrade.waits}" if upgrade.waits else ""
+    if upgrade.phase == "forward":
         yield f"upgrade to package {package}: {count} processors have it{waits}"
     else:
-        back = f"upgrade to package {package} goes back, as {upgrade['reason']}"
+        back = f"upgrade to package {package} goes back, as {upgrade.reason}"
         yield f"{back}; {count} have it{waits}"
 
 
-def _rolling_restart(rolling: Mapping[str, Any]) -> Iterator[str]:
+def _rolling_restart(rolling: ShownRollout | None) -> Iterator[str]:
     """Of one that is under way."""
-    phase = rolling.get("phase")
-    if phase not in {"forward", "back"}:
+    if rolling is None or not rolling.is_under_way:
         return
-    names = ", ".join(rolling["given"]) or "none"
-    waits = f"; it waits: {rolling['waits']}" if rolling["waits"] else ""
-    back = f" goes back, as {rolling['reason']}" if phase == "back" else ""
+    names = ", ".join(rolling.given) or "none"
+    waits = f"; it waits: {rolling.waits}" if rolling.waits else ""
+    back = f" goes back, as {rolling.reason}" if rolling.phase == "back" else ""
     yield f"rolling restart with a changed configuration{back}; with it: {names}{waits}"

@@ -8,10 +8,13 @@ of a job with more than 1,000 containers nothing is kept, so it is 3.84 MB at mo
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isnan, nan
 from typing import Any, Final
+
+from homeport.job_coordinator.status.container_report import ContainerReport, StageTime
+from homeport.job_coordinator.status.shape import ShownContainer
 
 STEP_MS: Final = 15_000
 """From one point to the next."""
@@ -60,8 +63,8 @@ class Plots:
         """How many containers have points."""
         return len(self._series)
 
-    def take(self, containers: Sequence[Mapping[str, Any]], now_ms: int) -> None:
-        """A point of each container, out of ``/v1/status``; those that are gone are forgotten.
+    def take(self, containers: Sequence[ShownContainer], now_ms: int) -> None:
+        """A point of each container of the status; those that are gone are forgotten.
 
         Of two looks within one point the later one holds. ``now_ms``: of a clock that never goes
         back.
@@ -72,7 +75,7 @@ class Plots:
         known, self._series = self._series, {}
         point = now_ms // STEP_MS
         for container in containers:
-            name = str(container["processor_id"])
+            name = container.processor_id
             series = self._series[name] = known.get(name) or _Series()
             for missed in range(max(self._newest, point - POINTS) + 1, point):
                 _put(series, missed, (nan,) * len(NAMES))
@@ -124,10 +127,10 @@ def _put(series: _Series, point: int, numbers: Sequence[float]) -> None:
         values[point % POINTS] = number
 
 
-def _numbers(series: _Series, container: Mapping[str, Any], now_ms: int) -> tuple[float, ...]:
+def _numbers(series: _Series, container: ShownContainer, now_ms: int) -> tuple[float, ...]:
     """In the order of ``NAMES``; NaN where nothing is known, as of what has just begun."""
-    report: Mapping[str, Any] = container.get("report") or {}
-    lag = container.get("lag") if container.get("replica_of") else report.get("input_lag")
+    report = container.report or ContainerReport()
+    lag = container.lag if container.is_standby else report.input_lag
     before, series.last = series.last, _counters(container, report, now_ms)
     found = nan if lag is None else float(lag)
     last = series.last
@@ -137,21 +140,19 @@ def _numbers(series: _Series, container: Mapping[str, Any], now_ms: int) -> tupl
     return (found, rate, _mean(before.batch, last.batch), _mean(before.commit, last.commit))
 
 
-def _counters(
-    container: Mapping[str, Any], report: Mapping[str, Any], now_ms: int
-) -> _Counters | None:
-    if report.get("processed") is None:
+def _counters(container: ShownContainer, report: ContainerReport, now_ms: int) -> _Counters | None:
+    if report.processed is None:
         return None
-    stages = {stage["stage"]: stage for stage in report.get("stages") or ()}
+    stages = {stage.stage: stage for stage in report.stages}
     batch = [stages[name] for name in _BATCH if name in stages]
-    sending = stages.get("sending", {})
+    sending = stages.get("sending", StageTime("sending", 0))
     return _Counters(
-        container.get("epoch") or 0,
+        container.epoch or 0,
         now_ms,
-        report["processed"],
+        report.processed,
         # All stages of a batch work once in it.
-        (sum(stage["ms"] for stage in batch), (batch[0].get("times") if batch else 0) or 0),
-        (sending.get("ms", 0), sending.get("times") or 0),
+        (sum(stage.ms for stage in batch), (batch[0].times if batch else 0) or 0),
+        (sending.ms, sending.times or 0),
     )
 
 

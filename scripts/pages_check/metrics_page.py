@@ -15,8 +15,8 @@ from homeport.appmaster.driver.driver_settings import allocator_settings
 from homeport.appmaster.report.allocator_metrics import AllocatorMetrics
 from homeport.config.config import Config
 from homeport.container.standalone.processor_page import leader_metrics
-from homeport.container.standalone.standby_view import TakenOver
 from homeport.job_coordinator.http.metrics import JobCoordinatorMetrics
+from homeport.job_coordinator.status.shape import ShownStatus, ShownTakenOver
 
 PAGE = "docs/metrics-table.md"
 _ALERTS = Path(__file__).resolve().parents[2] / "docker" / "observability" / "alerts.yaml"
@@ -43,9 +43,9 @@ def families() -> Mapping[str, list[Metric]]:
     """{where they are served: the families, each without a sample that matters}."""
     settings = allocator_settings(Config({"job.name": "any", "job.default.system": "kafka"}), None)
     return {
-        _BOTH: list(JobCoordinatorMetrics(dict).collect()),
+        _BOTH: list(JobCoordinatorMetrics(ShownStatus).collect()),
         _ON_YARN: list(AllocatorMetrics().collect(initial_state(settings))),
-        _STANDALONE: list(leader_metrics(TakenOver())),
+        _STANDALONE: list(leader_metrics(ShownTakenOver())),
     }
 
 

@@ -15,8 +15,8 @@ from homeport.config.errors import StoreError
 from homeport.container.progress.transaction_plan import RESERVED_PREFIX
 from homeport.container.rocksdb.rocksdb_view import RocksDbView
 from homeport.container.testing import TestRunner, shared_spark
-from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.status.container_report import ContainerReport
 
 _PLANES, _AIRLINES = 3000, 50
 JOIN = """

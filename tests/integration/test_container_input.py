@@ -25,7 +25,7 @@ from homeport.config.config import Config
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
-from homeport.job_coordinator.http.container_report import ContainerReport
+from homeport.job_coordinator.status.container_report import ContainerReport
 
 LARGE = 10_000_000
 NO_REPORT = ContainerReport()

@@ -47,7 +47,7 @@ def test_a_life_in_order(tmp_path: Path) -> None:
         assert (await am.check_in()).kind is OrderKind.RUN
         assert (await am.check_in(FIRST)).kind is OrderKind.WAIT
         await am.backend.started(Started(FIRST))
-        assert am.backend.status()["job"]["state"] == "running"
+        assert am.backend.status().to_json()["job"]["state"] == "running"
         assert am.backend.is_running(ResourceId("container_1_0001_01_000002"))
         await am.backend.shutdown()
         stop = await am.until_order(OrderKind.STOP, FIRST)
@@ -76,7 +76,7 @@ def test_launchers_go_on_while_records_cannot_be_written(tmp_path: Path) -> None
         await am.until(lambda: bool(am.cluster.asked))
         am.stream.fault = UnavailableError("Kafka is away")
         assert (await am.check_in()).kind is OrderKind.WAIT
-        assert am.backend.status()["coordinator_stream"] == "Kafka is away"
+        assert am.backend.status().to_json()["coordinator_stream"] == "Kafka is away"
         am.stream.fault = None
         await am.until_order(OrderKind.RUN)
         await am.backend.stopped(Stopped(FIRST, StopCause.FINISHED, 0))
@@ -96,10 +96,10 @@ def test_a_report_that_is_made_again_is_one_failure(tmp_path: Path) -> None:
         reports = [am.backend.stopped(report) for _ in range(24)]
         answers = await asyncio.gather(*reports, return_exceptions=True)
         assert {type(answer) for answer in answers} == {UnavailableError}
-        assert am.backend.status()["failures"] == []
+        assert am.backend.status().to_json()["failures"] == []
         am.stream.fault = None
         await am.backend.stopped(report)
-        (failure,) = am.backend.status()["failures"]
+        (failure,) = am.backend.status().to_json()["failures"]
         assert failure["last_lines"] == ["what went wrong"]
         am.driver.post(ShutdownRequested())
 
@@ -111,10 +111,10 @@ def test_damaged_records_are_counted_on_the_status(tmp_path: Path) -> None:
 
     async def story(am: Am) -> None:
         await am.until_order(OrderKind.RUN)
-        assert am.backend.status()["coordinator_stream_damaged"] == 0
+        assert am.backend.status().to_json()["coordinator_stream_damaged"] == 0
         am.stream.log += [(b"no list", b"{}"), (b'[1,"set-config","a"]', b"not json")]
-        await am.until(lambda: am.backend.status()["coordinator_stream_damaged"] == 2)
-        assert am.backend.status()["coordinator_stream"] == "ok"
+        await am.until(lambda: am.backend.status().to_json()["coordinator_stream_damaged"] == 2)
+        assert am.backend.status().to_json()["coordinator_stream"] == "ok"
         await am.backend.stopped(Stopped(FIRST, StopCause.FINISHED, 0))
 
     _, end = drive(tmp_path, story)
@@ -186,7 +186,7 @@ def test_the_status_names_partners_that_do_not_answer(tmp_path: Path) -> None:
     """With the reason, and as long as that lasts; what runs is not touched."""
 
     def unanswered(am: Am) -> dict[str, str]:
-        found: dict[str, str] = am.backend.status()["unanswered"]
+        found: dict[str, str] = am.backend.status().to_json()["unanswered"]
         return found
 
     async def story(am: Am) -> None:
@@ -220,7 +220,7 @@ def test_only_the_keepers_report_ends_a_silent_container(tmp_path: Path) -> None
 
 def stated(am: Am) -> tuple[dict[str, int], list[str]]:
     """The status: the epoch of each container, and the containers not accounted for."""
-    status = am.backend.status()
+    status = am.backend.status().to_json()
     return {c["processor_id"]: c["epoch"] for c in status["containers"]}, status["unaccounted"]
 
 
@@ -236,7 +236,7 @@ def test_a_new_driver_adopts_what_runs_and_waits_for_the_rest(tmp_path: Path) ->
         assert (await am.check_in(FIRST)).kind is OrderKind.WAIT
         assert am.driver.adoption.is_complete
         assert stated(am) == ({P0: 1}, [])
-        assert am.backend.status()["job"]["state"] == "running"
+        assert am.backend.status().to_json()["job"]["state"] == "running"
         await am.rounds()
         assert len(am.cluster.asked) == 1
         await am.backend.stopped(Stopped(FIRST, StopCause.FINISHED, 0))
@@ -254,11 +254,11 @@ def test_a_new_attempt_places_nothing_before_there_is_evidence_of_a_stop(tmp_pat
         await am.rounds()
         assert am.cluster.asked == []
         assert stated(am) == ({P0: 2}, ["0@2"])
-        assert am.backend.status()["job"]["held_back"] is None
+        assert am.backend.status().to_json()["job"]["held_back"] is None
         StopManager(am.stream).write(second, "signalled")
         order = await until_permitted(am)
         assert order.incarnation == Incarnation(P0, 3)
-        assert am.backend.status()["job"]["held_back"]["unheard"] == []
+        assert am.backend.status().to_json()["job"]["held_back"]["unheard"] == []
         await am.backend.stopped(Stopped(Incarnation(P0, 3), StopCause.FINISHED, 0))
 
     am, _ = drive(tmp_path, story, inherited=(second,))
@@ -328,8 +328,8 @@ def test_a_key_of_the_stream_changes_the_running_job(tmp_path: Path) -> None:
         write_key(am, "job.container.count", "2")
         await am.until(lambda: len(am.containers()) == 2)
         assert am.backend.job_model(1) is not am.backend.job_model(None)
-        await am.until(lambda: am.backend.status()["change"] is not None)
-        assert am.backend.status()["change"] == {
+        await am.until(lambda: am.backend.status().to_json()["change"] is not None)
+        assert am.backend.status().to_json()["change"] == {
             "to_version": 2,
             "must_stop": ["0@1"],
             "waits": {"1": ["0@1"]},
@@ -345,7 +345,7 @@ def test_a_key_of_the_stream_changes_the_running_job(tmp_path: Path) -> None:
             Incarnation(ProcessorId("1"), 1),
         }
         assert all(FIRST in o.fence for o in orders)
-        assert am.backend.status()["change"] is None
+        assert am.backend.status().to_json()["change"] is None
         await am.backend.shutdown()
         for order, request_id in zip(orders, (1, 2), strict=True):
             assert order.incarnation is not None
@@ -384,11 +384,13 @@ def test_a_model_is_published_when_kafka_is_back(tmp_path: Path) -> None:
         await am.started()
         write_key(am, "cluster-manager.container.retry.count", "3")
         am.stream.fault = UnavailableError("Kafka is away")
-        await am.until(lambda: am.backend.status()["coordinator_stream"] == "Kafka is away")
+        await am.until(
+            lambda: am.backend.status().to_json()["coordinator_stream"] == "Kafka is away"
+        )
         assert am.job_models.version == 1
         am.stream.fault = None
         await am.until(lambda: am.job_models.version == 2)
-        await am.until(lambda: am.backend.status()["coordinator_stream"] == "ok")
+        await am.until(lambda: am.backend.status().to_json()["coordinator_stream"] == "ok")
         await am.until(lambda: am.driver.state.settings.retry_count == 3)
         await am.backend.shutdown()
         await am.until_order(OrderKind.STOP, FIRST)
@@ -405,12 +407,14 @@ def test_a_model_that_kafka_does_not_accept_ends_no_container(tmp_path: Path) ->
         write_key(am, "job.container.count", "2")
         am.stream.fault = WireError("a record is too large")
         await am.until(
-            lambda: am.backend.status()["configuration"]["fault"] == "a record is too large"
+            lambda: (
+                am.backend.status().to_json()["configuration"]["fault"] == "a record is too large"
+            )
         )
         assert am.job_models.version == 1
         am.stream.fault = None
         write_key(am, "job.container.count", "1")
-        await am.until(lambda: am.backend.status()["configuration"]["fault"] is None)
+        await am.until(lambda: am.backend.status().to_json()["configuration"]["fault"] is None)
         assert am.driver.view.runs(FIRST)
         await am.backend.shutdown()
         await am.until_order(OrderKind.STOP, FIRST)

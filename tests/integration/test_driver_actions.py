@@ -18,14 +18,14 @@ from homeport.config.declarations import all_keys as keys
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.grouper.standby_models import temporary_id
 from homeport.job_coordinator.http.actions import Operators
-from homeport.job_coordinator.http.container_report import ContainerReport, RestoreProgress
 from homeport.job_coordinator.http.messages import OrderKind, Started, Stopped
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
-from homeport.job_coordinator.model.host_drain import UNDONE
 from homeport.job_coordinator.model.ids import Host, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.status.container_report import ContainerReport, RestoreProgress
+from homeport.job_coordinator.status.host_drain import UNDONE
 
 SECOND = Incarnation(P0, 2)
 WARM = temporary_id(P0)
@@ -218,7 +218,7 @@ def test_a_drain_is_taken_back_and_a_warm_move_cancelled(tmp_path: Path) -> None
         standby = Incarnation(WARM, request_id - 1)
         await am.check_in(standby, request_id, report=far, host=nm2)
         await am.until(lambda: getattr(am.driver.state.container(WARM), "lag", None) == 7)
-        (placement,) = am.backend.status()["placements"]
+        (placement,) = am.backend.status().to_json()["placements"]
         assert "0-warm@" in placement["waits"]
         assert placement["waits"].endswith("has 7 records left to read")
         return standby
@@ -228,7 +228,7 @@ def test_a_drain_is_taken_back_and_a_warm_move_cancelled(tmp_path: Path) -> None
         await am.backend.stopped(Stopped(standby, StopCause.ORDERED, 143))
         await am.until_order(OrderKind.EXIT, request_id=request_id, host=nm2)
         assert (await am.check_in(FIRST)).kind is OrderKind.WAIT
-        assert am.backend.status()["placements"] == []
+        assert am.backend.status().to_json()["placements"] == []
 
     async def story(am: Am, operator: Operator) -> None:
         am.cluster.names = (NM1, nm2)

@@ -71,7 +71,7 @@ def test_a_container_is_moved(tmp_path: Path) -> None:
         await am.until(lambda: len(am.cluster.asked) == 2)
         stated = await until(am, PlacementStatus.IN_PROGRESS)
         assert stated.source == PlacementSource(1, NM1)
-        assert am.backend.status()["placements"][0]["step"] == "reserving"
+        assert am.backend.status().to_json()["placements"][0]["step"] == "reserving"
         assert (await am.check_in(FIRST)).kind is OrderKind.WAIT
         assert (await am.check_in(request_id=2)).kind is OrderKind.WAIT
         assert (await am.until_order(OrderKind.STOP, FIRST)).incarnation == FIRST

@@ -10,10 +10,10 @@ from driver_attempts import FIRST, P0, Am, drive
 
 from homeport.appmaster.driver.decision_api import DriverDecisions
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
-from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import OrderKind, Started, Stopped
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.status.container_report import ContainerReport
 
 SECOND = Incarnation(P0, 2)
 SECONDS = {"kafka": 0.1, "fence": 0.2, "coordinator-stream": 0.1, "stores": 0.5, "total": 0.9}
@@ -22,7 +22,7 @@ PHASES = ["detect", "decide", "stop", "resource", "start", "fence", "restore", "
 
 def recovery(am: Am) -> Mapping[str, Any]:
     """As the status shows it."""
-    (container,) = am.backend.status()["containers"]
+    (container,) = am.backend.status().to_json()["containers"]
     found = container["recovery"]
     assert sum(found["phases_ms"].values()) == found["total_ms"]
     return dict(found)
@@ -33,7 +33,7 @@ def test_a_recovery_at_home_in_status_metrics_and_history(tmp_path: Path) -> Non
 
     async def story(am: Am) -> None:
         await am.started()
-        assert am.backend.status()["containers"][0]["recovery"] is None
+        assert am.backend.status().to_json()["containers"][0]["recovery"] is None
         before_ms = wall_ms()
         await am.backend.stopped(Stopped(FIRST, StopCause.KILLED, -9, age_ms=70))
         assert 70 <= recovery(am)["phases_ms"]["detect"] < wall_ms() - before_ms + 72
@@ -93,7 +93,7 @@ def test_a_new_driver_reports_no_recovery_that_it_did_not_see(tmp_path: Path) ->
         await am.until_order(OrderKind.RUN)
         await am.backend.started(Started(SECOND, seconds=SECONDS))
         await am.check_in(SECOND, report=ContainerReport(first_commit_ms=1_400))
-        assert am.backend.status()["containers"][0]["recovery"] is None
+        assert am.backend.status().to_json()["containers"][0]["recovery"] is None
         await am.backend.stopped(Stopped(SECOND, StopCause.FINISHED, 0))
 
     am, _ = drive(tmp_path, story, permitted=(FIRST,), retries=1)

@@ -17,7 +17,6 @@ from homeport.appmaster.upgrade.machine import HANG_MS
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
-from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import CheckIn, OrderKind, Started, Stopped
 from homeport.job_coordinator.metadata.placement import PlacementManager, decode_request
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
@@ -32,6 +31,7 @@ from homeport.job_coordinator.model.upgrade import (
     UpgradePhase,
     UpgradeState,
 )
+from homeport.job_coordinator.status.container_report import ContainerReport
 
 APPLICATION = "application_1_0001"
 NEW = "ab" * 32
@@ -102,7 +102,7 @@ class Launcher:
 
 def upgrade_of(am: Am) -> Any:  # noqa: ANN401 - JSON
     """What the status says of it."""
-    return am.backend.status()["upgrade"]
+    return am.backend.status().to_json()["upgrade"]
 
 
 def in_phase(am: Am, phase: UpgradePhase) -> Callable[[], bool]:
@@ -148,7 +148,7 @@ def test_a_processor_gets_the_new_package_and_is_watched(tmp_path: Path) -> None
         am.stream.write([UpgradeManager.order_message(ORDER)])
         await am.until(in_phase(am, UpgradePhase.DONE))
         assert launcher.ran == [None, NEW]
-        (container,) = am.backend.status()["containers"]
+        (container,) = am.backend.status().to_json()["containers"]
         assert container["package"] == NEW
 
     am, _ = upgraded(tmp_path, story)
@@ -169,7 +169,7 @@ def test_a_failure_of_the_new_package_takes_it_back(tmp_path: Path) -> None:
         am.stream.write([UpgradeManager.order_message(ORDER)])
         await am.until(in_phase(am, UpgradePhase.GONE_BACK))
         assert launcher.ran == [None, NEW, None]
-        assert am.backend.status()["containers"][0]["failures"] == 1
+        assert am.backend.status().to_json()["containers"][0]["failures"] == 1
 
     am, _ = upgraded(tmp_path, story, bad=NEW)
     assert recorded(am).story.endswith("failed, exit code 1: ValueError: a bug")

@@ -8,8 +8,8 @@ from counted_words import has_processed, words
 from stream_containers import COUNTER, Running, jobs
 from trace_collector import trace_collector
 
-from homeport.job_coordinator.http.container_report import ContainerReport
-from homeport.job_coordinator.http.figures import FIGURES
+from homeport.job_coordinator.status.container_report import ContainerReport
+from homeport.job_coordinator.status.figures import FIGURES
 
 PIPELINE = (
     COUNTER

@@ -8,11 +8,10 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -37,6 +36,7 @@ from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.model.codec import decode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream
+from homeport.job_coordinator.status.shape import ShownStatus
 
 
 @pytest.fixture
@@ -88,10 +88,11 @@ class RunningBackend(Backend):
         self.models = {4: replace(model, config=config), None: replace(model, config=config)}
         self.name = model.config["job.name"]
 
-    def status(self) -> Mapping[str, Any]:
+    def status(self) -> ShownStatus:
         """As far as the tool reads it."""
         identity = {"name": self.name, "id": "1"}
-        return {"job": {**identity, "application": "application_1_2", "model_version": 4}}
+        job = {**identity, "application": "application_1_2", "model_version": 4}
+        return ShownStatus.from_json({"job": job})
 
 
 @pytest.fixture

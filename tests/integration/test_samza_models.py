@@ -7,7 +7,6 @@ import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
-from typing import Any
 
 import pytest
 from samza_peer import SamzaPeer
@@ -31,6 +30,7 @@ from homeport.job_coordinator.model.locality_model import (
     encode_locality,
     encode_processor_locality,
 )
+from homeport.job_coordinator.status.shape import ShownStatus
 
 #: What JSON is particular about.
 _ODD = 'größe-ß "日本" \\ 😀\t\x01\u2028.x'
@@ -104,8 +104,8 @@ class _Backend:
     def locality(self) -> dict[ProcessorId, Host]:
         return {ProcessorId("0-0"): Host("nm1")}
 
-    def status(self) -> dict[str, Any]:
-        return {}
+    def status(self) -> ShownStatus:
+        return ShownStatus()
 
 
 @pytest.fixture

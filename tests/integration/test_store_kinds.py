@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from stream_containers import Job, Running, make_job
 
-from homeport.job_coordinator.http.container_report import DroppedValues
 from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.status.container_report import DroppedValues
 
 Make = Callable[[str, Mapping[str, str]], Job]
 LARGE_KEY = "stores.counts.changelog.max.message.size.bytes"

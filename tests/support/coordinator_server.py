@@ -30,6 +30,7 @@ from homeport.job_coordinator.model.job_model import (
     TaskModel,
 )
 from homeport.job_coordinator.model.outcomes import Restored, RestoreKind, StopCause
+from homeport.job_coordinator.status.shape import ShownFailure, ShownJob, ShownStatus
 
 LOG_LINE = "KeyError: what a log may hold"
 TOKEN = "a-token-of-a-test"  # noqa: S105 - opens a server of this test only
@@ -109,17 +110,20 @@ class Backend:
         """Noted."""
         self.said.append("shutdown")
 
-    def status(self) -> Mapping[str, Any]:
-        """A little of everything JSON has."""
-        return {
-            "job": {"name": "Flüge", "state": "Running"},
-            "containers": [],
-            "rank": None,
-            "failures": [
-                {"processor_id": "0", "cause": "failed", "exit_code": 1, "last_lines": [LOG_LINE]},
-                {"processor_id": None, "cause": "no answer"},
-            ],
-        }
+    def status(self) -> ShownStatus:
+        """Failures with log lines, and without."""
+        return ShownStatus(
+            job=ShownJob(name="Flüge", state="Running"),
+            failures=(
+                ShownFailure(
+                    processor_id=ProcessorId("0"),
+                    cause="failed",
+                    exit_code=1,
+                    last_lines=(LOG_LINE,),
+                ),
+                ShownFailure(cause="no answer"),
+            ),
+        )
 
 
 @dataclasses.dataclass

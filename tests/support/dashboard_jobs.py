@@ -27,6 +27,7 @@ from homeport.job_coordinator.model.job_model import (
     TaskModel,
 )
 from homeport.job_coordinator.model.json_values import compact_json, required_field
+from homeport.job_coordinator.status.shape import ShownStatus
 
 SECRET = "hunter2"  # noqa: S105 - of no real program
 
@@ -142,9 +143,9 @@ class JobOnPage(Backend):
         )
         self.models = {None: JobModel(config, {ProcessorId(i): _model(i) for i in ids})}
 
-    def status(self) -> Mapping[str, Any]:
+    def status(self) -> ShownStatus:
         """As the test has set it."""
-        return self.current
+        return ShownStatus.from_json(self.current)
 
     def events(self, asked: EventsAsked) -> bytes:
         """Those that the test has decided."""

@@ -43,7 +43,6 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.history.writer import HistoryWriter
-from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import (
     CheckIn,
     Order,
@@ -55,6 +54,7 @@ from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import SystemStream
+from homeport.job_coordinator.status.container_report import ContainerReport
 
 CONFIG = Config(
     {

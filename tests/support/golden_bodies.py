@@ -12,22 +12,29 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from golden_values import (
+    APPLICATION,
+    CHECK_IN,
+    MODEL,
+    ONE,
+    OTHER,
+    P0,
+    P1,
+    PACKAGE,
+    PLAN,
+    REFUSED,
+    REQUEST,
+    STATUS,
+    TAIL,
+    ZERO,
+)
+
 from homeport.appmaster.lease.keeper_link import KeeperReport, report_from_json
-from homeport.config.config import Config
 from homeport.config.system_stream import SystemStream
 from homeport.container.host.permit import Permit
 from homeport.job_coordinator.access.job_access import ShownAccess
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
-from homeport.job_coordinator.http.container_report import (
-    AdjunctState,
-    ContainerReport,
-    DroppedValues,
-    RestoreProgress,
-    StageTime,
-    StoreLag,
-)
-from homeport.job_coordinator.http.figures import Sample
 from homeport.job_coordinator.http.messages import (
     CheckIn,
     LeaseAnswer,
@@ -35,7 +42,6 @@ from homeport.job_coordinator.http.messages import (
     Order,
     OrderKind,
     Renewal,
-    SpareReport,
     Started,
     Stopped,
     Unfit,
@@ -78,99 +84,21 @@ from homeport.job_coordinator.metadata.state_facts import StateFactManager, Stor
 from homeport.job_coordinator.metadata.state_reset import ResetPhase, StateReset, StateResetManager
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId, TaskName
-from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.job_model import (
-    ContainerModel,
-    JobModel,
-    SystemStreamPartition,
-    TaskModel,
-)
 from homeport.job_coordinator.model.json_values import compact_json
-from homeport.job_coordinator.model.outcomes import Restored, RestoreKind, StopCause
+from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.model.placement import (
-    PlacementRequest,
     PlacementResponse,
     PlacementStatus,
 )
 from homeport.job_coordinator.model.upgrade import UpgradeOrder, UpgradePhase, UpgradeState
 from homeport.job_coordinator.standalone import nodes
-from homeport.job_coordinator.standalone.plan import Member, Plan, Registration
-
-P0, P1 = ProcessorId("0"), ProcessorId("1-é")
-ZERO, ONE = Incarnation(P0, 3), Incarnation(P1, 10**18 - 1)
-PACKAGE, OTHER = "ab" * 32, "cd" * 32
-APPLICATION = "application_1700000000000_0001"
-REPORT = ContainerReport(
-    restoring=(RestoreProgress("s", TaskName("Partition 0"), 5, 640, 7, 2.5, 2.8, 3),),
-    lags=(StoreLag("s", TaskName("Partition 1"), 9, 0.5),),
-    lag=9,
-    lag_seconds=0.5,
-    first_commit_ms=1200,
-    caught_up_ms=900,
-    dropped=(DroppedValues("s", TaskName("Partition 0"), 2),),
-    processed=70,
-    input_lag=11,
-    stages=(StageTime("fetch", 30, 4, (1, 0, 3)),),
-    input_lost=1,
-    adjuncts=(
-        AdjunctState(
-            store="a",
-            task=TaskName("Partition 0"),
-            input="kafka.a",
-            kind="partitioned",
-            records=8,
-            bytes=900,
-            positions={"0": 8},
-            lag=1,
-            remaining=2,
-            seconds_left=0.25,
-            age_seconds=3.5,
-            version=4,
-            late=1,
-            awaits="a first version",
-        ),
-    ),
-    figures=(Sample("task_rows", ("Partition 0",), 70.0), Sample("rocksdb_cache_bytes", (), 512.0)),
+from homeport.job_coordinator.standalone.plan import Registration
+from homeport.job_coordinator.status.container_report import (
+    ContainerReport,
 )
-CHECK_IN = CheckIn(
-    resource_id=ResourceId("container_1700000000000_0001_01_000002"),
-    skein_id="any_0",
-    attempt=1,
-    host=Host("h1"),
-    pid=77,
-    running=ONE,
-    report=REPORT,
-    spare=SpareReport("warm", is_ready=True),
-    package=PACKAGE,
-    prepared=OTHER,
-    unprepared="No space left on device",
-    quiet_ms=12,
+from homeport.job_coordinator.status.shape import (
+    ShownStatus,
 )
-TAIL = Restored(RestoreKind.TAIL, 5, 9, 5)
-REFUSED = Restored(RestoreKind.FULL, None, None, 10, "it was stale", "stale", 7)
-MODEL = JobModel(
-    Config({}),
-    {
-        P0: ContainerModel(
-            P0,
-            {
-                TaskName("Partition 0"): TaskModel(
-                    TaskName("Partition 0"),
-                    (SystemStreamPartition("kafka", "in", 0),),
-                    0,
-                )
-            },
-        )
-    },
-)
-PLAN = Plan(
-    7,
-    (Member(P0, 12, 5, (TaskName("Partition 0"),), (ZERO,), ()),),
-    lost=1,
-    unbacked=2,
-    former=(ONE,),
-)
-REQUEST = PlacementRequest("u1", APPLICATION, P0, "h2", 60_000, 1_700_000_000_000, is_warm=True)
 
 
 class Body(NamedTuple):
@@ -212,6 +140,7 @@ def _plan_of(lines: bytes) -> object:
 
 
 HTTP: Mapping[str, Body] = {
+    "status": _http(STATUS, ShownStatus.from_json),
     "check-in": _http(CHECK_IN, CheckIn.from_json),
     "check-in-idle": _http(CheckIn(ResourceId("r"), "s", 0, Host("h"), 1, None), CheckIn.from_json),
     "order-run": _http(

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import pytest
 from check_history.reading import values_in
@@ -33,6 +33,7 @@ from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
+from homeport.job_coordinator.status.shape import ShownStatus
 
 TOKEN = "the token"  # noqa: S105 - of this test
 FIRST, SECOND = Incarnation(ProcessorId("0"), 1), Incarnation(ProcessorId("0"), 2)
@@ -192,9 +193,9 @@ class Am:
     async def shutdown(self) -> None:
         """The tests do not use it."""
 
-    def status(self) -> Mapping[str, Any]:
+    def status(self) -> ShownStatus:
         """There is none."""
-        return {}
+        return ShownStatus()
 
 
 class Running:

@@ -14,10 +14,10 @@ from homeport.container.progress.transaction_plan import StoreId
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.store_restore import StoreRestore
-from homeport.job_coordinator.http.container_report import RestoreProgress
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
 from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
+from homeport.job_coordinator.status.container_report import RestoreProgress
 
 TASK = TaskName("Partition 0")
 S, T = StoreId("s", TASK), StoreId("t", TASK)

@@ -37,6 +37,7 @@ from homeport.job_coordinator.metadata.epochs import EpochManager, ProcessorEpoc
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
+from homeport.job_coordinator.status.shape import ShownStatus
 
 P0 = ProcessorId("0")
 TOKEN = "secret"  # noqa: S105 - of a server that lives as long as a test
@@ -102,9 +103,9 @@ class Backend(NoLaunchers):
     async def shutdown(self) -> None:
         """The tests do not use it."""
 
-    def status(self) -> Mapping[str, Any]:
+    def status(self) -> ShownStatus:
         """The tests do not use it."""
-        return {}
+        return ShownStatus()
 
 
 class Served:

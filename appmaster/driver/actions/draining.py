@@ -31,7 +31,15 @@ from homeport.job_coordinator.http.access import Caller
 from homeport.job_coordinator.http.actions import Plan
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE, change_list
 from homeport.job_coordinator.metadata.placement import PlacementManager
-from homeport.job_coordinator.model.host_drain import (
+from homeport.job_coordinator.model.ids import Host, host_of
+from homeport.job_coordinator.model.json_values import optional_field, required_field
+from homeport.job_coordinator.model.placement import (
+    ANY_HOST,
+    PlacementRequest,
+    PlacementResponse,
+    PlacementStatus,
+)
+from homeport.job_coordinator.status.host_drain import (
     TAKEN_MS,
     UNDONE,
     HostDrain,
@@ -42,14 +50,6 @@ from homeport.job_coordinator.model.host_drain import (
     not_taken,
     require_host,
     without_place,
-)
-from homeport.job_coordinator.model.ids import Host, host_of
-from homeport.job_coordinator.model.json_values import optional_field, required_field
-from homeport.job_coordinator.model.placement import (
-    ANY_HOST,
-    PlacementRequest,
-    PlacementResponse,
-    PlacementStatus,
 )
 
 _KEY = keys.DRAINED_HOSTS
@@ -76,7 +76,7 @@ class DrainHost:
         plan = Plan(f"drain {host}", _named(before), _named(after), ())
         if is_undone:
             return self._plan_of_undo(plan, host, before)
-        status = self._driver.view.to_json()
+        status = self._driver.view.shown()
         require_host(host, status)
         if host in self._under_way:
             return _impossible(plan, _BUSY.format(host=host))
@@ -132,13 +132,13 @@ class DrainHost:
         drain = HostDrain(host)
         try:
             await self._await_taken(host)
-            while due := drain.next_moves(self._driver.view.to_json()):
+            while due := drain.next_moves(self._driver.view.shown()):
                 names = ", ".join(processor for processor, _ in due)
                 self._say(own, PlacementStatus.IN_PROGRESS, f"processor {names} leaves {host}")
                 for request in await self._written(due):
                     said = await self._answered(request)
                     drain.answered(request.processor_id, said.status, said.message)
-            fault = drain.fault(self._driver.view.to_json())
+            fault = drain.fault(self._driver.view.shown())
         except HomeportError as error:
             fault = str(error)
         finally:

@@ -13,9 +13,8 @@ import asyncio
 import logging
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.job_state.state import AllocatorState
@@ -43,6 +42,7 @@ from homeport.job_coordinator.model.placement import (
     PlacementStatus,
 )
 from homeport.job_coordinator.model.upgrade import UpgradeOrders, UpgradeState
+from homeport.job_coordinator.status.shape import ShownRollout
 
 _POLL_S = 0.25
 """Time itself leads to a step, as the end of a watch does; so the steps are polled."""
@@ -163,7 +163,7 @@ class Rollout(ABC):
                 await self._queue.carry_out(self._step)
             await asyncio.sleep(_POLL_S)
 
-    def to_json(self) -> Mapping[str, Any] | None:
+    def shown(self) -> ShownRollout | None:
         """Return the last one of this run of the job, for the status; None: there was none.
 
         All read it: the last line of a container's log is in the record alone.
@@ -171,17 +171,17 @@ class Rollout(ABC):
         state = self._state
         if state is None:
             return None
-        return {
-            "id": state.id,
-            "package": state.package,
-            "previous": state.previous,
-            "watch_ms": state.watch_ms,
-            "phase": state.phase.value,
-            "given": list(state.given),
-            "current": state.current,
-            "waits": "" if state.phase.is_final else self._waits,
-            "reason": state.reason,
-        }
+        return ShownRollout(
+            id=state.id,
+            package=state.package,
+            previous=state.previous,
+            watch_ms=state.watch_ms,
+            phase=state.phase.value,
+            given=state.given,
+            current=state.current,
+            waits="" if state.phase.is_final else self._waits,
+            reason=state.reason,
+        )
 
     async def prepared(self) -> bool:
         """Do what comes before a step; return whether something was done."""

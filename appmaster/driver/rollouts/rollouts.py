@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.job_state.state import AllocatorState
@@ -66,7 +65,3 @@ class Rollouts:
     async def run(self) -> None:
         """Take the steps of both for ever."""
         await asyncio.gather(*(rollout.run() for rollout in self._both))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the last of each, for the status; null where there was none."""
-        return {"upgrade": self.upgrades.to_json(), "rolling_restart": self.rolling.to_json()}

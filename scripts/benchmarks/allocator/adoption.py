@@ -134,7 +134,7 @@ class _Story:
         """{processor: epoch and resource} of those that the driver says run."""
         url = re.findall(r"the job coordinator answers at (\S+)", self._log())[-1]
         client = CoordinatorClient(url, self._token, _STOP_S)
-        containers = (await asyncio.to_thread(client.status))["containers"]
+        containers = (await asyncio.to_thread(client.status_body))["containers"]
         running = (c for c in containers if c["phase"] == ContainerPhase.RUNNING.value)
         return {c["processor_id"]: (c["epoch"], c["resource"]) for c in running}
 

@@ -68,7 +68,7 @@ def _asking(port: int) -> Iterator[list[float]]:
     def ask() -> None:
         while not over.is_set():
             began = time.perf_counter()
-            client.status()
+            client.status_body()
             waits.append(time.perf_counter() - began)
 
     with ThreadPoolExecutor(1) as pool:

@@ -9,7 +9,6 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Mapping
-from typing import Any
 
 from homeport.config.config import Config
 from homeport.job_coordinator.http.server import JobCoordinatorServer
@@ -20,6 +19,7 @@ from homeport.job_coordinator.model.job_model import (
     SystemStreamPartition,
     TaskModel,
 )
+from homeport.job_coordinator.status.shape import ShownStatus
 
 TOKEN = "of-the-benchmark"  # noqa: S105 - opens this server only
 _KEYS = 100
@@ -58,8 +58,8 @@ class _Backend:
     def locality(self) -> Mapping[ProcessorId, Host]:
         return {}
 
-    def status(self) -> Mapping[str, Any]:
-        return {}
+    def status(self) -> ShownStatus:
+        return ShownStatus()
 
 
 async def _serve(model: JobModel) -> None:

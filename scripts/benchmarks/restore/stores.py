@@ -20,11 +20,11 @@ from homeport.container.progress.restore import RestorePlan
 from homeport.container.progress.restore_schedule import WORKER_MB, WorkerLimits
 from homeport.container.restore.restore_workers import RestoreWorkers
 from homeport.container.storage.container_storage import ContainerStorage
-from homeport.job_coordinator.http.container_report import RestoreProgress
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
 from homeport.job_coordinator.model.outcomes import Restored
+from homeport.job_coordinator.status.container_report import RestoreProgress
 
 RECORDS = 1_000_000
 VALUE_BYTES = 1024

@@ -15,6 +15,7 @@ from prometheus_client.core import Metric
 from homeport.appmaster.allocation.job_state.state import AllocatorState
 from homeport.appmaster.report.allocator_metrics import AllocatorMetrics
 from homeport.job_coordinator.http.metrics import JobCoordinatorMetrics
+from homeport.job_coordinator.status.shape import ShownStatus
 from tests.unit.appmaster.allocation.conftest import SETTINGS
 
 _SUFFIXES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}
@@ -23,7 +24,7 @@ _TARGET_LABELS = {"job", "job_name", "job_id", "application"}
 
 
 def _families() -> Iterator[Metric]:
-    yield from JobCoordinatorMetrics(dict).collect()
+    yield from JobCoordinatorMetrics(ShownStatus).collect()
     yield from AllocatorMetrics().collect(AllocatorState(SETTINGS))
 
 

@@ -44,6 +44,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation, incarnations_to_json
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import compact_json, parse_object
+from homeport.job_coordinator.status.shape import ShownStatus
 from tests.unit.world.clock import Process
 from tests.unit.world.links import Server
 from tests.unit.world.stand_ins import WorldLoop
@@ -92,8 +93,8 @@ class Attempt:
         """What the driver's page says of the job."""
         server = self.children[1].server
         assert server is not None
-        status: Mapping[str, Any] = server.backend.status()
-        return status
+        body: Mapping[str, Any] = server.backend.status().to_json()
+        return body
 
     def locality(self) -> Mapping[ProcessorId, Host]:
         """Where the driver says that each processor belongs; it says nothing before it serves."""
@@ -367,7 +368,7 @@ class CoordinatorServer:
     async def stop(self) -> None:
         """Nothing: its process ends with it."""
 
-    def status(self) -> Mapping[str, Any]:
+    def status(self) -> ShownStatus:
         """The backend's."""
         return self._backend.status()
 

@@ -17,12 +17,12 @@ from homeport.appmaster.allocation import invariants, separation
 from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.container.launcher import launcher
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
-from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import CheckIn
 from homeport.job_coordinator.metadata.failover import FailoverManager, RecordedFailover
 from homeport.job_coordinator.metadata.lifecycle import JobEnd, JobEndManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.status.container_report import ContainerReport
 from tests.unit.world.am import Attempt
 from tests.unit.world.judges import UnsafeError, committed
 from tests.unit.world.scene import Scene

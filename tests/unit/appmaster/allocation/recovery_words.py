@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import to_builtins
+
 from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.job_state.state import AllocatorState
 from homeport.appmaster.allocation.protocol.events import Event, ShutdownRequested
@@ -74,8 +76,9 @@ class Watched:
 
     def stated(self, now_ms: int, processor: str = "0") -> Mapping[str, object]:
         """As the status shows it; its phases are always the whole, but for what is unknown."""
-        body = self.last(processor).to_json(now_ms)
-        assert sum(body["phases_ms"].values()) == body["total_ms"]
+        body: Mapping[str, object] = to_builtins(self.last(processor).shown(now_ms))
+        shown = self.last(processor).shown(now_ms)
+        assert sum(shown.phases_ms.values()) == shown.total_ms
         return body
 
     def phases(self, now_ms: int, processor: str = "0") -> Mapping[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import to_builtins
 
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.job_state.state import (
@@ -123,7 +124,7 @@ def test_the_report_is_bounded(sized: Machine) -> None:
     hosts = tuple(report(f"h{n:02}", free_mb=0) for n in range(30))
     sized.feed(model({str(n): None for n in range(10, 40)}), observed(*hosts))
     found = stated(sized, *hosts)
-    body = found.to_json({ProcessorId("10"): 7})
+    body = to_builtins(found.shown({ProcessorId("10"): 7}))
     assert (body["count"], len(body["processors"])) == (30, 20)
     assert (body["hosts_count"], len(body["hosts"])) == (30, 20)
     assert body["needs"] == {"memory_mb": 1024, "cores": 2}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from statuses import status_of
 from zipped import zipped as zipped_of
 
 from homeport.appmaster.cli import preflight
@@ -318,7 +319,7 @@ def test_a_plan_has_the_order_and_the_least_time() -> None:
         row("2", None, phase="finished"),
         row("1-warm", "1", is_temporary=True),
     ]
-    assert plan(ORDER, {"containers": rows}) == [
+    assert plan(ORDER, status_of({"containers": rows})) == [
         "package abababababab: classes checked",
         "order: 0-0, 0, 1",
         "at least 6 s, as each is watched for 2 s",

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from statuses import status_of
 
 from homeport.appmaster.cli import waiting
 from homeport.config.config import Config
@@ -27,7 +28,7 @@ def test_the_sentence_of_the_am_is_said(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """On standard error, as standard output has Samza's word alone; an older AM says nothing."""
-    running = SimpleNamespace(client=SimpleNamespace(status=lambda: status))
+    running = SimpleNamespace(client=SimpleNamespace(status=lambda: status_of(status)))
     monkeypatch.setattr(waiting, "require_running", lambda _: running)
     waiting.log_shortage(Config({}))
     assert capsys.readouterr() == ("", line)

@@ -6,9 +6,9 @@ import pytest
 
 from homeport.appmaster.allocation.protocol.events import LagsReported, SparesReported
 from homeport.appmaster.driver.standby_reports import StandbyReports
-from homeport.job_coordinator.http.messages import SpareReport
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.status.shape import SpareReport
 
 P0, P1 = ProcessorId("0-0"), ProcessorId("1-0")
 S0, S1 = Incarnation(P0, 3), Incarnation(P1, 1)

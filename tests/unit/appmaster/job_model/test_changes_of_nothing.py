@@ -29,8 +29,8 @@ def test_a_key_that_no_program_reads_changes_nothing(job: Job) -> None:
         job.live.heard(FILE.merged({"task.comit.ms": "77", "task.my.own": "7", "app.name": "x"}))
         await job.some_rounds()
         assert job.changes == []
-        assert job.live.to_json()["fault"] is None
-        assert job.live.to_json()["pending"] == []
+        assert job.live.shown().fault is None
+        assert job.live.shown().pending == ()
         job.live.heard(FILE.merged({"task.comit.ms": "78", "task.commit.ms": "77"}))
         await job.until(lambda: bool(job.changes))
 

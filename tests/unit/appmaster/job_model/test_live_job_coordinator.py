@@ -170,11 +170,11 @@ def test_an_impossible_change_is_reported_and_changes_nothing(job: Job) -> None:
     async def scene() -> None:
         memory = {"cluster-manager.container.memory.mb": "640"}
         job.live.heard(FILE.merged({COUNT: "7"}))
-        await job.until(lambda: job.live.to_json()["fault"] is not None)
-        assert job.live.to_json()["fault"].startswith(f"{COUNT} = '7'")
+        await job.until(lambda: job.live.shown().fault is not None)
+        assert str(job.live.shown().fault).startswith(f"{COUNT} = '7'")
         job.live.heard(FILE.merged(memory))
-        await job.until(lambda: job.live.to_json()["fault"] is None)
-        assert [p["key"] for p in job.live.to_json()["pending"]] == [*memory]
+        await job.until(lambda: job.live.shown().fault is None)
+        assert [p.key for p in job.live.shown().pending] == [*memory]
 
     job.play(scene)
     assert job.changes == []
@@ -188,14 +188,14 @@ def test_a_model_that_cannot_be_written_is_refused(job: Job) -> None:
 
     async def scene() -> None:
         job.live.heard(FILE.merged({COUNT: "4"}))
-        await job.until(lambda: job.live.to_json()["fault"] == "a record is too large")
+        await job.until(lambda: job.live.shown().fault == "a record is too large")
         job.write_fault = None
         job.live.heard(FILE.merged({COUNT: "5"}))
         await job.until(lambda: bool(job.changes))
 
     job.play(scene)
     assert [(c.version, count_of(c)) for c in job.changes] == [(2, 5)]
-    assert job.live.to_json()["fault"] is None
+    assert job.live.shown().fault is None
 
 
 def test_a_stream_that_hides_a_changelog_partition_is_refused(job: Job) -> None:
@@ -206,10 +206,10 @@ def test_a_stream_that_hides_a_changelog_partition_is_refused(job: Job) -> None:
         job.stream.write([CoordinatorStreamMessage("set-changelog", "Partition 0", {"a": "b"})])
         job.stream.catch_up()
         job.live.heard(FILE.merged({COUNT: "4"}))
-        await job.until(lambda: job.live.to_json()["fault"] is not None)
+        await job.until(lambda: job.live.shown().fault is not None)
 
     job.play(scene)
-    assert "Partition 0" in job.live.to_json()["fault"]
+    assert "Partition 0" in str(job.live.shown().fault)
     assert job.changes == []
 
 
@@ -378,12 +378,12 @@ def test_an_interval_that_would_make_the_driver_deaf_is_not_applied(job: Job, va
 
     async def scene() -> None:
         job.live.heard(FILE.merged({key: value}))
-        await job.until(lambda: job.live.to_json()["fault"] is not None)
+        await job.until(lambda: job.live.shown().fault is not None)
         job.live.heard(FILE.merged({key: value, "other.key": "1"}))
         rounds = job.rounds
         await job.until(lambda: job.rounds > rounds + 2)
         job.live.heard(FILE.merged({key: "500"}))
-        await job.until(lambda: job.live.to_json()["fault"] is None)
+        await job.until(lambda: job.live.shown().fault is None)
         await job.until(lambda: bool(job.changes))
 
     job.play(scene)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from msgspec import to_builtins
+
 from homeport.appmaster.allocation.container_process_manager import step
 from homeport.appmaster.allocation.job_state.state import (
     AllocatorState,
@@ -34,12 +36,13 @@ from homeport.appmaster.allocation.protocol.instructions import EndJob, JobResul
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.lease.launcher_table import LauncherEntry, LauncherTable
 from homeport.appmaster.report.job_status import JobIdentity, JobStatus
-from homeport.job_coordinator.http.container_report import ContainerReport
-from homeport.job_coordinator.http.messages import SpareReport, Started, Stopped
+from homeport.job_coordinator.http.messages import Started, Stopped
 from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import Restored, RestoreKind, StopCause
+from homeport.job_coordinator.status.container_report import ContainerReport
+from homeport.job_coordinator.status.shape import ShownChange, SpareReport
 
 P0, NM1, R1 = ProcessorId("0"), Host("nm1"), ResourceId("container_1_1_01_000002")
 FIRST = Incarnation(P0, 1)
@@ -103,11 +106,11 @@ def test_stores_that_were_not_used_are_counted_by_kind() -> None:
     stores = {"counts": {"Partition 0": refused, "Partition 1": ahead}, "s": {"t": refused}}
     for _ in range(2):
         world.status.started(Started(FIRST, stores))
-    body = world.status.to_json(world.state, world.launchers, None)
+    body = world.status.shown(world.state, world.launchers, None).to_json()
     assert body["stores_refused"] == {"ahead": 1, "stale": 2}
     sums = Restored(RestoreKind.FULL, None, None, 60, "stale", "stale", tasks=10)
     world.status.started(Started(Incarnation(P0, 2), {"counts": {"10 tasks, full, stale": sums}}))
-    body = world.status.to_json(world.state, world.launchers, None)
+    body = world.status.shown(world.state, world.launchers, None).to_json()
     assert body["stores_refused"] == {"ahead": 1, "stale": 12}
 
 
@@ -116,7 +119,7 @@ def test_a_running_job_is_shown_in_full() -> None:
     world = running_world()
     world.status.coordinator_url = "http://am/"
     world.status.begun(13_200, (Incarnation(ProcessorId("0"), 4),))
-    body = world.status.to_json(world.state, world.launchers, None)
+    body = world.status.shown(world.state, world.launchers, None).to_json()
     assert body["job"] == {
         "name": "j",
         "id": "1",
@@ -129,6 +132,8 @@ def test_a_running_job_is_shown_in_full() -> None:
         "health": "deployed",
         "model_version": 7,
         "held_back": {"ms": 13_200, "unheard": ["0@4"]},
+        "coordinator": None,
+        "leader": None,
     }
     assert body["coordinator_url"] == "http://am/"
     assert body["hosts"] == ["nm1"]
@@ -145,7 +150,7 @@ def test_a_driver_that_has_just_begun_shows_every_container() -> None:
     """Before the allocator has the JobModel too: a client then finds what is known, not nothing."""
     world = World()
     world.now_ms += 5000
-    body = world.status.to_json(world.state, world.launchers, None)
+    body = world.status.shown(world.state, world.launchers, None).to_json()
     stated = ("state", "health", "model_version", "held_back")
     assert [body["job"][name] for name in stated] == ["new", "recovering", 7, None]
     (container,) = body["containers"]
@@ -158,7 +163,7 @@ def test_a_phase_keeps_the_time_of_its_beginning() -> None:
     world = running_world()
     since = world.now_ms
     world.check_in(FIRST)
-    body = world.status.to_json(world.state, world.launchers, None)
+    body = world.status.shown(world.state, world.launchers, None).to_json()
     assert body["containers"][0]["since_ms"] == since
 
 
@@ -168,7 +173,7 @@ def test_failures_are_shown_and_ordered_stops_are_not() -> None:
     world.status.stopped(Stopped(FIRST, StopCause.ORDERED, 143, ("bye",)))
     world.status.stopped(Stopped(FIRST, StopCause.FAILED, 1, ("Traceback", "KeyError: 1")))
     world.status.failed("CancelRequest 1: no answer")
-    body = world.status.to_json(world.state, world.launchers, "Kafka is away")
+    body = world.status.shown(world.state, world.launchers, "Kafka is away").to_json()
     assert [f["cause"] for f in body["failures"]] == ["failed", "CancelRequest 1: no answer"]
     assert body["coordinator_stream"] == "Kafka is away"
     assert body["failures"][0] == {
@@ -199,9 +204,12 @@ def test_yarns_page_of_a_failed_job_has_no_log_lines() -> None:
 def test_a_job_without_containers_running_is_starting() -> None:
     """New before the JobModel, starting until all containers run."""
     world = World()
-    assert world.status.to_json(world.state, world.launchers, None)["job"]["state"] == "new"
+    assert world.status.shown(world.state, world.launchers, None).to_json()["job"]["state"] == "new"
     world.take(HostsObserved((NM1,)), JobModelPublished(7, {P0: None}))
-    assert world.status.to_json(world.state, world.launchers, None)["job"]["state"] == "starting"
+    assert (
+        world.status.shown(world.state, world.launchers, None).to_json()["job"]["state"]
+        == "starting"
+    )
 
 
 def test_a_failure_that_no_launcher_reported_is_shown_once() -> None:
@@ -211,7 +219,7 @@ def test_a_failure_that_no_launcher_reported_is_shown_once() -> None:
     world.take(ContainerStopped(FIRST, StopCause.SIGNALLED, 143))
     world.take(ResourceEnded(RequestId(1), story="killed for its memory", is_own_fault=True))
     world.take(HostsObserved((NM1,)))
-    body = world.status.to_json(world.state, world.launchers, None)
+    body = world.status.shown(world.state, world.launchers, None).to_json()
     story = "0@1 on nm1: its YARN container ended: killed for its memory"
     assert [(f["cause"], f["exit_code"]) for f in body["failures"]] == [
         ("signalled", 143),
@@ -236,7 +244,7 @@ def test_a_failure_that_is_reported_again_stands_once() -> None:
         world.status.stopped(Stopped(FIRST, StopCause.FAILED, 1, ("first",), age_ms=5))
     world.status.stopped(second)
     world.status.stopped(Stopped(FIRST, StopCause.FAILED, 1, ("first",), age_ms=9))
-    failures = world.status.to_json(world.state, world.launchers, None)["failures"]
+    failures = world.status.shown(world.state, world.launchers, None).to_json()["failures"]
     stated = [(f["cause"], f.get("last_lines")) for f in failures]
     assert stated == [("something else", None), ("failed", ["first"]), ("failed", ["second"])]
 
@@ -244,12 +252,12 @@ def test_a_failure_that_is_reported_again_stands_once() -> None:
 def test_restarts_are_counted_from_the_first_epoch_seen() -> None:
     """A container that came back twice has two, whatever its epoch was before."""
     world = running_world()
-    body = world.status.to_json(world.state, world.launchers, None)
+    body = world.status.shown(world.state, world.launchers, None).to_json()
     assert body["containers"][0]["restarts"] == 0
     for epoch in (1, 2):
         world.take(ContainerStopped(Incarnation(P0, epoch), StopCause.FAILED, 1))
         world.check_in(None)
-    body = world.status.to_json(world.state, world.launchers, None)
+    body = world.status.shown(world.state, world.launchers, None).to_json()
     assert (body["containers"][0]["epoch"], body["containers"][0]["restarts"]) == (3, 2)
 
 
@@ -257,7 +265,7 @@ def test_silent_hosts_are_shown() -> None:
     """Which are not asked, and whether the fault may be ours."""
     world = running_world()
     world.take(HostsObserved((NM1, Host("nm2"))), LauncherSilent(R1))
-    body = world.status.to_json(world.state, world.launchers, None)
+    body = world.status.shown(world.state, world.launchers, None).to_json()
     assert (body["excluded_hosts"], body["suspects_itself"]) == (["nm1"], False)
     assert "fell silent" in body["failures"][0]["cause"]
 
@@ -266,8 +274,8 @@ def test_a_change_under_way_shows_which_stop_and_which_wait_for_others() -> None
     """Until the last one runs; a container that is not affected goes on under its version."""
     world = running_world()
 
-    def change() -> object:
-        return world.status.to_json(world.state, world.launchers, None)["change"]
+    def change() -> ShownChange | None:
+        return world.status.shown(world.state, world.launchers, None).change
 
     assert change() is None
     p1 = ProcessorId("1")
@@ -281,13 +289,13 @@ def test_a_change_under_way_shows_which_stop_and_which_wait_for_others() -> None
             gainers=frozenset({p1}),
         )
     )
-    assert change() == {"to_version": 8, "must_stop": ["0@1"], "waits": {"1": ["0@1"]}}
-    (old, new) = world.status.to_json(world.state, world.launchers, None)["containers"]
+    assert change() == ShownChange(to_version=8, must_stop=("0@1",), waits={p1: ("0@1",)})
+    (old, new) = world.status.shown(world.state, world.launchers, None).to_json()["containers"]
     assert (old["phase"], old["model_version"], new["model_version"]) == ("stopping", 7, None)
     world.take(ContainerStopped(FIRST, StopCause.ORDERED, 143))
     assert change() is None
     world.check_in(None)
-    old = world.status.to_json(world.state, world.launchers, None)["containers"][0]
+    old = world.status.shown(world.state, world.launchers, None).to_json()["containers"][0]
     assert (old["epoch"], old["restarts"]) == (3, 1)
 
 
@@ -296,13 +304,13 @@ def test_a_containers_report_is_shown_while_its_incarnation_runs() -> None:
     world = running_world()
 
     def shown() -> tuple[Any, Any]:
-        (container,) = world.status.to_json(world.state, world.launchers, None)["containers"]
-        return container["report"], container["lag_seconds"]
+        (container,) = world.status.shown(world.state, world.launchers, None).containers
+        return container.report, container.lag_seconds
 
     assert shown() == (None, None)
     report = ContainerReport(lag=3, lag_seconds=1.5)
     world.status.reported(FIRST, report)
-    assert shown() == (report.to_json(), 1.5)
+    assert shown() == (report, 1.5)
     world.status.reported(Incarnation(P0, FIRST.epoch + 1), report)
     assert shown() == (None, None)
     world.status.reported(FIRST, report)
@@ -315,7 +323,9 @@ def test_a_spare_is_shown_beside_its_container() -> None:
     world = running_world()
     for spare in (None, SpareReport("warm", is_ready=False), SpareReport("warm", is_ready=True)):
         world.check_in(FIRST, spare=spare)
-        (container,) = world.status.to_json(world.state, world.launchers, None)["containers"]
+        (container,) = world.status.shown(world.state, world.launchers, None).to_json()[
+            "containers"
+        ]
         assert container["spare"] == (spare and {"kind": "warm", "ready": spare.is_ready})
 
 
@@ -329,7 +339,7 @@ def test_a_failover_under_way_says_how_far_it_has_come() -> None:
 
     def stated(*containers: ContainerState) -> Mapping[str, Any]:
         state = replace(world.state, containers=Containers(containers))
-        return world.status.to_json(state, world.launchers, None)
+        return world.status.shown(state, world.launchers, None).to_json()
 
     body = stated(active, stopping)
     assert body["failovers"] == [
@@ -361,7 +371,7 @@ def test_the_version_of_a_container_found_running_is_that_of_its_permit() -> Non
     world.check_in(FIRST)
 
     def version() -> object:
-        body = world.status.to_json(world.state, world.launchers, None)
+        body = world.status.shown(world.state, world.launchers, None).to_json()
         return body["containers"][0]["model_version"]
 
     assert version() is None
@@ -381,8 +391,9 @@ def test_a_waiting_container_is_shown_with_its_waiting_time() -> None:
     world.take(JobModelPublished(7, {P0: NM1}), HostsObserved((NM1,), (full,)))
     since_ms = world.now_ms - 1000
     world.take(*(TimerFired(expiry_timer(RequestId(n))) for n in (1, 2, 3)))
-    body = world.status.waiting(world.state, (full,))
-    assert body is not None
+    shortage = world.status.waiting(world.state, (full,))
+    assert shortage is not None
+    body = to_builtins(shortage)
     assert body["processors"][0]["since_ms"] == since_ms
     assert body["hosts"] == {"nm1": "has 0 of 4096 MB and 8 of 8 cores free"}
     assert body["says"].startswith(
@@ -393,6 +404,7 @@ def test_a_waiting_container_is_shown_with_its_waiting_time() -> None:
     world.take(ContainerStarted(FIRST))
     assert world.status.waiting(world.state, (full,)) is None
     world.take(LauncherSilent(R1))
-    body = world.status.waiting(world.state, ())
-    assert body is not None
+    shortage = world.status.waiting(world.state, ())
+    assert shortage is not None
+    body = to_builtins(shortage)
     assert body["processors"][0]["since_ms"] == world.now_ms

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from statuses import container_of
 
 from homeport.appmaster.report.allocator_metrics import MANAGER, samza_name
 from homeport.appmaster.report.metrics_snapshots import Origin, snapshots
@@ -47,7 +48,10 @@ def families() -> list[Any]:
 
 def test_the_am_and_each_container_with_a_host_have_one() -> None:
     """Headers as Samza's; a container that waits for its place has none."""
-    am, container = map(json.loads, snapshots(ORIGIN, families(), [RUNNING, QUEUED], 100))
+    am, container = map(
+        json.loads,
+        snapshots(ORIGIN, families(), [container_of(RUNNING), container_of(QUEUED)], 100),
+    )
     assert am["header"] == {
         "job-name": "wiki",
         "job-id": "2",
@@ -72,7 +76,7 @@ def test_the_am_and_each_container_with_a_host_have_one() -> None:
 
 def test_samzas_metrics_have_its_groups_and_names() -> None:
     """All others are Homeport's, with their labels behind the name; buckets are left out."""
-    am, container = map(json.loads, snapshots(ORIGIN, families(), [RUNNING], 100))
+    am, container = map(json.loads, snapshots(ORIGIN, families(), [container_of(RUNNING)], 100))
     assert am["metrics"] == {
         MANAGER: {"running-containers": 1},
         "homeport": {
@@ -94,7 +98,7 @@ def test_samzas_metrics_have_its_groups_and_names() -> None:
 def test_a_container_that_has_reported_nothing_says_so_little() -> None:
     """Whether it runs."""
     starting = {**RUNNING, "phase": "starting", "report": None}
-    _, container = map(json.loads, snapshots(ORIGIN, [], [starting], 100))
+    _, container = map(json.loads, snapshots(ORIGIN, [], [container_of(starting)], 100))
     assert container["metrics"] == {
         "org.apache.samza.container.SamzaContainerMetrics": {"container-running": 0},
         "homeport": {},

@@ -247,7 +247,7 @@ def test_an_end_after_it_worked_begins_another(alone: Watched) -> None:
         alone.at(at_ms + 100, check_in("r0", "a", request=1))
         alone.runs(at_ms + 3_000, "0", epoch + 1)
         alone.works("0", epoch + 1, 1_500)
-    assert [r.to_json(0)["total_ms"] for r in alone.ended] == [3_000, 3_000]
+    assert [r.shown(0).total_ms for r in alone.ended] == [3_000, 3_000]
 
 
 def test_a_standby_has_recovered_when_it_runs(watched: Watched) -> None:

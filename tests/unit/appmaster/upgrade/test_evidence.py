@@ -26,12 +26,12 @@ from homeport.appmaster.allocation.protocol.events import (
 )
 from homeport.appmaster.allocation.retries import CHARGED_CAUSES
 from homeport.appmaster.upgrade.evidence import Evidence, failure_of, has_launcher
-from homeport.job_coordinator.http.container_report import ContainerReport
 from homeport.job_coordinator.http.messages import CheckIn
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.model.placement import FORCE_RESTART_LAST_SEEN, PlacementRequest
+from homeport.job_coordinator.status.container_report import ContainerReport
 from tests.unit.appmaster.allocation.conftest import Machine, deployed, inc
 
 NEW = "ab" * 32

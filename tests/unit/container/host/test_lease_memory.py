@@ -20,8 +20,8 @@ from homeport.container.host.lease_memory import (
     watch_lease,
 )
 from homeport.job_coordinator.clocks import boot_ms
-from homeport.job_coordinator.http.container_report import ContainerReport, StoreLag
 from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.status.container_report import ContainerReport, StoreLag
 
 LIMIT_S = 10
 LONG = ContainerReport.following([StoreLag("s", TaskName(f"Partition {i}"), 1) for i in range(100)])

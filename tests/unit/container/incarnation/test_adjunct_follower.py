@@ -31,7 +31,6 @@ from homeport.container.storage.task_store import passed
 from homeport.container.testing.broker import Broker
 from homeport.container.testing.clients import MemoryConsumer
 from homeport.job_coordinator.grouper.standby_models import with_standbys
-from homeport.job_coordinator.http.container_report import AdjunctState, StoreLag
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
     ContainerModel,
@@ -39,6 +38,7 @@ from homeport.job_coordinator.model.job_model import (
     SystemStreamPartition,
     TaskModel,
 )
+from homeport.job_coordinator.status.container_report import AdjunctState, StoreLag
 
 _CONFIG = {
     "job.name": "j",

@@ -12,9 +12,9 @@ from homeport.container.incarnation import restore_report
 from homeport.container.incarnation.restore_report import RestoreReport
 from homeport.container.progress.restore import RestorePlan
 from homeport.container.progress.restore_meter import progress_line
-from homeport.job_coordinator.http.container_report import ContainerReport, RestoreProgress
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
+from homeport.job_coordinator.status.container_report import ContainerReport, RestoreProgress
 
 ONE, TWO = TaskName("Partition 1"), TaskName("Partition 2")
 

@@ -13,7 +13,7 @@ from homeport.container.host.lease_memory import SpareKind
 from homeport.container.launcher import spare as module
 from homeport.container.launcher.child_process import ChildProcess
 from homeport.container.launcher.spare import Spare
-from homeport.job_coordinator.http.messages import SpareReport
+from homeport.job_coordinator.status.shape import SpareReport
 
 MEMORY_MB = 1024
 NO_ROOM_MB = 1000

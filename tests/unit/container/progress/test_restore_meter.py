@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from homeport.container.progress.restore import RestorePlan
 from homeport.container.progress.restore_meter import RestoreMeter, progress_line
-from homeport.job_coordinator.http.container_report import RestoreProgress
 from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.status.container_report import RestoreProgress
 
 TASK = TaskName("Partition 0")
 

@@ -17,9 +17,9 @@ from homeport.container.reporting.process_figures import (
     memory,
     task_lags,
 )
-from homeport.job_coordinator.http.figures import FIGURES, Sample
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
+from homeport.job_coordinator.status.figures import FIGURES, Sample
 
 MIB = 1024 * 1024
 

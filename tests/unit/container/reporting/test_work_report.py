@@ -13,14 +13,14 @@ from homeport.container.host import lease_memory
 from homeport.container.host.lease_memory import LeaseMemory
 from homeport.container.reporting.work_report import WorkReport
 from homeport.container.storage.value_guard import ValueGuard
-from homeport.job_coordinator.http.container_report import (
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.status.container_report import (
     STAGE_BOUNDS_S,
     AdjunctState,
     ContainerReport,
     DroppedValues,
 )
-from homeport.job_coordinator.http.figures import Sample
-from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.status.figures import Sample
 
 TASK = TaskName("Partition 0")
 NONE_YET = ContainerReport(processed=0, input_lag=0)

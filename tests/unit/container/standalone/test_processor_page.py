@@ -18,7 +18,6 @@ from homeport.container.standalone.processor_page import ProcessorPage, Served
 from homeport.container.standalone.server_thread import ServerThread
 from homeport.container.standalone.standby_view import standbys_shown
 from homeport.job_coordinator.http.client import CoordinatorClient
-from homeport.job_coordinator.http.container_report import ContainerReport, StoreLag
 from homeport.job_coordinator.http.query_params import EventsAsked
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import JobModel
@@ -34,6 +33,8 @@ from homeport.job_coordinator.standalone.protocol import (
     SessionBegun,
 )
 from homeport.job_coordinator.standalone.state import ProcessorState
+from homeport.job_coordinator.status.container_report import ContainerReport, StoreLag
+from homeport.job_coordinator.status.shape import ShownChange, ShownStandby
 
 ONE, TWO = ProcessorId("one"), ProcessorId("two")
 FIRST, SECOND = Registration(1, ONE, Host("h1")), Registration(2, TWO, Host("h2"))
@@ -91,7 +92,7 @@ def test_its_url_is_one_that_others_can_ask(host: str, named: str) -> None:
     url = thread.start()
     try:
         assert re.fullmatch(rf"http://{re.escape(named)}:\d+/", url)
-        assert CoordinatorClient(url, None).status()["job"]["name"] == "j"
+        assert CoordinatorClient(url, None).status().job.name == "j"
     finally:
         thread.stop()
 
@@ -121,15 +122,16 @@ def test_the_first_registration_answers_for_the_job() -> None:
 def test_the_status_has_every_registered_processor() -> None:
     """What one does that was not asked is unknown; its own is known."""
     page = _planned(FIRST).page
-    status = page.status()
+    status = page.status().to_json()
     assert (status["job"]["leader"], status["job"]["model_version"]) == ("one", 1)
     own, other = status["containers"]
     assert (own["processor_id"], own["phase"], own["is_leader"]) == ("one", "waiting", True)
     assert (other["processor_id"], other["phase"], other["epoch"]) == ("two", "unknown", 1)
-    assert status["change"] == {"version": 1, "barrier": "NEW", "missing": ["one", "two"]}
+    change = page.status().change
+    assert change == ShownChange(version=1, barrier="NEW", missing=("one", "two"))
     assert own["waits"] == ["until one, two have joined version 1"]
     assert status["hosts"] == ["h1", "h2"]
-    assert [c["processor_id"] for c in page.own_status()["containers"]] == ["one"]
+    assert [c["processor_id"] for c in page.own_status().to_json()["containers"]] == ["one"]
     assert page.locality() == {ONE: "h1", TWO: "h2"}
 
 
@@ -137,7 +139,7 @@ def test_a_processor_says_what_it_waits_for() -> None:
     """Each obstacle has its words."""
 
     def waits(stepped: Stepped) -> list[str]:
-        found: list[str] = stepped.page.own_status()["containers"][0]["waits"]
+        found: list[str] = stepped.page.own_status().to_json()["containers"][0]["waits"]
         return found
 
     stepped = Stepped(SECOND)
@@ -162,10 +164,10 @@ def test_a_processor_that_stands_still_says_so(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(processor_page, "boot_ms", lambda: now)
     page.turned()
     now += 10_000
-    (waits, _) = page.own_status()["containers"][0]["waits"]
+    (waits, _) = page.own_status().to_json()["containers"][0]["waits"]
     assert waits == "for its own coordination, still for 10000 ms: stop the process"
     page.turned()
-    assert page.own_status()["containers"][0]["waits"] == ["for ZooKeeper to answer"]
+    assert page.own_status().to_json()["containers"][0]["waits"] == ["for ZooKeeper to answer"]
 
 
 def test_the_decisions_are_shown_with_their_reasons() -> None:
@@ -197,7 +199,7 @@ def test_one_that_does_not_answer_stays_unknown() -> None:
     stepped = _planned(FIRST)
     stepped.tree.found = {2: "http://127.0.0.1:1/"}
     asyncio.run(stepped.page.gather())
-    assert stepped.page.status()["containers"][1]["phase"] == "unknown"
+    assert stepped.page.status().to_json()["containers"][1]["phase"] == "unknown"
 
 
 def test_what_only_yarn_has_is_refused() -> None:
@@ -223,7 +225,7 @@ def test_the_status_has_each_standby_with_its_lag() -> None:
         BarrierSeen(1, BarrierPhase.DONE),
     )
     unknown = {"lag": None, "lag_seconds": None, "is_caught_up": None}
-    own, other = stepped.page.status()["containers"]
+    own, other = stepped.page.status().to_json()["containers"]
     assert own["standbys"] == [{"name": "Standby-b-0", "task": "b", **unknown}]
     assert other["standbys"] == [{"name": "Standby-a-0", "task": "a", **unknown}]
 
@@ -231,13 +233,11 @@ def test_the_status_has_each_standby_with_its_lag() -> None:
 def test_the_lag_of_a_standby_is_that_of_all_its_stores() -> None:
     """It is caught up where no record was missing at the last look."""
     lags = [StoreLag("s", OF_A.name, 3, 0.5), StoreLag("t", OF_A.name, 4), StoreLag("s", A, 9)]
-    behind = {"name": "Standby-a-0", "task": "a", "lag": 7, "lag_seconds": 0.5}
-    assert standbys_shown([OF_A], ContainerReport.following(lags)) == [
-        {**behind, "is_caught_up": False}
-    ]
+    behind = ShownStandby(name="Standby-a-0", task="a", lag=7, lag_seconds=0.5, is_caught_up=False)
+    assert standbys_shown([OF_A], ContainerReport.following(lags)) == (behind,)
     none = ContainerReport.following([StoreLag("s", OF_A.name, 0, 0.0)])
     (caught_up,) = standbys_shown([OF_A], none)
-    assert (caught_up["lag"], caught_up["is_caught_up"]) == (0, True)
+    assert (caught_up.lag, caught_up.is_caught_up) == (0, True)
 
 
 def test_the_leader_counts_the_tasks_that_lost_their_processor() -> None:
@@ -249,7 +249,7 @@ def test_the_leader_counts_the_tasks_that_lost_their_processor() -> None:
         stepped.feed(SessionBegun(), Registered(own.sequence), ProcessorsSeen((FIRST, SECOND)))
         stepped.feed(PlanSeen(PLAN), PlanSeen(taken), PlanSeen(taken))
         metrics = {m.name: m.samples[0].value for m in stepped.page.metrics()}
-        return dict(stepped.page.status()["taken_over"]), metrics
+        return dict(stepped.page.status().to_json()["taken_over"]), metrics
 
     assert counted(FIRST) == (
         {"lost": 3, "unbacked": 1, "version": 2},

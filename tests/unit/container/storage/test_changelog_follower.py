@@ -23,9 +23,9 @@ from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.storage_engines import StorageEngines
 from homeport.container.storage.task_store import Position, TaskStore, open_task_store
-from homeport.job_coordinator.http.container_report import StoreLag
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskMode, TaskModel
+from homeport.job_coordinator.status.container_report import StoreLag
 
 CONFIG = Config(
     {

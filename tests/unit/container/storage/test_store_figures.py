@@ -9,7 +9,7 @@ from homeport.container.engine.in_memory_store import InMemoryStore
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.storage.container_storage import store_figures
 from homeport.container.storage.task_store import TaskStore
-from homeport.job_coordinator.http.figures import FIGURES
+from homeport.job_coordinator.status.figures import FIGURES
 
 
 class Kept:

@@ -129,7 +129,7 @@ def test_certificates_are_exchanged_too(loop: Loop, tmp_path: Path) -> None:
         assert client.access(SECRET).certificate == new[0] != certificate.decode()
         with pytest.raises(UnavailableError, match="CERTIFICATE_VERIFY"):
             stranger.status()
-        assert CoordinatorClient(exchanged.url, None, certificate=new[0]).status()
+        assert CoordinatorClient(exchanged.url, None, certificate=new[0]).status_body()
         impostor.exchange(2)
         with pytest.raises(WireError, match="does not have the secret of this submission"):
             client.at(impostor.url, 5.0).access(SECRET)

@@ -11,6 +11,7 @@ from homeport.job_coordinator.cli import drain_command
 from homeport.job_coordinator.cli.drain_command import require_places
 from homeport.job_coordinator.cli.placement_request import Patience
 from homeport.job_coordinator.model.ids import Host
+from homeport.job_coordinator.status.shape import ShownStatus
 
 NM1 = Host("nm1")
 
@@ -34,9 +35,9 @@ class _Wait:
     def __call__(self) -> None:
         self.pauses += 1
 
-    def status(self) -> dict[str, list[str]]:
+    def status(self) -> ShownStatus:
         """No host is drained."""
-        return {"drained_hosts": []}
+        return ShownStatus()
 
 
 def test_a_key_that_the_job_does_not_take_is_not_waited_for_for_ever(

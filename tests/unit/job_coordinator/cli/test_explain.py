@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from statuses import container_of, status_of
 
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.job_coordinator.cli import explain_command, what_if_command
@@ -51,7 +52,11 @@ def explained(
 ) -> list[str]:
     """The account."""
     body = {"since_ms": 0, "events": list(events)}
-    return list(explain_command.explanation(status or {"hosts": ["nm1"]}, stated, body))
+    return list(
+        explain_command.explanation(
+            status_of(status or {"hosts": ["nm1"]}), container_of(stated), body
+        )
+    )
 
 
 def test_the_account_of_a_processor_that_runs() -> None:
@@ -217,13 +222,13 @@ def test_a_processor_waits_for_its_standby_and_for_commands() -> None:
 
 def test_an_unknown_processor_gives_one_line() -> None:
     """It names those that there are, or the first of them."""
-    known = {"containers": [{"processor_id": str(n)} for n in range(25)]}
+    known = status_of({"containers": [{"processor_id": str(n)} for n in range(25)]})
     line = r"^the job has no processor 'x': it has 0, 1, .* and 5 more$"
     with pytest.raises(HomeportError, match=line):
         explain_command.find(known, "x")
     with pytest.raises(HomeportError, match=r"it has none yet$"):
-        explain_command.find({}, "x")
-    assert explain_command.find(known, "24") == {"processor_id": "24"}
+        explain_command.find(status_of({}), "x")
+    assert explain_command.find(known, "24").processor_id == "24"
 
 
 def fate(**changes: object) -> dict[str, Any]:
@@ -301,7 +306,7 @@ def test_the_reasons_are_printed_on_request() -> None:
 
 def test_a_host_that_the_job_does_not_know_is_named_with_those_that_it_does() -> None:
     """In one line: what was given, what is wrong with it, what to give instead."""
-    status = {"hosts": ["nm2"], "containers": [{"host": "nm1"}, {"host": None}]}
+    status = status_of({"hosts": ["nm2"], "containers": [{"host": "nm1"}, {"host": None}]})
     what_if_command.require_known([Host("nm1"), Host("nm2")], status)
     with pytest.raises(ConfigError) as caught:
         what_if_command.require_known([Host("nm1"), Host("nm7")], status)
@@ -309,4 +314,4 @@ def test_a_host_that_the_job_does_not_know_is_named_with_those_that_it_does() ->
         "--host = 'nm7': the job knows no host of that name; give one of nm1, nm2"
     )
     with pytest.raises(ConfigError, match="it knows none yet: ask later"):
-        what_if_command.require_known([Host("nm7")], {"hosts": [], "containers": []})
+        what_if_command.require_known([Host("nm7")], status_of({}))

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from statuses import status_of
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError, UnansweredError, UnavailableError
@@ -35,6 +36,7 @@ from homeport.job_coordinator.model.placement import (
     PlacementResponse,
     PlacementStatus,
 )
+from homeport.job_coordinator.status.shape import ShownStatus
 
 STATUS: dict[str, Any] = {
     "containers": [{"processor_id": "0"}, {"processor_id": "0-0"}],
@@ -58,8 +60,8 @@ def test_hosts_and_words(typed: str, meant: str) -> None:
 @pytest.mark.parametrize("to", ["nm1", ANY_HOST, LAST_SEEN, FORCE_RESTART_LAST_SEEN])
 def test_a_known_host_may_be_requested(to: str) -> None:
     """A live host and the words of the protocol; any host, while none is known."""
-    check(STATUS, "0-0", to)
-    check({**STATUS, "hosts": []}, "0", "nm9")
+    check(status_of(STATUS), "0-0", to)
+    check(status_of({**STATUS, "hosts": []}), "0", "nm9")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,7 @@ def test_an_unknown_processor_or_host_is_refused_before_a_record_is_written(
 ) -> None:
     """One line with what there is."""
     with pytest.raises(ConfigError) as refused:
-        check(STATUS, processor, to)
+        check(status_of(STATUS), processor, to)
     assert str(refused.value).startswith(line)
 
 
@@ -83,7 +85,7 @@ def test_an_error_names_only_some_of_many_processors() -> None:
     """It stays one line."""
     many = {**STATUS, "containers": [{"processor_id": str(n)} for n in range(1000)]}
     with pytest.raises(ConfigError, match=r"18, 19 and 980 more$"):
-        check(many, "x", ANY_HOST)
+        check(status_of(many), "x", ANY_HOST)
 
 
 def test_every_answer_is_printed_once_up_to_the_last() -> None:
@@ -152,7 +154,7 @@ class Waiting:
 def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
     """A job whose Kafka and AM answer."""
     stream = Stream()
-    client = SimpleNamespace(status=lambda: {"containers": []})
+    client = SimpleNamespace(status=ShownStatus)
     made: list[Waiting] = []
     running = RunningJob(client, "application_1_2", 1)  # type: ignore[arg-type] # no server
     monkeypatch.setattr(module, "_POLL_S", 0)
@@ -188,7 +190,7 @@ def test_an_am_that_is_away_is_waited_for(waiting: Waiting) -> None:
     waiting.look(58)
     waiting.is_answering = True
     waiting.look(2)
-    assert waiting.patience.status() == {"containers": []}
+    assert waiting.patience.status() == ShownStatus()
     waiting.is_answering = False
     with pytest.raises(UnansweredError, match="the AM has not answered for 300 s"):
         waiting.look(62)
@@ -198,12 +200,9 @@ def test_a_status_is_asked_until_the_am_gives_one(
     waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may die between two questions."""
-    answers_: list[UnavailableError | dict[str, Any]] = [
-        UnavailableError("gone"),
-        {"containers": [1]},
-    ]
+    answers_: list[UnavailableError | ShownStatus] = [UnavailableError("gone"), ShownStatus()]
 
-    def status() -> dict[str, Any]:
+    def status() -> ShownStatus:
         answer = answers_.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -211,7 +210,7 @@ def test_a_status_is_asked_until_the_am_gives_one(
 
     client = SimpleNamespace(status=status)
     monkeypatch.setattr(module, "running_job", lambda *_: RunningJob(client, "a", 1))  # type: ignore[arg-type] # no server
-    assert waiting.patience.status() == {"containers": [1]}
+    assert waiting.patience.status() == ShownStatus()
 
 
 def test_an_order_that_kafka_may_have_is_no_plain_failure() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from statuses import status_of
+
 from homeport.job_coordinator.cli.status_command import lines
 
 NOW_MS = 100_000_000
@@ -41,7 +43,7 @@ def screen(*containers: dict[str, Any], **changes: object) -> list[str]:
         "model_version": 2,
     }
     body = {"job": job, "containers": list(containers), "hosts": ["nm1", "nm2"], **changes}
-    return list(lines(body, NOW_MS))
+    return list(lines(status_of(body), NOW_MS))
 
 
 def test_a_job_in_order_is_one_line_and_a_table() -> None:

@@ -7,10 +7,9 @@ import configparser
 import json
 import re
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
-from typing import Any
 
 import dashboard_jobs as jobs
 import pytest
@@ -20,6 +19,7 @@ from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.http import dashboard
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.status.shape import ShownStatus
 
 ROOT = Path(__file__).resolve().parents[4]
 PAGES = ROOT / "job_coordinator" / "ui" / "pages"
@@ -46,9 +46,9 @@ class Members:
     async def gather(self) -> None:
         """There is no other."""
 
-    def own_status(self) -> Mapping[str, Any]:
+    def own_status(self) -> ShownStatus:
         """Nothing."""
-        return {"containers": []}
+        return ShownStatus()
 
 
 @pytest.fixture

@@ -133,7 +133,7 @@ def test_a_header_has_a_limit(served: Served, caplog: pytest.LogCaptureFixture) 
     """400, one line in the log, and the next caller is served."""
     status, _, _ = served.call("GET", "/", None, X_Long="x" * 20_000)
     assert status == 400
-    assert served.client().status()
+    assert served.client().status_body()
     (record,) = caplog.records
     assert "8190" in record.getMessage()
     assert record.exc_info is None
@@ -146,7 +146,7 @@ def test_a_request_that_is_not_http_is_refused(
     assert _rest(_asked(served, "\x16\x03%s %d\r\n\r\n")).startswith(b"HTTP/1.0 400 ")
     assert all(record.exc_info is None for record in caplog.records)
     assert all(record.getMessage().count("\n") == 0 for record in caplog.records)
-    assert served.client().status()
+    assert served.client().status_body()
 
 
 def test_a_process_of_few_files_takes_more_connections(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,19 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from homeport.config.errors import WireError
-from homeport.job_coordinator.http.container_report import ContainerReport
-from homeport.job_coordinator.http.messages import (
-    CheckIn,
-    Order,
-    OrderKind,
-    SpareReport,
-    Started,
-    Stopped,
-)
+from homeport.job_coordinator.http.messages import CheckIn, Order, OrderKind, Started, Stopped
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.json_values import compact_json
 from homeport.job_coordinator.model.outcomes import Restored, RestoreKind, StopCause
+from homeport.job_coordinator.status.container_report import ContainerReport
+from homeport.job_coordinator.status.shape import SpareReport
 
 ONE = Incarnation(ProcessorId("1"), 4)
 PACKAGE, OTHER = "ab" * 32, "cd" * 32

@@ -6,8 +6,10 @@ from typing import Any
 
 from coordinator_server import TOKEN, Served
 from prometheus_client.parser import text_string_to_metric_families
+from statuses import status_of
 
 from homeport.job_coordinator.http.metrics import JobCoordinatorMetrics
+from homeport.job_coordinator.status.shape import ShownStatus
 
 
 def _samples(text: bytes) -> dict[tuple[str, ...], float]:
@@ -47,7 +49,7 @@ def test_the_status_in_numbers() -> None:
         "stores_refused": {"stale": 3},
         "upgrade": {"phase": "forward", "given": ["0-0", "0"]},
     }
-    metrics = JobCoordinatorMetrics(lambda: status)
+    metrics = JobCoordinatorMetrics(lambda: status_of(status))
     assert _samples(metrics.text()) == {
         ("homeport_job_model_version",): 7,
         ("homeport_containers", "running"): 1,
@@ -90,7 +92,7 @@ def test_the_metrics_of_single_stores() -> None:
         "lags": [{"store": "t", "task": "Partition 2", "records": 3, "seconds": 0.5}],
     }
     containers = [_container("0", "running", report), _container("1", "running")]
-    samples = _samples(JobCoordinatorMetrics(lambda: {"containers": containers}).text())
+    samples = _samples(JobCoordinatorMetrics(lambda: status_of({"containers": containers})).text())
     labels = ("0", "s"), ("0", "t"), ("0", "u")
     of_stores = {name: value for name, value in samples.items() if name[1:3] in labels}
     assert of_stores == {
@@ -127,7 +129,7 @@ def test_the_metrics_of_adjunct_stores() -> None:
         _container("0", "running", {"adjuncts": [known, unknown | {"records": 0}]}),
         _container("1", "running", {}),
     ]
-    samples = _samples(JobCoordinatorMetrics(lambda: {"containers": containers}).text())
+    samples = _samples(JobCoordinatorMetrics(lambda: status_of({"containers": containers})).text())
     found = {name: value for name, value in samples.items() if name[0].startswith("homeport_adj")}
     labels = "0", "a", "Partition 1"
     assert found == {
@@ -154,7 +156,7 @@ def test_the_metrics_of_the_input() -> None:
         ),
         _container("1", "running", {"processed": None, "input_lag": None, "lag": 0}),
     ]
-    samples = _samples(JobCoordinatorMetrics(lambda: {"containers": containers}).text())
+    samples = _samples(JobCoordinatorMetrics(lambda: status_of({"containers": containers})).text())
     assert samples["homeport_stage_seconds_total", "0", "tasks"] == 1.5
     assert samples["homeport_stage_seconds_total", "0", "fetch"] == 0
     assert {name: value for name, value in samples.items() if len(name) == 2} == {
@@ -167,7 +169,7 @@ def test_the_metrics_of_the_input() -> None:
 
 def test_an_unknown_value_has_no_sample() -> None:
     """No sample rather than a zero that was not measured."""
-    assert _samples(JobCoordinatorMetrics(dict).text()) == {}
+    assert _samples(JobCoordinatorMetrics(ShownStatus).text()) == {}
 
 
 def test_requests_are_counted_by_route(served: Served) -> None:
@@ -200,7 +202,7 @@ def test_the_standbys_of_standalone_processors_by_their_state() -> None:
     one = {**_container("one", "running"), "standbys": kept}
     two = {**_container("two", "running"), "standbys": []}
     status = {"job": {}, "containers": [one, two, _container("three", "running")]}
-    samples = _samples(JobCoordinatorMetrics(lambda: status).text())
+    samples = _samples(JobCoordinatorMetrics(lambda: status_of(status)).text())
     assert {key[1:]: n for key, n in samples.items() if key[0] == "homeport_standbys"} == {
         ("one", "caught_up"): 2,
         ("one", "behind"): 0,

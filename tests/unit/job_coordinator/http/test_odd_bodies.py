@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from odd_bodies import ODD, bodies
 
 from homeport.config.errors import WireError
-from homeport.job_coordinator.http.container_report import (
+from homeport.job_coordinator.http.messages import LeaseGrant, Order, OrderKind, Renewal
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.status.container_report import (
     AdjunctState,
     ContainerReport,
     DroppedValues,
@@ -21,14 +23,6 @@ from homeport.job_coordinator.http.container_report import (
     StageTime,
     StoreLag,
 )
-from homeport.job_coordinator.http.messages import (
-    LeaseGrant,
-    Order,
-    OrderKind,
-    Renewal,
-    SpareReport,
-)
-from homeport.job_coordinator.model.ids import TaskName
 
 _TASK = TaskName("Partition 0")
 _REPORT = ContainerReport(
@@ -51,7 +45,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "check-in": {
         **CHECK_IN.to_json(),
         "report": _REPORT.to_json(),
-        "spare": SpareReport("warm", is_ready=True).to_json(),
+        "spare": {"kind": "warm", "ready": True},
     },
     "started": STARTED.to_json(),
     "stopped": STOPPED.to_json(),

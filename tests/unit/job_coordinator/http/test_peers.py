@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.status.shape import ShownJob, ShownStatus
 
 TEMPORARY_REDIRECT = 307
 
@@ -38,9 +39,9 @@ class Members:
         """It is counted."""
         self.gathered += 1
 
-    def own_status(self) -> Mapping[str, Any]:
+    def own_status(self) -> ShownStatus:
         """Its name, and little more."""
-        return {"job": {"state": "member", "health": "deployed"}, "processor": self.name}
+        return ShownStatus(job=ShownJob(name=self.name, state="member", health="deployed"))
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_a_follower_redirects_what_the_leader_answers(
     status, headers, _ = follower.call("GET", "/?version=1")
     assert (status, headers["location"]) == (TEMPORARY_REDIRECT, f"{leader.url}?version=1")
     client = CoordinatorClient(follower.url, None)
-    assert client.status()["job"] == leader.backend.status()["job"]
+    assert client.status().job == leader.backend.status().job
     assert members.gathered == 2  # once for the first point of the plots
     assert client.job_model(1).containers.keys() == {"0"}
     with pytest.raises(WireError, match="307 answered at"):
@@ -80,7 +81,7 @@ def test_each_processor_answers_of_itself(pair: tuple[Served, Members, Served, M
     _, _, follower, _ = pair
     health = json.loads(follower.call("GET", "/health")[2])
     assert health == {"state": "member", "health": "deployed"}
-    assert json.loads(follower.call("GET", "/v1/processor")[2])["processor"] == "two"
+    assert json.loads(follower.call("GET", "/v1/processor")[2])["job"]["name"] == "two"
     assert follower.call("GET", "/metrics")[0] == 200
     assert follower.error("GET", "/nothing") == "404 Not Found: GET /nothing"
 

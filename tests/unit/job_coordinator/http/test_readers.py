@@ -19,6 +19,7 @@ from homeport.job_coordinator.http.port import shared, turns
 from homeport.job_coordinator.http.port.shared import Shared
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.status.shape import ShownStatus
 
 READERS = 200
 JOB = {"Authorization": f"Bearer {TOKEN}"}
@@ -36,7 +37,7 @@ class Noting(Backend):
         self.asked.append("locality")
         return super().locality()
 
-    def status(self) -> Mapping[str, Any]:
+    def status(self) -> ShownStatus:
         """A reader's question."""
         self.asked.append("status")
         return super().status()

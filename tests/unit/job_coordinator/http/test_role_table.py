@@ -25,6 +25,7 @@ from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.http.actions import ACTION_ROUTE, Operators
 from homeport.job_coordinator.http.audit import AuditTrail
 from homeport.job_coordinator.http.server import JobCoordinatorServer
+from homeport.job_coordinator.status.shape import ShownStatus
 
 PAGE = Path(__file__).parents[4] / "docs" / "security-roles.md"
 TOKENS = {"none": None, "read": "of-bob", "operate": "of-ada", "job": TOKEN}
@@ -107,9 +108,9 @@ class Peers:
     async def gather(self) -> None:
         """Nothing to ask."""
 
-    def own_status(self) -> dict[str, object]:
+    def own_status(self) -> ShownStatus:
         """As of the job."""
-        return dict(self._job.status())
+        return self._job.status()
 
 
 @pytest.fixture

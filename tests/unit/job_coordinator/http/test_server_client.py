@@ -20,6 +20,7 @@ from coordinator_server import (
     Loop,
     Served,
 )
+from msgspec.structs import replace
 
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.http.client import CoordinatorClient
@@ -71,14 +72,16 @@ def test_the_heartbeat_says_whether_a_container_is_ours(served: Served) -> None:
 def test_the_client_gets_the_status_unchanged(served: Served) -> None:
     """The client gets the status as it is."""
     assert served.client().status() == served.backend.status()
+    assert served.client().status_body() == served.backend.status().to_json()
 
 
 def test_status_has_log_lines_for_the_token_alone(served: Served) -> None:
     """A log may have anything in it: without the token a failure has all but its lines."""
-    stated = served.client(None).status()
-    failed, other = served.backend.status()["failures"]
-    assert stated["failures"] == [{**failed, "last_lines": None}, other]
-    assert {**stated, "failures": None} == {**served.backend.status(), "failures": None}
+    stated, whole = served.client(None).status(), served.backend.status()
+    failed, other = whole.failures
+    assert failed.last_lines == (LOG_LINE,)
+    assert stated.failures == (replace(failed, last_lines=None), other)
+    assert replace(stated, failures=()) == replace(whole, failures=())
     assert LOG_LINE not in served.call("GET", "/v1/status")[2].decode()
 
 
@@ -198,7 +201,7 @@ def test_a_port_in_use_is_reported_with_its_remedy(served: Served, loop: Loop) -
         UnavailableError, match=rf"127\.0\.0\.1:{served.port}: .*jobcoordinator\.url\.port=0"
     ):
         loop.run(second.start())
-    assert served.client().status()
+    assert served.client().status().job.name
 
 
 def test_a_server_without_token_is_not_built() -> None:
@@ -227,7 +230,7 @@ def test_proxies_of_the_environment_are_not_used(
     """The client calls the AM directly, whatever the environment says."""
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1/")
-    assert served.client().status()
+    assert served.client().status().job.name
 
 
 def test_a_url_may_have_a_path_and_lack_its_slash(served: Served) -> None:

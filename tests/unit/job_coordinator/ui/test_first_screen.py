@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from statuses import report_of, status_of
 
 from homeport.job_coordinator.ui.first_screen import FirstScreen, first_screen, seconds_left
 
@@ -28,7 +29,7 @@ def screen(*containers: dict[str, Any], **changes: object) -> FirstScreen:
     """Of a job with these, on host-b and host-c."""
     hosts = ["host-b", "host-c"]
     body = {"job": {"state": "running"}, "containers": list(containers), "hosts": hosts}
-    return first_screen({**body, **changes}, NOW_MS)
+    return first_screen(status_of({**body, **changes}), NOW_MS)
 
 
 def lost(**changes: object) -> dict[str, Any]:
@@ -130,7 +131,10 @@ def test_a_job_at_its_beginning_or_end(
     state: str, containers: list[dict[str, Any]], said: str
 ) -> None:
     """One sentence without processors."""
-    assert first_screen({"job": {"state": state}, "containers": containers}, 0).headline == said
+    assert (
+        first_screen(status_of({"job": {"state": state}, "containers": containers}), 0).headline
+        == said
+    )
 
 
 def test_what_else_is_wrong_is_noticed() -> None:
@@ -206,6 +210,6 @@ def test_an_upgrade_under_way_is_noticed() -> None:
 
 def test_time_left_is_known_where_each_restore_has_a_rate() -> None:
     """None where one has none, or nothing is restored."""
-    assert seconds_left({"report": {"restoring": [{"seconds_left": 2.0}]}}) == 2.0
-    assert seconds_left({"report": {"restoring": [{"seconds_left": 2.0}, {}]}}) is None
-    assert seconds_left({"report": None}) is None
+    assert seconds_left(report_of({"restoring": [{"seconds_left": 2.0}]})) == 2.0
+    assert seconds_left(report_of({"restoring": [{"seconds_left": 2.0}, {}]})) is None
+    assert seconds_left(None) is None

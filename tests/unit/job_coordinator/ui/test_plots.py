@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+from statuses import container_of
+
+from homeport.job_coordinator.status.shape import ShownContainer
 from homeport.job_coordinator.ui.plots import MAX_CONTAINERS, POINTS, STEP_MS, Plots
 
 BEGIN_MS = 1_000 * STEP_MS
 """Some time after the machine has started."""
 
 
-def container(name: str = "0", **changes: object) -> dict[str, Any]:
+def container(name: str = "0", **changes: object) -> ShownContainer:
     """An active one, in its third incarnation."""
     report = {
         "processed": changes.pop("processed", 0),
         "input_lag": changes.pop("lag", 5),
         "stages": changes.pop("stages", []),
     }
-    return {"processor_id": name, "epoch": 3, "replica_of": None, "report": report, **changes}
+    return container_of({"processor_id": name, "epoch": 3, "report": report, **changes})
 
 
 def stages(tasks: tuple[int, int], sending: tuple[int, int]) -> list[dict[str, Any]]:
@@ -68,7 +72,7 @@ def test_another_incarnation_begins_from_nothing() -> None:
     plots.take([container(processed=900)], BEGIN_MS)
     plots.take([container(processed=10, epoch=4)], BEGIN_MS + STEP_MS)
     assert plots.newest("0")["records_per_s"] is None
-    plots.take([{**container(), "report": None}], BEGIN_MS + 2 * STEP_MS)
+    plots.take([replace(container(), report=None)], BEGIN_MS + 2 * STEP_MS)
     assert plots.newest("0") == dict.fromkeys(("lag", "records_per_s", "batch_ms", "commit_ms"))
     plots.take([container(processed=40, epoch=4)], BEGIN_MS + 3 * STEP_MS)
     assert plots.newest("0")["records_per_s"] is None
@@ -78,7 +82,7 @@ def test_a_standby_has_the_lag_of_its_changelogs() -> None:
     """And nothing else; a container of an earlier version does not count its batches."""
     plots = Plots()
     standby = {"processor_id": "0-0", "replica_of": "0", "lag": 12, "report": {"input_lag": None}}
-    plots.take([standby], BEGIN_MS)
+    plots.take([container_of(standby)], BEGIN_MS)
     assert plots.newest("0-0")["lag"] == 12.0
     old = [{"stage": "tasks", "ms": 5}, {"stage": "sending", "ms": 5}]
     for step in range(2):
@@ -106,7 +110,7 @@ def test_a_lag_that_falls_says_when_it_is_nothing() -> None:
     assert plots.caught_up_in_s("0") is None
     plots.take([container(lag=500)], BEGIN_MS + 4 * STEP_MS)
     assert plots.caught_up_in_s("0") == 75.0
-    plots.take([{**container(), "report": None}], BEGIN_MS + 5 * STEP_MS)
+    plots.take([replace(container(), report=None)], BEGIN_MS + 5 * STEP_MS)
     assert plots.caught_up_in_s("0") is None
     for step in range(6, 12):
         plots.take([container(lag=0)], BEGIN_MS + step * STEP_MS)

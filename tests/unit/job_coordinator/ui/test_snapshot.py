@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dashboard_jobs as jobs
+from statuses import status_of
 
 from homeport.job_coordinator.model.json_values import compact_json
 from homeport.job_coordinator.ui.configuration import configuration
@@ -16,7 +17,7 @@ def test_each_container_has_a_place_and_its_work() -> None:
     job = jobs.settled_job(2, 2)
     jobs.lose_host(job, "nm02.example.com")
     job["containers"][0].update(host=None, requested_host=None, last_host=None)
-    found = snapshot(job, Plots(), 0)
+    found = snapshot(status_of(job), Plots(), 0)
     places = {c["id"]: (c["place"], c["is_there"]) for c in found["containers"]}
     assert places == {
         "0": (None, False),
@@ -49,11 +50,11 @@ def test_of_a_large_cluster_the_hosts_of_the_job_are_shown() -> None:
     job = jobs.settled_job(1, 2)
     job["hosts"] = [f"nm{n:02}.example.com" for n in range(1, 14)]
     job["excluded_hosts"] = ["nm02.example.com"]
-    found = snapshot(job, Plots(), 0)["hosts"]
+    found = snapshot(status_of(job), Plots(), 0)["hosts"]
     assert [h["host"] for h in found] == ["nm01.example.com", "nm02.example.com"]
     assert found[1]["state"] == "not requested"
     job["hosts"] = job["hosts"][:12]
-    assert len(snapshot(job, Plots(), 0)["hosts"]) == 12
+    assert len(snapshot(status_of(job), Plots(), 0)["hosts"]) == 12
 
 
 def test_a_restore_of_nothing_is_not_done() -> None:
@@ -61,8 +62,8 @@ def test_a_restore_of_nothing_is_not_done() -> None:
     job = jobs.settled_job(1, 1)
     nothing = {"records": 0, "remaining": 0, "seconds_left": None}
     job["containers"][0]["report"] = {"restoring": [nothing]}
-    assert snapshot(job, Plots(), 0)["containers"][0]["restore"]["done"] == 0.0
-    empty = snapshot({}, Plots(), 0)
+    assert snapshot(status_of(job), Plots(), 0)["containers"][0]["restore"]["done"] == 0.0
+    empty = snapshot(status_of({}), Plots(), 0)
     assert (empty["containers"], empty["hosts"], empty["hosts_live"]) == ([], [], 0)
     assert empty["job"]["name"] is None
 

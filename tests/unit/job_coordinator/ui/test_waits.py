@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from statuses import container_of, status_of
 
 from homeport.job_coordinator.ui.waits import listed, waits
 
-HOSTS = {"hosts": [{"host": "nm1"}]}
+HOSTS = {"hosts": ["nm1"]}
 
 
 def found(status: dict[str, Any], **container: Any) -> list[str]:  # noqa: ANN401 - JSON
     """Of processor 0, in that phase."""
-    return list(waits(HOSTS | status, {"processor_id": "0", **container}))
+    return list(waits(status_of(HOSTS | status), container_of(container)))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def test_what_runs_waits_for_nothing_but_what_it_says() -> None:
 
 def test_a_driver_that_knows_no_host_yet() -> None:
     """The ResourceManager has to name them."""
-    (sentence,) = waits({"hosts": []}, {"processor_id": "0", "phase": "queued"})
+    (sentence,) = waits(status_of({"hosts": []}), container_of({"phase": "queued"}))
     assert "ResourceManager" in sentence
 
 
@@ -81,11 +82,17 @@ def test_a_failover_that_its_parts_wait_for() -> None:
     assert found(awaited, phase="running") == [
         "for the stop of its standby 0-0 on nm2, whose place it takes"
     ]
-    (sentence,) = waits(HOSTS | awaited, {"processor_id": "0-0", "phase": "running"})
+    (sentence,) = waits(
+        status_of(HOSTS | awaited), container_of({"processor_id": "0-0", "phase": "running"})
+    )
     assert sentence == "until it has made way on nm2 for processor 0"
     starting = {"failovers": [failover | {"waits_for": None, "host": None}]}
     assert found(starting, phase="running") == ["to start on any host, as it fails over"]
-    assert not list(waits(HOSTS | starting, {"processor_id": "0-0", "phase": "running"}))
+    assert not list(
+        waits(
+            status_of(HOSTS | starting), container_of({"processor_id": "0-0", "phase": "running"})
+        )
+    )
 
 
 def test_commands_changes_and_silent_hosts() -> None:

@@ -2,7 +2,7 @@
 
 PURE. The rules of ``homeport drain`` and of the dashboard's action alike. Which hosts are drained
 is a key of the configuration; each container that is on one is moved by a request of its own, to
-any other host, an active one warm. A status is the body of ``GET /v1/status``.
+any other host, an active one warm.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from homeport.config.errors import ConfigError, UnavailableError
 from homeport.job_coordinator.model.ids import Host, ProcessorId, host_of
 from homeport.job_coordinator.model.list_change import ListChange
 from homeport.job_coordinator.model.placement import PlacementStatus
+from homeport.job_coordinator.status.shape import Phase, ShownStatus
 
 _ROUNDS = 3
 """How often a container that comes again, or whose move fails, is moved."""
 TAKEN_MS = 60_000
 """How long the key may take until it is in force; else another key of the stream is refused."""
-_ENDED = frozenset({"finished", "failed", "stopped"})
+_ENDED = frozenset({Phase.FINISHED, Phase.FAILED, Phase.STOPPED})
 
 UNDONE = "what has no order to stop stays, and moves that are under way for the drain end"
 """The end of a drain that the operator takes back."""
@@ -36,7 +37,7 @@ class HostDrain:
         self._rounds = _ROUNDS
         self._failed: dict[ProcessorId, str] = {}
 
-    def next_moves(self, status: Mapping[str, Any]) -> list[Move]:
+    def next_moves(self, status: ShownStatus) -> list[Move]:
         """Return the moves that are due now; none where the drain is over, or was taken back.
 
         All earlier moves have an answer.
@@ -56,7 +57,7 @@ class HostDrain:
         """What is to be said where it is over and all have left."""
         return f"{self.host} has no container of the job"
 
-    def fault(self, status: Mapping[str, Any]) -> str | None:
+    def fault(self, status: ShownStatus) -> str | None:
         """Which containers have stayed, where it is over, and why; None: all have left."""
         left = [processor for processor, _ in moves(self.host, status)]
         if not left:
@@ -69,13 +70,13 @@ class HostDrain:
             f"container; homeport drain {self.host} goes on, --undo takes it back"
         )
 
-    def _is_drained(self, status: Mapping[str, Any]) -> bool:
-        return self.host in status["drained_hosts"]
+    def _is_drained(self, status: ShownStatus) -> bool:
+        return self.host in status.drained_hosts
 
 
-def left_on_drained_hosts(status: Mapping[str, Any]) -> Iterator[str]:
+def left_on_drained_hosts(status: ShownStatus) -> Iterator[str]:
     """Yield which containers stand on drained hosts, a sentence for each host."""
-    for name in status.get("drained_hosts") or ():
+    for name in status.drained_hosts:
         here = [processor for processor, _ in moves(Host(name), status)]
         if here:
             yield (
@@ -84,30 +85,30 @@ def left_on_drained_hosts(status: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
-def moves(host: Host, status: Mapping[str, Any]) -> list[Move]:
+def moves(host: Host, status: ShownStatus) -> list[Move]:
     """What is to leave the host, active ones first."""
     here = [
         c
-        for c in status["containers"]
-        if c.get("host") == host and c["phase"] not in _ENDED and not c.get("is_temporary")
+        for c in status.containers
+        if c.host == host and c.phase not in _ENDED and not c.is_temporary
     ]
-    found = [(ProcessorId(c["processor_id"]), c["role"] == "active") for c in here]
+    found = [(c.processor_id, c.role == "active") for c in here]
     return sorted(found, key=lambda move: (not move[1], move[0]))
 
 
-def require_host(host: Host, status: Mapping[str, Any]) -> None:
+def require_host(host: Host, status: ShownStatus) -> None:
     """The job knows the host; ConfigError where it does not."""
-    used = {c["host"] for c in status["containers"] if c["host"]}
-    known = sorted({*status["hosts"], *used})
+    used = {c.host for c in status.containers if c.host}
+    known = sorted({*status.hosts, *used})
     if host not in known:
         raise ConfigError(
             "HOST", host, "the job knows no host of that name", f"there are {', '.join(known)}"
         )
 
 
-def am_stays(host: Host, status: Mapping[str, Any]) -> str | None:
+def am_stays(host: Host, status: ShownStatus) -> str | None:
     """What is to be said where the AM runs on the host, as no command moves it; else None."""
-    if status["job"].get("host") != host:  # an AM of an earlier version does not say it
+    if status.job.host != host:  # an AM of an earlier version does not say it
         return None
     return (
         f"the ApplicationMaster runs on {host}, and stays there: when that host goes down all "

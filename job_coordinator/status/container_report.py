@@ -12,9 +12,9 @@ from typing import Annotated, Any, Self
 import msgspec
 
 from homeport.config.config import LONG_MAX
-from homeport.job_coordinator.http.figures import Sample, known_samples
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.wire_form import value_of
+from homeport.job_coordinator.status.figures import Sample, known_samples
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=LONG_MAX)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, lt=1e12)]

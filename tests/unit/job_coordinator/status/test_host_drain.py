@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
+from statuses import status_of
 
 from homeport.config.errors import ConfigError
-from homeport.job_coordinator.model.host_drain import (
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.placement import PlacementStatus
+from homeport.job_coordinator.status.host_drain import (
     HostDrain,
     am_stays,
     host_change,
@@ -17,8 +21,6 @@ from homeport.job_coordinator.model.host_drain import (
     require_host,
     without_place,
 )
-from homeport.job_coordinator.model.ids import Host, ProcessorId
-from homeport.job_coordinator.model.placement import PlacementStatus
 
 NM1, NM2 = Host("nm1"), Host("nm2")
 
@@ -35,7 +37,7 @@ def container(processor: str, host: str | None, **facts: Any) -> dict[str, Any]:
     }
 
 
-STATUS: dict[str, Any] = {
+BODY: dict[str, Any] = {
     "hosts": ["nm1"],
     "drained_hosts": ["nm1", "nm3"],
     "containers": [
@@ -47,6 +49,7 @@ STATUS: dict[str, Any] = {
         container("5", None),
     ],
 }
+STATUS = status_of(BODY)
 
 
 def test_actives_leave_first_and_warm() -> None:
@@ -65,7 +68,7 @@ def test_a_host_must_be_known() -> None:
 @pytest.mark.parametrize("job", [{"host": "nm1"}, {"host": "nm2"}, {"host": ""}, {}])
 def test_the_host_of_the_am_is_named(job: dict[str, str]) -> None:
     """The AM stays; one of an earlier version does not say where it is."""
-    said = am_stays(NM1, {"job": job})
+    said = am_stays(NM1, status_of({"job": job}))
     assert ("the ApplicationMaster runs on nm1, and stays" in str(said)) is (job == {"host": "nm1"})
 
 
@@ -85,7 +88,7 @@ def test_it_is_over_when_all_have_left() -> None:
     assert drain.next_moves(STATUS) == [("0", True), ("1-0", False)]
     drain.answered(ProcessorId("0"), PlacementStatus.SUCCEEDED, "0@2 runs on nm2")
     drain.answered(ProcessorId("1-0"), PlacementStatus.SUCCEEDED, "1-0@2 runs on nm3")
-    left = {**STATUS, "containers": [container("0", "nm2"), container("1-0", "nm3")]}
+    left = status_of({**BODY, "containers": [container("0", "nm2"), container("1-0", "nm3")]})
     assert drain.next_moves(left) == []
     assert drain.fault(left) is None
     assert drain.done() == "nm1 has no container of the job"
@@ -94,7 +97,7 @@ def test_it_is_over_when_all_have_left() -> None:
 def test_a_move_that_fails_is_tried_three_times() -> None:
     """Then it is said what has stayed, and why."""
     drain = HostDrain(NM1)
-    status = {**STATUS, "containers": [container("0", "nm1"), container("1", "nm1")]}
+    status = status_of({**BODY, "containers": [container("0", "nm1"), container("1", "nm1")]})
     for _ in range(3):
         assert [processor for processor, _ in drain.next_moves(status)] == ["0", "1"]
         drain.answered(ProcessorId("0"), PlacementStatus.FAILED, "its launcher was lost")
@@ -110,10 +113,10 @@ def test_a_drain_that_is_taken_back_moves_nothing_more() -> None:
     """It names what stays; where all have left before, it is done."""
     drain = HostDrain(NM1)
     assert drain.next_moves(STATUS) != []
-    undone = {**STATUS, "drained_hosts": []}
+    undone = status_of({**BODY, "drained_hosts": []})
     assert drain.next_moves(undone) == []
     assert drain.fault(undone) == "the drain of nm1 was taken back: processor 0, 1-0 stays"
-    assert drain.fault({**undone, "containers": []}) is None
+    assert drain.fault(replace(undone, containers=())) is None
 
 
 def test_a_key_that_is_not_taken_is_named() -> None:
@@ -130,7 +133,7 @@ def test_what_stands_on_drained_hosts_is_named() -> None:
             "homeport drain nm1 moves what is left, --undo takes the drain back"
         )
     ]
-    assert list(left_on_drained_hosts({"containers": []})) == []
+    assert list(left_on_drained_hosts(status_of({}))) == []
 
 
 @pytest.mark.parametrize(

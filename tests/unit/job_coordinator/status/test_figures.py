@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from statuses import report_of
 
 from homeport.config.errors import WireError
 from homeport.job_coordinator.http.container_metrics import figure_metrics, stage_metric
-from homeport.job_coordinator.http.container_report import STAGE_BOUNDS_S, ContainerReport
-from homeport.job_coordinator.http.figures import Sample
+from homeport.job_coordinator.status.container_report import STAGE_BOUNDS_S, ContainerReport
+from homeport.job_coordinator.status.figures import Sample
 
 
 def _figures(*items: Any) -> tuple[Sample, ...]:  # noqa: ANN401 - JSON
@@ -56,7 +57,7 @@ def test_each_processor_has_its_own_series() -> None:
     ]
     series = {
         (sample.name, *sample.labels.values()): sample.value
-        for metric in figure_metrics(reports)
+        for metric in figure_metrics((name, report_of(body)) for name, body in reports)
         for sample in metric.samples
     }
     assert series == {
@@ -71,7 +72,13 @@ def test_times_of_a_stage_are_a_histogram() -> None:
     counts[1], counts[-1] = 2, 1
     stages = [{"stage": "tasks", "ms": 1500, "times": 3, "buckets": counts}]
     other = [{"stage": "tasks", "ms": 1, "times": 1, "buckets": [1]}, {"stage": "fetch", "ms": 1}]
-    metric = stage_metric([("0", {"stages": stages}), ("1", {"stages": other}), ("2", {})])
+    metric = stage_metric(
+        [
+            ("0", report_of({"stages": stages})),
+            ("1", report_of({"stages": other})),
+            ("2", report_of({})),
+        ]
+    )
     found = {
         (s.name.removeprefix("homeport_stage_duration_seconds"), s.labels.get("le")): s.value
         for s in metric.samples

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from homeport.config.errors import WireError
-from homeport.job_coordinator.http.container_report import (
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.status.container_report import (
     AdjunctState,
     ContainerReport,
     DroppedValues,
@@ -16,8 +17,7 @@ from homeport.job_coordinator.http.container_report import (
     StageTime,
     StoreLag,
 )
-from homeport.job_coordinator.http.figures import Sample
-from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.status.figures import Sample
 
 TASK = TaskName("Partition 0")
 PROGRESS = RestoreProgress("s", TASK, 5, 60, 7, 2.5, None)

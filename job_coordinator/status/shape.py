@@ -1,0 +1,340 @@
+"""The body of ``GET /v1/status``, of a job on YARN and of a standalone one, as typed values.
+
+PURE. Both cluster managers build a ``ShownStatus``; pages, commands and metrics read its fields. A
+field that one of them does not have, or that an earlier version did not write, has its default.
+Times are in ms since 1970 where a name ends in ``at_ms`` or ``since_ms``. What names an incarnation
+in a text is ``processor.epoch``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Self
+
+import msgspec
+
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.outcomes import Restored
+from homeport.job_coordinator.model.wire_form import value_of
+from homeport.job_coordinator.status.container_report import ContainerReport
+
+
+class Phase(StrEnum):
+    """Where a container is on its way: the allocator's phases, and those of a processor.
+
+    Tests hold the allocator's own enum against this one.
+    """
+
+    FAILING_OVER = "failing-over"
+    QUEUED = "queued"
+    BACKING_OFF = "backing-off"
+    REQUESTED = "requested"
+    ALLOCATED = "allocated"
+    ASSIGNED = "assigned"
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    FINISHED = "finished"
+    FAILED = "failed"
+    WAITING = "waiting"
+    """Of a standalone processor: it has no task, or may not begin yet."""
+    UNKNOWN = "unknown"
+    """A standalone processor that does not answer its leader."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Phase | None:
+        if not isinstance(value, str):
+            return None
+        found = str.__new__(cls, value)  # a word of a later version stays as it is
+        found._name_ = found._value_ = value
+        return found
+
+
+class _Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """Fields of a part of the status, all of them written."""
+
+
+class HeldBack(_Shown, frozen=True):
+    """How long an attempt waited before it placed anything; ``unheard``: whose stop none said."""
+
+    ms: int
+    unheard: tuple[str, ...] = ()
+
+
+class ShownJob(_Shown, frozen=True):
+    """The job and its attempt.
+
+    ``rank``: submission, application, attempt. ``coordinator``, ``leader``: of a standalone job.
+    ``health``: deploying, deployed, recovering or degraded.
+    """
+
+    name: str | None = None
+    id: str | None = None
+    application: str | None = None
+    attempt: int | None = None
+    host: str | None = None
+    attempts_max: int | None = None
+    rank: tuple[int, str, int] | None = None
+    state: str | None = None
+    health: str | None = None
+    model_version: int | None = None
+    held_back: HeldBack | None = None
+    coordinator: str | None = None
+    leader: str | None = None
+
+
+class SpareReport(msgspec.Struct, frozen=True, rename={"is_ready": "ready"}):
+    """The process that waits beside a container to be the next incarnation there.
+
+    ``kind``: how much of a start it is to have behind it; ``is_ready``: whether it has.
+    """
+
+    kind: str
+    is_ready: bool
+
+
+class ShownRecovery(_Shown, frozen=True, rename={"from_host": "from", "to_host": "to"}):
+    """A container's last way back. ``phases_ms``: {phase: how long it took}, in order."""
+
+    cause: str
+    kind: str | None = None
+    from_host: str | None = None
+    to_host: str | None = None
+    began_ms: int = 0
+    phases_ms: Mapping[str, int] = {}
+    total_ms: int = 0
+    is_over: bool = True
+
+
+class ShownStandby(_Shown, frozen=True):
+    """A replica that a standalone processor keeps, of ``task``; None: not known yet."""
+
+    name: str = ""
+    task: str = ""
+    lag: int | None = None
+    lag_seconds: float | None = None
+    is_caught_up: bool | None = None
+
+
+class ShownContainer(_Shown, frozen=True):
+    """A container of the JobModel, or a processor of a standalone job.
+
+    ``host``: where it is now, ``last_host``: where it ran last, or its home. ``lag``: records that
+    a standby has not read. ``restored``: {store: {task: how}} of its last start, ``seconds``
+    {phase of that: how long}. ``resource``: its YARN container. ``waits``: what the cluster manager
+    says that it waits for.
+    """
+
+    processor_id: ProcessorId
+    phase: Phase
+    role: str = "active"
+    replica_of: ProcessorId | None = None
+    is_temporary: bool = False
+    lag: int | None = None
+    lag_seconds: float | None = None
+    report: ContainerReport | None = None
+    host: Host | None = None
+    last_host: Host | None = None
+    requested_host: Host | None = None
+    since_ms: int | None = 0
+    epoch: int | None = 0
+    model_version: int | None = None
+    pid: int | None = None
+    package: str | None = None
+    resource: str | None = None
+    spare: SpareReport | None = None
+    restored: Mapping[str, Mapping[str, Restored]] | None = None
+    seconds: Mapping[str, float] | None = None
+    restarts: int = 0
+    failures: int | None = 0
+    last_failure: str | None = None
+    recovery: ShownRecovery | None = None
+    log_url: str | None = None
+    location: Host | None = None
+    is_leader: bool = False
+    registration: int | None = None
+    standbys: tuple[ShownStandby, ...] = ()
+    waits: tuple[str, ...] = ()
+
+    @property
+    def is_standby(self) -> bool:
+        """Whether it is the replica of another container."""
+        return self.replica_of is not None
+
+
+class ShownFailure(_Shown, frozen=True):
+    """What went wrong; ``last_lines`` of its log, for callers with a token."""
+
+    cause: str = ""
+    processor_id: ProcessorId | None = None
+    epoch: int | None = None
+    exit_code: int | None = None
+    host: str | None = None
+    at_ms: int = 0
+    log: str | None = None
+    last_lines: tuple[str, ...] | None = None
+
+
+class ShownChange(_Shown, frozen=True):
+    """The change to a new JobModel that is under way.
+
+    On YARN ``must_stop``: incarnations, and ``waits`` {processor: incarnations that own a task of
+    it}. Of a standalone job its open ``barrier``, and the members that have not joined it.
+    """
+
+    to_version: int | None = None
+    must_stop: tuple[str, ...] = ()
+    waits: Mapping[ProcessorId, tuple[str, ...]] = {}
+    version: int | None = None
+    barrier: str | None = None
+    missing: tuple[str, ...] = ()
+
+
+class ShownFailover(_Shown, frozen=True):
+    """An active container on its way to the place of a standby.
+
+    ``used``: the standbys that were chosen so far. ``waits_for``: the incarnation whose stop is not
+    proven yet.
+    """
+
+    active: ProcessorId
+    phase: Phase = Phase.UNKNOWN
+    step: str = ""
+    standby: ProcessorId | None = None
+    host: str | None = None
+    used: tuple[ProcessorId, ...] = ()
+    waits_for: str | None = None
+
+
+class ShownPlacement(_Shown, frozen=True):
+    """An operator's command that is not ended; ``waits``: for what, for people."""
+
+    processor_id: ProcessorId
+    destination: str = ""
+    step: str = ""
+    uuid: str = ""
+    host: str | None = None
+    is_warm: bool = False
+    standby: ProcessorId | None = None
+    waits: str | None = None
+
+
+class Needs(_Shown, frozen=True):
+    """What one container needs of a host."""
+
+    memory_mb: int = 0
+    cores: int = 0
+
+
+class ShownWaiter(_Shown, frozen=True):
+    """A container that waits for a host; ``obstacles``: {host: why it is none for this one}."""
+
+    processor_id: ProcessorId
+    since_ms: int | None = None
+    asks: Host | None = None
+    obstacles: Mapping[Host, str] = {}
+
+
+class ShownShortage(_Shown, frozen=True):
+    """The containers that wait for a host, of ``count`` the first; ``hosts``: {host: why not}."""
+
+    says: str = ""
+    needs: Needs = Needs()
+    count: int = 0
+    processors: tuple[ShownWaiter, ...] = ()
+    hosts: Mapping[Host, str] = {}
+    hosts_count: int = 0
+
+
+class ShownRollout(_Shown, frozen=True):
+    """The last upgrade, or rolling restart; ``given``: the processors that have it, in order."""
+
+    phase: str
+    id: str = ""
+    package: str = ""
+    previous: str | None = None
+    watch_ms: int = 0
+    given: tuple[ProcessorId, ...] = ()
+    current: ProcessorId | None = None
+    waits: str = ""
+    reason: str = ""
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether it goes forward, or back."""
+        return self.phase in {"forward", "back"}
+
+
+class ShownKey(_Shown, frozen=True):
+    """A key that the stream wants otherwise than it is in force; ``takes``: what it needs."""
+
+    key: str
+    in_force: str | None = None
+    wanted: str | None = None
+    takes: str = ""
+
+
+class ShownConfiguration(_Shown, frozen=True):
+    """The JobModel's version, and what of the stream's configuration is not applied, and why."""
+
+    version: int = 0
+    pending: tuple[ShownKey, ...] = ()
+    fault: str | None = None
+    inputs_begun_anew: Any = None
+
+
+class ShownTakenOver(_Shown, frozen=True):
+    """Tasks that lost their processor while this one led; ``unbacked``: without a standby."""
+
+    lost: int = 0
+    unbacked: int = 0
+    version: int = 0
+
+
+class ShownStatus(_Shown, frozen=True):
+    """The job as its AM, or its leader, sees it.
+
+    ``coordinator_stream``: ok, or what is wrong; None: the job has none. ``unanswered``: {partner
+    of the driver: why it does not answer}. ``unaccounted``: incarnations of an earlier driver that
+    may still run.
+    """
+
+    job: ShownJob = ShownJob()
+    coordinator_url: str = ""
+    application_url: str = ""
+    containers: tuple[ShownContainer, ...] = ()
+    hosts: tuple[str, ...] = ()
+    excluded_hosts: tuple[str, ...] = ()
+    drained_hosts: tuple[str, ...] = ()
+    suspects_itself: bool = False
+    stores_refused: Mapping[str, int] = {}
+    failures: tuple[ShownFailure, ...] = ()
+    coordinator_stream: str | None = None
+    coordinator_stream_age_ms: int | None = None
+    coordinator_stream_damaged: int | None = None
+    change: ShownChange | None = None
+    failovers: tuple[ShownFailover, ...] = ()
+    placements: tuple[ShownPlacement, ...] = ()
+    unaccounted: tuple[str, ...] = ()
+    unanswered: Mapping[str, str] = {}
+    waiting: ShownShortage | None = None
+    configuration: ShownConfiguration | None = None
+    upgrade: ShownRollout | None = None
+    rolling_restart: ShownRollout | None = None
+    taken_over: ShownTakenOver | None = None
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        """Return the status of ``body``; WireError where a field is of another kind."""
+        return value_of(cls, body, "the status")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the body, with each field."""
+        body: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        return body
+
+    def container(self, processor_id: ProcessorId) -> ShownContainer | None:
+        """Return the container of that processor; None where there is none."""
+        return next((c for c in self.containers if c.processor_id == processor_id), None)
