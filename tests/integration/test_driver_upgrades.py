@@ -213,6 +213,21 @@ def test_another_order_is_refused_and_the_order_back_is_of_what_is_under_way(
     assert ordered == ["upgrade", "upgrade", "upgrade --undo"]
 
 
+def test_each_of_two_orders_between_two_looks_of_the_driver_is_in_the_trail(tmp_path: Path) -> None:
+    """The driver takes the later one; the command of the other says so."""
+    other = replace(ORDER, id="other", package="cd" * 32, by="bob")
+
+    async def story(am: Am, launcher: Launcher) -> None:
+        am.stream.write([UpgradeManager.order_message(order) for order in (ORDER, other)])
+        await am.until(in_phase(am, UpgradePhase.DONE))
+        assert launcher.ran == [None, other.package]
+
+    am, _ = upgraded(tmp_path, story)
+    lines = [e for e in am.history() if e["event"] == "audit"]
+    ordered = [(e["author"], e["after"]) for e in lines if e["what"] == "upgrade"]
+    assert ordered == [("ann", NEW), ("bob", other.package)]
+
+
 def orders_of(am: Am) -> UpgradeOrders:
     """Return the orders in the stream, as the driver has read them."""
     return UpgradeManager(am.stream).orders(APPLICATION)
