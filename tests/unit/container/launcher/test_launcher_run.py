@@ -210,7 +210,7 @@ def test_a_child_that_does_not_die_has_its_lease_renewed_no_more(
 
     monkeypatch.setattr(LeaseHolder, "close", closed)
     monkeypatch.setattr(ChildProcess, "signal", not_let_go)
-    life.am.until_runs(FIRST)
+    life.am.then(run(FIRST), lambda: "deaf" in life.log())
     stop = Order(OrderKind.STOP, 10, 0, FIRST)
     life.am.then(stop, lambda: bool(alive_at_close), step_ms=SHUTDOWN_MS)
     life.am.then(stop, lambda: bool(life.am.check_ins[-1].running and _kill(life)))
