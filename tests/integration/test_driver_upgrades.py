@@ -13,6 +13,7 @@ import pytest
 from driver_attempts import NM1, P0, Am, Stream, drive
 
 from homeport.appmaster.allocation.protocol.events import ShutdownRequested
+from homeport.appmaster.driver.rollouts.rollout import Rollout
 from homeport.appmaster.upgrade.machine import HANG_MS
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
@@ -24,7 +25,12 @@ from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.ids import ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
-from homeport.job_coordinator.model.placement import PlacementResponse, PlacementStatus
+from homeport.job_coordinator.model.placement import (
+    FORCE_RESTART_LAST_SEEN,
+    PlacementRequest,
+    PlacementResponse,
+    PlacementStatus,
+)
 from homeport.job_coordinator.model.upgrade import (
     UpgradeDirection,
     UpgradeOrder,
@@ -273,6 +279,31 @@ def test_the_next_driver_goes_on_from_the_record(tmp_path: Path) -> None:
         assert launcher.ran == [NEW]
 
     upgraded(tmp_path, story, state=given)
+
+
+def test_no_restart_is_requested_beside_a_command_that_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes between the driver's look at the stream and its own request: it has its turn."""
+    original = Rollout._restart
+
+    async def beside(rollout: Rollout, state: UpgradeState, incarnation: Incarnation) -> None:
+        if incarnation.epoch == 1 and not commanded:
+            command = PlacementRequest("c", APPLICATION, P0, FORCE_RESTART_LAST_SEEN, None, 1)
+            rollout._client._stream.write([PlacementManager.request_message(command)])
+            commanded.append(command)
+        await original(rollout, state, incarnation)
+
+    commanded = list[PlacementRequest]()
+    monkeypatch.setattr(Rollout, "_restart", beside)
+
+    async def story(am: Am, launcher: Launcher) -> None:
+        am.stream.write([UpgradeManager.order_message(ORDER)])
+        await am.until(in_phase(am, UpgradePhase.DONE))
+        assert launcher.ran == [None, NEW]
+
+    upgraded(tmp_path, story)
+    assert commanded
 
 
 class RefusingStream(Stream):
