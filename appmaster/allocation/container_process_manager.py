@@ -415,7 +415,8 @@ def _child_failed(
 
     Of a host that does not reach Kafka it goes away, and its launcher too: while that had its
     lease renewed, our own attempt reached Kafka, so that it is the host that is cut off. So it does
-    of one without room for its package. None of its group requests it first.
+    of one that does not reach the keeper, or has no room for its package. None of its group
+    requests it first.
     """
     next_phase = ContainerPhase.ASSIGNED
     is_moving = placement.is_launching(draft, container)

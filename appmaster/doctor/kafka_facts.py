@@ -93,7 +93,7 @@ class _Asking:
             absent = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED}
             if failure.code() in absent:
                 raise _AbsentError from None
-            raise clients.unavailable(self._system, what, failure.str()) from None
+            raise clients.unavailable(self._system, what, failure) from None
         except TimeoutError:
             why = f"no answer within {_TIMEOUT_S:g} s"
             raise clients.unavailable(self._system, what, why) from None

@@ -125,7 +125,7 @@ class CoordinatorStreamClient:
                 return
 
     async def taken_keys(self) -> tuple[KeyRecord, ...]:
-        """Each record of a key that was read since the last call, in their order."""
+        """Each record of keys and upgrades that was read since the last call, in their order."""
         return await self._in_thread(self._stream.taken_keys)
 
     async def audited(self, offset: int) -> bool:

@@ -154,7 +154,7 @@ class Driver:
         )
         now = (lambda: (self._state, self.may_change), self.live.job_models, self.post)
         own = Surroundings(*rest[1:], self._history, *now)
-        return placements, Rollouts(stream, own, self.audit.upgrade_ordered)
+        return placements, Rollouts(stream, own)
 
     def _viewed(self) -> DriverView:
         return DriverView(

@@ -14,7 +14,7 @@ from homeport.config.access_tokens import NamedToken, named_tokens
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import TokensKey
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, WireError
 from homeport.config.secret_names import shown_value
 from homeport.config.secret_values import MASK
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import (
@@ -23,10 +23,12 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream import (
 )
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
+    MessageType,
 )
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.audit import UNKNOWN, AuditTrail, Change
 from homeport.job_coordinator.metadata.configuration import AM_KEYS, AM_SOURCE, AuditedManager
+from homeport.job_coordinator.metadata.upgrade import order_of
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.placement import (
     CANCEL,
@@ -49,7 +51,7 @@ class Followed(Protocol):
     """The driver's side of the coordinator stream."""
 
     async def taken_keys(self) -> tuple[KeyRecord, ...]:
-        """Each record of a key that was read since the last call, in their order."""
+        """Each record of keys and upgrades that was read since the last call, in their order."""
 
     async def audited(self, offset: int) -> bool:
         """Return whether the stream has up to where the audit trail is complete."""
@@ -74,13 +76,13 @@ class AuditedChanges:
         known = self._position
         for record in stream.taken_keys():
             if known is not None and record.offset > known:
-                self._changed(record)
+                self._written(record)
             self._position = record.offset
 
     async def follow(self, stream: Followed) -> None:
-        """Each record of a key that was read is in the trail, and the stream says up to where."""
+        """Each record that operators wrote is in the trail, and the stream says up to where."""
         for record in await stream.taken_keys():
-            self._changed(record)
+            self._written(record)
             self._position = record.offset
         position = self._position
         if position is None or position == self._noted:
@@ -99,6 +101,12 @@ class AuditedChanges:
     def not_written(self, records: Iterable[CoordinatorStreamMessage]) -> None:
         """These may not be in the stream: if they are, a line too many is better than none."""
         self._by_http = [known for known in self._by_http if known not in [*records]]
+
+    def _written(self, record: KeyRecord) -> None:
+        if record.after.type == MessageType.SET_CONFIG:
+            self._changed(record)
+        elif order := _order(record.after):
+            self._ordered(order)
 
     def _changed(self, record: KeyRecord) -> None:
         key, old, new = record.key, record.before, record.after
@@ -126,11 +134,18 @@ class AuditedChanges:
         what = placement_named(request)
         self.trail.add(Change(UNKNOWN, UNKNOWN, _STREAM, what, host, request.destination))
 
-    def upgrade_ordered(self, order: UpgradeOrder) -> None:
-        """The driver has read an order of an upgrade, or to take it back."""
+    def _ordered(self, order: UpgradeOrder) -> None:
         is_back = order.direction is UpgradeDirection.BACK
         what = "upgrade --undo" if is_back else "upgrade"
         self.trail.add(Change(order.by or UNKNOWN, UNKNOWN, _STREAM, what, None, order.package))
+
+
+def _order(message: CoordinatorStreamMessage) -> UpgradeOrder | None:
+    """Return the order of an upgrade; None where it is damaged, or a record of the driver's."""
+    try:
+        return order_of(message)
+    except WireError:
+        return None
 
 
 def _value(message: CoordinatorStreamMessage | None) -> str | None:

@@ -167,8 +167,8 @@ def write_checkpoint(
         )
         unsent = client.flush(_TIMEOUT_S)
     except KafkaException as error:
-        raise unavailable(system, what, error_of(error).str()) from None
+        raise unavailable(system, what, error_of(error)) from None
     if refused:
-        raise unavailable(system, what, refused[0].str())
+        raise unavailable(system, what, refused[0])
     if unsent:
         raise UnavailableError(f"{what}: no answer within {_TIMEOUT_S:g} s; look with show")

@@ -81,7 +81,7 @@ def longest_transaction_s(system: SystemConfig) -> float:
 def unread(system: SystemConfig, what: str, error: KafkaError) -> HomeportError:
     """The failure of reading ``what``: Kafka's absence, or a fault of the partition's own."""
     if is_transient(error):
-        return unavailable(system, what, error.str())
+        return unavailable(system, what, error)
     return PartitionError(f"system {system.name!r}: {what}: {error.str()}")
 
 
@@ -146,7 +146,7 @@ def know_topics(
         try:
             client.list_topics(topic, timeout_s)
         except KafkaException as error:
-            raise unavailable(system, f"asking for topic {topic}", error_of(error).str()) from None
+            raise unavailable(system, f"asking for topic {topic}", error_of(error)) from None
 
 
 def _consumer(system: SystemConfig, tuned: Mapping[str, Any]) -> dict[str, Any]:

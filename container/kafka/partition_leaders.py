@@ -91,7 +91,7 @@ class PartitionLeaders:
         try:
             known = self._admin.list_topics(topic, _LIMIT_S)
         except KafkaException as error:
-            raise unavailable(self.system, what, error_of(error).str()) from None
+            raise unavailable(self.system, what, error_of(error)) from None
         found = known.topics[topic].partitions.get(partition)
         broker = known.brokers.get(found.leader) if found else None
         if broker is None:

@@ -15,11 +15,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from homeport.config.errors import WireError
 from homeport.container.host.lease_memory import FD_VARIABLE, LeaseMemory
 from homeport.container.host.orders import CONFIG_VARIABLE
+from homeport.container.host.permit import Permit
+from homeport.job_coordinator.http.messages import Order
 from homeport.job_coordinator.model.json_values import compact_json
 from homeport.job_coordinator.own_folders import PRIVATE_UMASK, open_own_file
 from homeport.job_coordinator.parent_death import ending_with_us
+
+
+def permit_of(order: Order) -> Permit:
+    """What a stream container gets on its standard input, from an order to run."""
+    if order.incarnation is None or order.model_version is None:
+        raise WireError("an order to run names no incarnation, or no JobModel")
+    return Permit(order.incarnation, order.model_version, order.fence)
 
 
 class ChildProcess:

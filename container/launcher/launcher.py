@@ -20,7 +20,8 @@ that report is the evidence of a stop on which the AM starts a successor (safety
   its permit on its standard input, and so may have been spawned long before, as a ``spare``.
 * A child has the package of the job's code that its order names, or it does not run. One that is
   not here is fetched (``packages``), and the permit comes again with the next check-in. Where it
-  cannot be had, the incarnation has stopped before it began: the AM tries another host.
+  cannot be had, or the keeper does not answer for as long as a silent AM is waited for, the
+  incarnation has stopped before it began: the AM tries another host.
 * Everything is imported at start and the child's log stays open, because YARN may remove both
   folders early.
 """
@@ -34,7 +35,6 @@ import selectors
 import signal
 import socket
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -42,9 +42,8 @@ from types import FrameType
 from homeport.config.errors import HomeportError, UnavailableError, WireError
 from homeport.container.host.exit_codes import EXIT_LEASE_LOST, EXIT_TERMINATED
 from homeport.container.host.lease_memory import SpareKind
-from homeport.container.host.permit import Permit
 from homeport.container.launcher.child_end import EXITED, cause_of, last_lines
-from homeport.container.launcher.child_process import ChildProcess
+from homeport.container.launcher.child_process import ChildProcess, permit_of
 from homeport.container.launcher.launcher_settings import LauncherSettings
 from homeport.container.launcher.lease import BeatWatch
 from homeport.container.launcher.lease_holder import LeaseHolder
@@ -60,18 +59,12 @@ from homeport.job_coordinator.http.pinned_tls import certificate_beside, secret_
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 
+_RUNNER = "homeport.container.incarnation.container_runner"
 _CALL_TIMEOUT_S = 3.0
 _FAREWELL_MS = 5000
 _TAIL_BYTES = 32 * 1024
 
 log = logging.getLogger("launcher")
-
-
-def permit_of(order: Order) -> Permit:
-    """What a stream container gets on its standard input, from an order to run."""
-    if order.incarnation is None or order.model_version is None:
-        raise WireError("an order to run names no incarnation, or no JobModel")
-    return Permit(order.incarnation, order.model_version, order.fence)
 
 
 @dataclass(slots=True)
@@ -99,11 +92,7 @@ class Launcher:
         settings: LauncherSettings,
         client: CoordinatorClient,
         history: HistoryWriter | None,
-        command: tuple[str, ...] = (
-            sys.executable,
-            "-m",
-            "homeport.container.incarnation.container_runner",
-        ),
+        command: tuple[str, ...] = (sys.executable, "-m", _RUNNER),
     ) -> None:
         self._settings = settings
         self._client = client
@@ -116,10 +105,9 @@ class Launcher:
         self._child: _Child | None = None
         self._ended: dict[Incarnation, Stopped] = {}
         self._report: Stopped | None = None
-        self._leaving: int | None = (
-            None  # exit code, once we are to go as soon as the child has gone
-        )
+        self._leaving: int | None = None  # exit code, once we go as soon as the child has gone
         self._answered_ms = self._buried_ms = boot_ms()
+        self._held_up_ms: int | None = None  # since when a permit cannot be used here
         self._is_unanswered = False
         self._next_ms = settings.interval_ms
         self._wake_in, self._wake_out = socket.socketpair()
@@ -178,6 +166,7 @@ class Launcher:
             if not self._is_unanswered:
                 log.warning("no answer, trying again: %s", e)
             self._is_unanswered = True
+            self._held_up_ms = None
             if self._report is not None:
                 self._stop_reporter.is_unanswered(self._report)
         except WireError as e:
@@ -253,15 +242,37 @@ class Launcher:
             if folder is not None:
                 self._run_with(folder, order, incarnation)
             elif (fault := self._packages.give_up(order.package)) is not None:
-                log.error("processor %s epoch %d cannot begin: %s", *_parts(incarnation), fault)
-                self._buried_ms = boot_ms()
-                self._report = Stopped(incarnation, StopCause.NO_PACKAGE, 1, (fault,))
-                self._ended[incarnation] = self._report
+                self._cannot_begin(incarnation, StopCause.NO_PACKAGE, fault)
+            elif (fault := self._packages.unanswered(order.package)) is not None:
+                self._hold_up(incarnation, fault)
+
+    def _hold_up(self, incarnation: Incarnation, why: str) -> None:
+        """It waits; where that lasts, this host is cut off from what answers others."""
+        if self._held_up_ms is None:
+            self._held_up_ms = boot_ms()
+            log.warning("processor %s epoch %d waits: %s", *_parts(incarnation), why)
+        if boot_ms() - self._held_up_ms >= self._settings.lost_ms:
+            self._cannot_begin(incarnation, StopCause.CUT_OFF, why)
+
+    def _cannot_begin(self, incarnation: Incarnation, cause: StopCause, why: str) -> None:
+        """It has stopped before it began: the AM tries another host."""
+        log.error("processor %s epoch %d cannot begin: %s", *_parts(incarnation), why)
+        self._ends(Stopped(incarnation, cause, 1, (why,)))
+
+    def _ends(self, stopped: Stopped) -> None:
+        """That incarnation never runs again here, and the AM is to know it."""
+        self._buried_ms = boot_ms()
+        self._report = self._ended[stopped.incarnation] = stopped
 
     def _run_with(self, folder: Path, order: Order, incarnation: Incarnation) -> None:
         """It runs with the package in ``folder``, if its lease is granted."""
         self._stop_reporter.prepare(self._client)
-        lease = self._lease_for(order, incarnation)
+        try:
+            lease = self._lease_for(order, incarnation)
+        except UnavailableError as e:
+            self._hold_up(incarnation, str(e))
+            return
+        self._held_up_ms = None
         if lease is not None:
             said = {"model_version": order.model_version, "package": order.package}
             self._event("permit-received", incarnation, **said)
@@ -271,10 +282,9 @@ class Launcher:
         """The lease of the permit; None where it is not granted now: the permit comes again."""
         if order.lease_url is None:
             raise UnavailableError("the AM does not say where leases are renewed")
-        settings = self._settings
         timeout_s = max(order.lease_ms / 4000, 0.1)
         keeper = self._client.at(order.lease_url, timeout_s, holds=True)
-        return LeaseHolder.acquire(keeper, Renewal(settings.attempt, incarnation))
+        return LeaseHolder.acquire(keeper, Renewal(self._settings.attempt, incarnation))
 
     def _obey_stop(self, incarnation: Incarnation | None) -> None:
         if self._child is not None and incarnation in {None, self._child.incarnation}:
@@ -294,7 +304,7 @@ class Launcher:
             os.environ,
             EXECUTION_ENV_CONTAINER_ID=settings.resource_id,
             HOMEPORT_TOKEN_FILE=str(settings.token_file),
-            PYTHONPATH=_python_path(package, os.environ),
+            PYTHONPATH=os.pathsep.join(filter(None, (str(package), os.environ.get("PYTHONPATH")))),
         )
         log_file = settings.log_folder / f"spare-{self._started}.log"
         command = [*self._command, "--ready", kind.name.lower()]
@@ -361,13 +371,11 @@ class Launcher:
     def _bury(self, child: _Child, exit_code: int) -> None:
         tail = child.process.log_tail(_TAIL_BYTES)
         child.lease.close()
-        self._buried_ms = boot_ms()
         signalled = self._leaving == EXIT_TERMINATED
         finished = child.process.memory.is_finished
         cause = cause_of(exit_code, finished=finished, ordered=child.ordered, signalled=signalled)
-        lines = last_lines(tail)
-        if exit_code == 0 and cause is StopCause.FAILED:
-            lines = (*lines, EXITED)
+        is_odd = exit_code == 0 and cause is StopCause.FAILED
+        lines = (*last_lines(tail), EXITED) if is_odd else last_lines(tail)
         if child.has_hung:
             cause = StopCause.FAILED
             lines = (*lines, f"killed: silent for task.hang.ms ({self._settings.hang_ms})")
@@ -377,8 +385,7 @@ class Launcher:
         self._child = None  # before its descriptors go, which a signal's handler would use
         self._selector.unregister(child.process.pid_fd)
         child.process.close()
-        self._report = Stopped(child.incarnation, cause, exit_code, lines)
-        self._ended[child.incarnation] = self._report
+        self._ends(Stopped(child.incarnation, cause, exit_code, lines))
         log.info(
             "processor %s epoch %d %s, exit code %d",
             *_parts(child.incarnation),
@@ -462,21 +469,15 @@ def _parts(incarnation: Incarnation) -> tuple[str, int]:
     return incarnation.processor_id, incarnation.epoch
 
 
-def _python_path(package: Path, environment: Mapping[str, str]) -> str:
-    return os.pathsep.join(p for p in (str(package), environment.get("PYTHONPATH", "")) if p)
-
-
 def main() -> int:
     """Runs the launcher of this YARN container."""
     logs.begin(sys.stdout, os.environ)
     try:
         settings = LauncherSettings.from_environment(os.environ)
-        token = settings.token_file.read_text(encoding="utf-8").strip()
-        certificate = certificate_beside(settings.token_file)
-        secret = secret_beside(settings.token_file)
-        client = CoordinatorClient(
-            settings.coordinator_url, token, _CALL_TIMEOUT_S, certificate, secret
-        )
+        file = settings.token_file
+        access = (certificate_beside(file), secret_beside(file))
+        token = file.read_text(encoding="utf-8").strip()
+        client = CoordinatorClient(settings.coordinator_url, token, _CALL_TIMEOUT_S, *access)
         history = None
         if settings.history_folder is not None:
             history = HistoryWriter(

@@ -56,6 +56,7 @@ class JobPackages:
         self._on_fetched = on_fetched
         self._thread: threading.Thread | None = None
         self._fault: tuple[str, str] | None = None
+        self._is_unanswered = False
         self._failures = 0
         self._rest_ms = _REST_MS
         self._not_before_ms = 0
@@ -91,6 +92,10 @@ class JobPackages:
         fault = self._fault
         return fault[1] if fault is not None and fault[0] == name else None
 
+    def unanswered(self, name: str | None) -> str | None:
+        """Return the ``fault`` where it is that the AM did not answer; else None."""
+        return self.fault(name) if self._is_unanswered else None
+
     def give_up(self, name: str | None) -> str | None:
         """Return the ``fault`` after many tries, and let the tries begin again; else None."""
         fault = self.fault(name)
@@ -123,7 +128,8 @@ class JobPackages:
                 log.warning("package %s is not here, trying again: %s", own, fault[1])
             if self.fault(name) is None:
                 self._failures = 0
-            self._failures += not isinstance(error, UnavailableError)
+            self._is_unanswered = isinstance(error, UnavailableError)
+            self._failures += not self._is_unanswered
             self._fault = fault
             self._not_before_ms = boot_ms() + self._rest_ms
             self._rest_ms = min(self._rest_ms * 2, _LONGEST_REST_MS)

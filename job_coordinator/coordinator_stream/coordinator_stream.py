@@ -20,6 +20,8 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 
 _LOG = logging.getLogger(__name__)
 _LOCALITY = frozenset({MessageType.SET_CONTAINER_HOST, MessageType.SET_TASK_HOST})
+_OF_PEOPLE = frozenset({MessageType.SET_CONFIG, MessageType.SET_UPGRADE})
+"""What operators write: keys of the configuration, orders of upgrades."""
 _PACKAGE = b'[1,"set-package",'
 """How the keys of packages begin."""
 _TOLD_DAMAGES = 100
@@ -27,7 +29,7 @@ _TOLD_DAMAGES = 100
 
 
 class KeyRecord(NamedTuple):
-    """One record of a configuration key, with what its key had before; None: nothing."""
+    """One record that operators may write, with what its key had before; None: nothing."""
 
     offset: int
     before: CoordinatorStreamMessage | None
@@ -35,7 +37,7 @@ class KeyRecord(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Return the name of the configuration key."""
+        """Return the key of the record, as the name of the configuration key."""
         return self.after.key
 
 
@@ -53,7 +55,7 @@ class CoordinatorStream(Protocol):
         """{key: last record} of one type as of the last catch-up, deleted keys left out."""
 
     def taken_keys(self) -> tuple[KeyRecord, ...]:
-        """Each record of a key that was read since the last call, in their order.
+        """Each record of keys and upgrades that was read since the last call, in their order.
 
         A stream that does not keep them has none.
         """
@@ -75,7 +77,7 @@ class StreamState:
     one to another host, the standby from the place that the active one takes.
 
     ``has_packages``: whether it has the records of packages, which are megabytes; without them
-    there is no package. ``keeps_keys``: whether it keeps each record of a configuration key until
+    there is no package. ``keeps_keys``: whether it keeps each record of keys and upgrades until
     ``taken_keys`` has it.
     """
 
@@ -116,14 +118,14 @@ class StreamState:
                     last,
                 )
             return None
-        if self._keeps_keys and message.type == MessageType.SET_CONFIG:
+        if self._keeps_keys and message.type in _OF_PEOPLE:
             before = self._latest.get(message.type, {}).get(message.key)
             self._keys.append(KeyRecord(-1 if offset is None else offset, before, message))
         self.apply(message)
         return message
 
     def taken_keys(self) -> tuple[KeyRecord, ...]:
-        """Each record of a key that was taken since the last call, in their order."""
+        """Each record of keys and upgrades that was taken since the last call, in their order."""
         taken = tuple(self._keys)
         self._keys.clear()
         return taken
@@ -247,7 +249,7 @@ class InMemoryCoordinatorStream:
         return self._state.latest(message_type)
 
     def taken_keys(self) -> tuple[KeyRecord, ...]:
-        """Each record of a key that was read since the last call, in their order."""
+        """Each record of keys and upgrades that was read since the last call, in their order."""
         return self._state.taken_keys()
 
     def write(self, messages: Iterable[CoordinatorStreamMessage]) -> None:

@@ -53,6 +53,16 @@ _FORGOTTEN = frozenset({KafkaError.INVALID_PRODUCER_ID_MAPPING, KafkaError.UNKNO
 """Codes by which Kafka says that the transactional id is another producer's, or unknown."""
 
 
+_NO_RIGHT = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
+"""Codes by which Kafka refuses a right to a user that it knows."""
+
 _DROPPED: queue.SimpleQueue[AdminClient] = queue.SimpleQueue()
 """Admin clients without a reference, for the thread that destroys them."""
 
@@ -119,11 +129,18 @@ def error_of(exception: KafkaException) -> KafkaError:
     return KafkaError(KafkaError._FAIL, str(error))  # noqa: SLF001 - a public name of the library
 
 
-def unavailable(system: SystemConfig, what: str, why: str) -> UnavailableError:
-    """The one line for a Kafka that did not do ``what``."""
+def unavailable(
+    system: SystemConfig, what: str, why: str | KafkaError, error: KafkaError | None = None
+) -> UnavailableError:
+    """The one line for a Kafka that did not do ``what``.
+
+    ``error``: what Kafka answered, where ``why`` is a text around that.
+    """
+    if isinstance(why, KafkaError):
+        error, why = why, why.str()
     servers = f"systems.{system.name}.consumer.bootstrap.servers"
     remedy = f"check that the brokers run and that {servers} names them"
-    if "authorization failed" in why.lower():
+    if error is not None and error.code() in _NO_RIGHT:
         remedy = "grant the rights that docs/security.md has for a job's user"
     where = f"Kafka at {system.bootstrap_servers} (system {system.name!r})"
     return UnavailableError(f"{where}: {what}: {why}; {remedy}")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
-from confluent_kafka import OFFSET_BEGINNING, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, Message, TopicPartition
 
 from homeport.config.errors import UnavailableError, WireError
 from homeport.config.settings.sections import JobConfig, SystemConfig
@@ -98,10 +98,10 @@ class CoordinatorStreamLog:
         """Whether ``message`` says that nothing follows; other errors the library mends itself."""
         error = message.error()
         if error is not None and clients.ends_reading(error):
-            raise self._unavailable(error.str())
+            raise self._unavailable(error)
         return error is not None and clients.is_end(error)
 
-    def _unavailable(self, why: str) -> UnavailableError:
+    def _unavailable(self, why: str | KafkaError) -> UnavailableError:
         return clients.unavailable(self._system, f"reading topic {self._topic!r}", why)
 
 

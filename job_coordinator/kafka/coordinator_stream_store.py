@@ -307,7 +307,7 @@ class CoordinatorStreamStore:
             except KafkaException as exception:
                 error = clients.error_of(exception)
                 if not is_transient(error) or time.monotonic() >= deadline:
-                    raise clients.unavailable(self._system, what, error.str()) from None
+                    raise clients.unavailable(self._system, what, error) from None
             except TimeoutError:
                 why = f"no answer within {self._timeout_s:g} s"
                 raise clients.unavailable(self._system, what, why) from None
@@ -355,7 +355,7 @@ class CoordinatorStreamStore:
                 found.append(message)
         if failure is not None:  # only now: a record that was fetched with it would be lost
             what = f"reading topic {self._topic!r}"
-            raise clients.unavailable(self._system, what, failure.str())
+            raise clients.unavailable(self._system, what, failure)
 
     def _failure(self, record: Message, error: KafkaError) -> KafkaError | None:
         """``error`` where it ends the reading; None for an end of the partition, which is noted.

@@ -70,7 +70,7 @@ def shortage(system: SystemConfig, client: Client, places: Collection[Place]) ->
     try:
         topics = client.list_topics(timeout=_PATIENCE_S).topics
     except KafkaException as error:
-        cause = clients.error_of(error).str()
+        cause = clients.error_of(error)
         raise clients.unavailable(system, "asking for replicas in sync", cause) from None
     for name in sorted({topic for topic, _ in places}):
         partitions = topics[name].partitions.values() if name in topics else ()

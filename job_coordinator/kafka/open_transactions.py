@@ -51,7 +51,7 @@ def not_initialised(
         try:
             known = client.list_topics(timeout=_METADATA_S)
         except KafkaException:
-            return clients.unavailable(system, what, error.str())
+            return clients.unavailable(system, what, error)
         return UnavailableError(
             f"Kafka at {system.bootstrap_servers} (system {system.name!r}): {what}: {error.str()}: "
             f"it {'is' if is_ending else 'may be'} still ending the last transaction of this id, "
@@ -60,7 +60,7 @@ def not_initialised(
             "of them needs a leader and min.insync.replicas in sync; where they have those, a "
             f"restart of {_coordinator(known, transactional_id)} makes Kafka send it again"
         )
-    return clients.unavailable(system, what, error.str())
+    return clients.unavailable(system, what, error)
 
 
 def _coordinator(known: ClusterMetadata, transactional_id: str) -> str:

@@ -133,15 +133,15 @@ class _Sending:
         """How many records have no delivery report yet."""
         return self._outstanding
 
-    def unavailable(self, why: str) -> HomeportError:
-        return clients.unavailable(self.system, f"writing to topic {self.topic!r}", why)
+    def unavailable(self, why: str, error: KafkaError | None = None) -> HomeportError:
+        return clients.unavailable(self.system, f"writing to topic {self.topic!r}", why, error)
 
-    def late(self, why: str) -> HomeportError:
+    def late(self, why: str, error: KafkaError | None = None) -> HomeportError:
         """As ``unavailable``, with what the topic lacks to take records, where a broker says so."""
         with contextlib.suppress(UnavailableError):
             lacks = shortage(self.system, self.producer(), {(self.topic, 0)})
             why = why if lacks is None else f"{why}: {lacks}"
-        return self.unavailable(why)
+        return self.unavailable(why, error)
 
     def _queued(self, producer: Producer, key: bytes, value: bytes | None) -> bool:
         try:
@@ -171,7 +171,7 @@ class _Sending:
                 f"topic {self.topic!r}: a newer holder of transactional id "
                 f"{self._properties.get('transactional.id')!r} exists"
             )
-        return self.late(why)
+        return self.late(why, error)
 
 
 class PlainWriter:

@@ -243,7 +243,7 @@ class TopicAdmin:
                     "let topics be deleted (delete.topic.enable, or the right to do so)",
                 ) from None
             if error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise clients.unavailable(self._system, what, error.str()) from None
+                raise clients.unavailable(self._system, what, error) from None
         self._await(lambda: name not in self._metadata().topics, f"{what}: waiting for its end")
 
     def validate(self, name: str, partitions: int, cleanup: str) -> None:
@@ -285,8 +285,8 @@ class TopicAdmin:
         try:
             entries = self._answer(describe, what, name)
         except KafkaException as exception:
-            reason = clients.error_of(exception).str()
-            raise clients.unavailable(self._system, what, reason) from None
+            error = clients.error_of(exception)
+            raise clients.unavailable(self._system, what, error) from None
         return {key: entry.value for key, entry in entries.items() if entry.value is not None}
 
     def end_offset(self, name: str, partition: int) -> int:
@@ -307,9 +307,8 @@ class TopicAdmin:
         try:
             return reported_offset(futures[place], self._timeout_s + 1)
         except KafkaException as exception:
-            raise clients.unavailable(
-                self._system, what, clients.error_of(exception).str()
-            ) from None
+            error = clients.error_of(exception)
+            raise clients.unavailable(self._system, what, error) from None
         except TimeoutError:
             raise self._no_answer(what) from None
 
@@ -361,7 +360,7 @@ class TopicAdmin:
             except KafkaException as exception:
                 error = clients.error_of(exception)
                 if error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    raise clients.unavailable(self._system, what, error.str()) from None
+                    raise clients.unavailable(self._system, what, error) from None
         return found
 
     def _describing(self, names: Sequence[str]) -> dict[str, Future[TopicDescription]]:
@@ -414,7 +413,7 @@ class TopicAdmin:
             return self._admin.list_topics(timeout=self._timeout_s)
         except KafkaException as exception:
             error = clients.error_of(exception)
-            raise clients.unavailable(self._system, "listing topics", error.str()) from None
+            raise clients.unavailable(self._system, "listing topics", error) from None
 
     def _explain_creation(self, spec: TopicSpec, error: KafkaError) -> None:
         """Returns where the topic exists already; else raises what the user can do about it."""
@@ -435,7 +434,7 @@ class TopicAdmin:
                 f"Kafka refuses to create it ({error.str()})",
                 "correct the name or property that it names",
             )
-        raise clients.unavailable(self._system, f"creating topic {spec.name!r}", error.str())
+        raise clients.unavailable(self._system, f"creating topic {spec.name!r}", error)
 
     def _await_in_metadata(self, spec: TopicSpec) -> None:
         """Every partition of the topic has a leader in the brokers' metadata."""

@@ -59,7 +59,7 @@ class UpgradeManager(RecordManager):
 
     def orders(self, application: str) -> UpgradeOrders:
         """Return the orders for that run of the job, without damaged ones."""
-        known = self._of_keys(_order)
+        known = self._of_keys(order_of)
         own = {key: order for key, order in known.items() if order.application == application}
         forward, back = own.get(ORDER_KEY), own.get(UNDO_KEY)
         refused = self._of_keys(_note).get(REFUSED_KEY)
@@ -168,7 +168,12 @@ def _note(message: CoordinatorStreamMessage) -> _Note | None:
     return _Note(text_of(message, "application"), subject(message, "subject"), why)
 
 
-def _order(message: CoordinatorStreamMessage) -> UpgradeOrder | None:
+def order_of(message: CoordinatorStreamMessage) -> UpgradeOrder | None:
+    """Return the order in a record of an upgrade; None where it is another record.
+
+    Raises:
+        WireError: a value is missing or wrong.
+    """
     if message.key not in _ORDER_KEYS.values():
         return None
     try:

@@ -24,7 +24,8 @@ class StopCause(Enum):
     KILLED = "killed"
     UNAVAILABLE = "unavailable"
     CUT_OFF = "cut-off"
-    """Its host did not reach Kafka, for longer than leases are renewed without it."""
+    """Its host did not reach Kafka, for longer than leases are renewed without it; or its launcher
+    did not reach the lease keeper, or the AM's package, for so long."""
     DISK_FULL = "disk-full"
     """There was no room for its stores, or for another file of its own."""
     NO_PACKAGE = "no-package"

@@ -55,7 +55,7 @@ _ENDED: Final = {
     "signalled": "a signal ended it",
     "lease-lost": "it lost its lease",
     "disk-full": "its disk had no room",
-    "cut-off": "its host was cut off from Kafka",
+    "cut-off": "its host was cut off from Kafka, or from the AM",
     "no-package": "its launcher cannot have or unpack the package: its log says why",
     "unavailable": "it could not reach Kafka",
     "launcher-silent": "its launcher fell silent",

@@ -47,8 +47,9 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser(
         "down",
         help="remove it, with all its data",
-        description="Removes containers, networks and volumes of this clone's cluster, and stops "
-        "the Docker engine if docker/up has started it and no other cluster uses it.",
+        description="Removes containers, networks and volumes of this clone's cluster, and of "
+        "the one that docker/demo --keep has left; stops the Docker engine if one of them has "
+        "started it and no other cluster uses it.",
         epilog=_EPILOG,
     )
     status = commands.add_parser("status", help="show its containers and addresses", epilog=_EPILOG)
@@ -90,6 +91,18 @@ def _logs(cluster: DockerCluster, services: list[str], *, follow: bool) -> int:
     return code
 
 
+def _remove_demo() -> None:
+    """Nothing is left of a demo that has ended, or was killed; one that runs goes on."""
+    demo = DockerCluster.of_demo()
+    if not demo.is_left:
+        return
+    with demo.owned() as is_over:
+        if is_over:
+            demo.down(_progress)
+        else:
+            _progress(f"docker/demo runs: its cluster {demo.name} stays until its end")
+
+
 def _progress(line: str) -> None:
     print(line, flush=True)
 
@@ -109,6 +122,7 @@ def main() -> int:
                 )
                 _show(cluster.status())
             case "down":
+                _remove_demo()
                 cluster.down(_progress)
                 print("the cluster in containers is down, and nothing of it is left")
             case "status" if options.json:

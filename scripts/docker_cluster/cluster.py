@@ -67,6 +67,7 @@ EXTRAS = frozenset({"avro", "demo"})
 _COMPOSE = ROOT / "docker" / "compose.yaml"
 _SECURE = ROOT / "docker" / "secure.yaml"
 _FOLDER = ROOT / "build" / "docker"
+_DEMO_FOLDER = ROOT / "build" / "docker-demo"
 _NEEDED_MB = 6000
 _UP_LIMIT_S = 180.0
 _IS_ERROR = re.compile(r"^Caused by: | (ERROR|FATAL) ")
@@ -99,6 +100,23 @@ class DockerCluster:
         self._folder = folder
         self._cache = cache or cache_dir()
         self.name = "homeport-" + hashlib.sha256(str(folder).encode()).hexdigest()[:8]
+
+    @classmethod
+    def of_demo(cls) -> DockerCluster:
+        """The clone's other cluster, of ``docker/demo``."""
+        return cls(_DEMO_FOLDER)
+
+    @contextlib.contextmanager
+    def owned(self) -> Iterator[bool]:
+        """Whether no other process owns it, as a demo does until its end; this one does then."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with (self._folder / ".owner").open("w") as owner:
+            try:
+                fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
 
     # ------------------------------------------------------------------ up and down
 
@@ -175,6 +193,11 @@ class DockerCluster:
             for folder in (self._folder / "work", self._secrets, self._trees):
                 shutil.rmtree(folder, ignore_errors=True)
             engines.stop_own(self._cache, progress)
+
+    @property
+    def is_left(self) -> bool:
+        """Whether it has not been down since its start; its command may have been killed."""
+        return self._file.exists()
 
     def status(self) -> dict[str, Any]:
         """Name, addresses on loopback, and of each container its state; empty where it is down."""

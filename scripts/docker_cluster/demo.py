@@ -16,12 +16,11 @@ from types import FrameType
 
 from flights_demo.attached import DONE, REQUEST
 
-from docker_cluster.cluster import ROOT, DockerCluster
+from docker_cluster.cluster import DockerCluster
 from docker_cluster.errors import DockerError
 from homeport.config.errors import HomeportError
 from homeport.local_cluster.errors import ClusterError
 
-_FOLDER = ROOT / "build" / "docker-demo"
 _PYTHON = "/opt/homeport/bin/python"
 
 
@@ -58,7 +57,7 @@ class Demo:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
-        self._cluster = DockerCluster(_FOLDER)
+        self._cluster = DockerCluster.of_demo()
 
     def run(self) -> int:
         """The exit code of the demo in the client.
@@ -78,8 +77,8 @@ class Demo:
         """The cluster is gone, unless it is to be kept."""
         if self._options.keep:
             _say(
-                f"kept: docker exec -it {self._cluster.container('client')} bash; the next "
-                "docker/demo removes it"
+                f"kept: docker exec -it {self._cluster.container('client')} bash; docker/down, or "
+                "the next docker/demo, removes it"
             )
         else:
             self._cluster.down(_say)
@@ -134,6 +133,14 @@ def _interrupted(_: int, __: FrameType | None) -> None:
 def main() -> int:
     """Command line; 0 where every verdict held."""
     options = _parser().parse_args()
+    with DockerCluster.of_demo().owned() as is_alone:
+        if is_alone:
+            return _run(options)
+    print("error: another docker/demo of this clone runs: wait for its end", file=sys.stderr)
+    return 1
+
+
+def _run(options: argparse.Namespace) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)
     demo = Demo(options)

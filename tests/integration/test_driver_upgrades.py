@@ -13,6 +13,7 @@ import pytest
 from driver_attempts import NM1, P0, Am, Stream, drive
 
 from homeport.appmaster.allocation.protocol.events import ShutdownRequested
+from homeport.appmaster.driver.rollouts.rollout import Rollout
 from homeport.appmaster.upgrade.machine import HANG_MS
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
@@ -23,7 +24,12 @@ from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.ids import ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
-from homeport.job_coordinator.model.placement import PlacementResponse, PlacementStatus
+from homeport.job_coordinator.model.placement import (
+    FORCE_RESTART_LAST_SEEN,
+    PlacementRequest,
+    PlacementResponse,
+    PlacementStatus,
+)
 from homeport.job_coordinator.model.upgrade import (
     UpgradeDirection,
     UpgradeOrder,
@@ -213,6 +219,21 @@ def test_another_order_is_refused_and_the_order_back_is_of_what_is_under_way(
     assert ordered == ["upgrade", "upgrade", "upgrade --undo"]
 
 
+def test_each_of_two_orders_between_two_looks_of_the_driver_is_in_the_trail(tmp_path: Path) -> None:
+    """The driver takes the later one; the command of the other says so."""
+    other = replace(ORDER, id="other", package="cd" * 32, by="bob")
+
+    async def story(am: Am, launcher: Launcher) -> None:
+        am.stream.write([UpgradeManager.order_message(order) for order in (ORDER, other)])
+        await am.until(in_phase(am, UpgradePhase.DONE))
+        assert launcher.ran == [None, other.package]
+
+    am, _ = upgraded(tmp_path, story)
+    lines = [e for e in am.history() if e["event"] == "audit"]
+    ordered = [(e["author"], e["after"]) for e in lines if e["what"] == "upgrade"]
+    assert ordered == [("ann", NEW), ("bob", other.package)]
+
+
 def orders_of(am: Am) -> UpgradeOrders:
     """Return the orders in the stream, as the driver has read them."""
     return UpgradeManager(am.stream).orders(APPLICATION)
@@ -258,6 +279,31 @@ def test_the_next_driver_goes_on_from_the_record(tmp_path: Path) -> None:
         assert launcher.ran == [NEW]
 
     upgraded(tmp_path, story, state=given)
+
+
+def test_no_restart_is_requested_beside_a_command_that_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes between the driver's look at the stream and its own request: it has its turn."""
+    original = Rollout._restart
+
+    async def beside(rollout: Rollout, state: UpgradeState, incarnation: Incarnation) -> None:
+        if incarnation.epoch == 1 and not commanded:
+            command = PlacementRequest("c", APPLICATION, P0, FORCE_RESTART_LAST_SEEN, None, 1)
+            rollout._client._stream.write([PlacementManager.request_message(command)])
+            commanded.append(command)
+        await original(rollout, state, incarnation)
+
+    commanded = list[PlacementRequest]()
+    monkeypatch.setattr(Rollout, "_restart", beside)
+
+    async def story(am: Am, launcher: Launcher) -> None:
+        am.stream.write([UpgradeManager.order_message(ORDER)])
+        await am.until(in_phase(am, UpgradePhase.DONE))
+        assert launcher.ran == [None, NEW]
+
+    upgraded(tmp_path, story)
+    assert commanded
 
 
 class RefusingStream(Stream):

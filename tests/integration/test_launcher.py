@@ -136,6 +136,20 @@ def test_without_driver_and_keeper_it_kills_its_child_and_exits(am: Am, launch: 
     assert not is_alive(pid)
 
 
+def test_a_launcher_that_never_reaches_the_keeper_gives_its_permit_back(
+    am: Am, launch: Launch
+) -> None:
+    """The AM answers all the while; another host may reach the keeper."""
+    am.keeper_gone()
+    launcher = launch()
+    am.orders(OrderKind.RUN, FIRST)
+    wait_for(lambda: bool(am.reports), launcher)
+    report = am.reports[0]
+    assert (report.incarnation, report.cause) == (FIRST, StopCause.CUT_OFF)
+    assert "/v1/lease: no answer: " in report.last_lines[0]
+    assert launcher.child_log == ""
+
+
 def test_without_its_driver_the_child_runs_on(am: Am, launch: Launch) -> None:
     """The keeper goes on renewing: three times the lease, and longer than an AM may be silent."""
     launcher = launch("deaf")

@@ -123,7 +123,9 @@ _SENTENCES: Mapping[ReasonKind, str] = MappingProxyType(
         _K.CANCELLED_RELEASED: (
             "A launcher on {host} is released, as it came of a request that was cancelled"
         ),
-        _K.CUT_OFF_RELEASED: "A launcher is released, as its host {host} is cut off from Kafka",
+        _K.CUT_OFF_RELEASED: (
+            "A launcher is released, as its host {host} is cut off from Kafka, or from the AM"
+        ),
         _K.PACKAGELESS_RELEASED: "A launcher is released, as it cannot have its package on {host}",
         _K.WAITS_FOR_OWNER: (
             "{Subject} is not permitted on {host} until {other}, an owner of its tasks, has stopped"

@@ -238,7 +238,10 @@ class Rollout(ABC):
             self._refusals = {incarnation: answer.message}
 
     async def _restart(self, state: UpgradeState, incarnation: Incarnation) -> None:
-        """The restart of the incarnation is in the stream, once."""
+        """The restart of the incarnation is in the stream, once; not while another command waits.
+
+        That may have come since the last look, from an operator or the other rollout.
+        """
         name = f"{state.id}/{state.phase.value}/{named(incarnation)}"
         request = PlacementRequest(
             str(uuid.uuid5(uuid.NAMESPACE_OID, name)),
@@ -249,14 +252,16 @@ class Rollout(ABC):
             wall_ms(),
         )
 
-        def unless_known(stream: CoordinatorStream) -> list[CoordinatorStreamMessage]:
+        def write(stream: CoordinatorStream) -> None:
             requests = PlacementManager(stream)
             waiting = {waits.uuid for waits, _ in requests.read_requests()}
             is_known = request.uuid in waiting or request.uuid in requests.read_responses()
-            return [] if is_known else [PlacementManager.request_message(request)]
+            if not (is_known or waiting):
+                stream.write([PlacementManager.request_message(request)])
+            if is_known or not waiting:
+                self._requested = (request.uuid, incarnation)
 
-        await self._client.change(unless_known)
-        self._requested = (request.uuid, incarnation)
+        await self._client.do(write)
 
     def _enter(self, state: UpgradeState) -> None:
         """The record is in the stream."""

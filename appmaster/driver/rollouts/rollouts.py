@@ -6,7 +6,7 @@ An order of an upgrade is refused while a rolling restart is under way; that wai
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.job_state.state import AllocatorState
@@ -20,7 +20,6 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream import Coord
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
-from homeport.job_coordinator.model.upgrade import UpgradeOrder
 
 
 class Rollouts:
@@ -28,16 +27,10 @@ class Rollouts:
 
     Args:
         stream: read to its head.
-        ordered: called with each order of an upgrade that is new.
     """
 
-    def __init__(
-        self,
-        stream: CoordinatorStream,
-        driver: Surroundings,
-        ordered: Callable[[UpgradeOrder], None],
-    ) -> None:
-        self.upgrades = Upgrades(stream, driver, ordered, lambda: self.rolling.is_under_way)
+    def __init__(self, stream: CoordinatorStream, driver: Surroundings) -> None:
+        self.upgrades = Upgrades(stream, driver, lambda: self.rolling.is_under_way)
         self.rolling = RollingRestarts(stream, driver, lambda: self.upgrades.is_under_way)
         self._both = (self.upgrades, self.rolling)
 

@@ -18,7 +18,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 )
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.model.upgrade import UpgradeOrder, UpgradeState
+from homeport.job_coordinator.model.upgrade import UpgradeState
 
 _RESTARTS = (
     "a rolling restart with a changed configuration is under way: wait for its end, or write the "
@@ -33,21 +33,15 @@ class Upgrades(Rollout):
 
     Args:
         stream: read to its head.
-        ordered: called with each order that is new.
         is_restarting: whether a rolling restart is under way.
     """
 
     event = "upgrade"
 
     def __init__(
-        self,
-        stream: CoordinatorStream,
-        driver: Surroundings,
-        ordered: Callable[[UpgradeOrder], None],
-        is_restarting: Callable[[], bool],
+        self, stream: CoordinatorStream, driver: Surroundings, is_restarting: Callable[[], bool]
     ) -> None:
         super().__init__(driver)
-        self._ordered = ordered
         self._is_restarting = is_restarting
         self._state = UpgradeManager(stream).state(driver.application)
 
@@ -57,15 +51,7 @@ class Upgrades(Rollout):
 
     def heard(self, news: StreamNews) -> None:
         """Know what the coordinator stream has now."""
-        before, orders = self._orders, news.upgrade
-        self._news, self._orders = news, orders
-        of_use = (
-            (orders.forward, orders.is_new(self._state)),
-            (orders.back, orders.takes_back(self._state) or orders.cancels(self._state)),
-        )
-        for order, is_of_use in of_use:
-            if order is not None and is_of_use and order not in {before.forward, before.back}:
-                self._ordered(order)
+        self._news, self._orders = news, news.upgrade
 
     def record(self, state: UpgradeState) -> CoordinatorStreamMessage:
         """Return the record that has ``state``."""

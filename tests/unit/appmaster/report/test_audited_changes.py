@@ -24,9 +24,10 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 )
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.metadata.configuration import AuditedManager
+from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.placement import FORCE_RESTART_LAST_SEEN, PlacementRequest
-from homeport.job_coordinator.model.upgrade import UpgradeDirection, UpgradeOrder
+from homeport.job_coordinator.model.upgrade import UpgradeDirection, UpgradeOrder, UpgradeState
 
 OF_THE_AM: dict[str, Any] = {
     "source": "homeport",
@@ -276,13 +277,21 @@ def test_requests_of_tools_are_in_the_trail(tmp_path: Path) -> None:
 
 
 def test_an_upgrade_names_its_user_and_its_package(tmp_path: Path) -> None:
-    """And so does the order that takes it back."""
-    audit = Job(tmp_path).audit
+    """And so does the order that takes it back; each is a line, also of two between two looks."""
+    job = Job(tmp_path)
     order = UpgradeOrder("u", "application_1_0001", "ab" * 32, 1000, by="ada")
-    audit.upgrade_ordered(order)
-    audit.upgrade_ordered(replace(order, direction=UpgradeDirection.BACK, by=""))
+    other = replace(order, id="v", package="cd" * 32, by="bob")
+    back = replace(other, direction=UpgradeDirection.BACK, by="")
+    job.write(*map(UpgradeManager.order_message, (order, other, back)))
+    # Records of the driver's, and a damaged one, are no orders.
+    state = UpgradeState("u", "application_1_0001", "ab" * 32, None, 1000)
+    damaged = CoordinatorStreamMessage(MessageType.SET_UPGRADE, "order", {"direction": "up"})
+    job.write(UpgradeManager.state_message(state), damaged, wire.tombstone(damaged.type, "undo"))
+    job.look()
     place = ("unknown", "the coordinator stream")
-    assert changes(audit) == [
+    assert job.changes() == [
         ("ada", *place, "upgrade", None, "ab" * 32),
-        ("unknown", *place, "upgrade --undo", None, "ab" * 32),
+        ("bob", *place, "upgrade", None, "cd" * 32),
+        ("unknown", *place, "upgrade --undo", None, "cd" * 32),
     ]
+    assert Job(tmp_path / "2", job.stream.log).changes() == []

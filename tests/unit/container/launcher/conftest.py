@@ -52,8 +52,8 @@ Until = Callable[[], bool]
 class Am(CoordinatorClient):
     """Answers by steps, each until its condition holds, and then by the order to exit.
 
-    It is the keeper too, and grants all. ``on_report`` may refuse a report by raising. A launcher
-    that comes no further fails the test.
+    It is the keeper too, and grants all, unless it has a ``keeper_fault``. ``on_report`` may
+    refuse a report by raising. A launcher that comes no further fails the test.
     """
 
     def __init__(self) -> None:
@@ -63,6 +63,7 @@ class Am(CoordinatorClient):
         self.packages: dict[str, bytes] = {}
         self.fetched: list[str] = []
         self.now_ms = 1_000_000
+        self.keeper_fault: HomeportError | None = None
         self.on_report: Callable[[Stopped], None] = lambda _: None
         self._steps: list[tuple[Order | HomeportError, Until, int]] = []
         self._limit_s = time.monotonic() + LIMIT_S
@@ -113,6 +114,8 @@ class Am(CoordinatorClient):
     def renew(self, message: Renewal) -> LeaseGrant:
         """Granted for longer than any test takes."""
         del message
+        if self.keeper_fault is not None:
+            raise self.keeper_fault
         return LeaseGrant(LeaseAnswer.GRANTED, 600_000)
 
     def package(self, name: str) -> bytes:

@@ -9,7 +9,7 @@ import pytest
 
 from homeport.config.errors import ConfigError, WireError
 from homeport.container.launcher.child_end import cause_of, last_lines
-from homeport.container.launcher.launcher import permit_of
+from homeport.container.launcher.child_process import permit_of
 from homeport.container.launcher.launcher_settings import LauncherSettings, attempt_of
 from homeport.job_coordinator.http.messages import Order, OrderKind
 from homeport.job_coordinator.model.ids import ProcessorId

@@ -11,9 +11,17 @@ from zipped import sha256_of, zipped
 from homeport.config.errors import UnavailableError
 from homeport.container.host.lease_memory import SpareKind
 from homeport.container.launcher import packages
-from homeport.job_coordinator.http.messages import Order, OrderKind
+from homeport.job_coordinator.http.messages import Order, OrderKind, Stopped
 from homeport.job_coordinator.model.outcomes import StopCause
-from tests.unit.container.launcher.conftest import FIRST, SECOND, Life, check_ins, run, wait
+from tests.unit.container.launcher.conftest import (
+    FIRST,
+    LOST_MS,
+    SECOND,
+    Life,
+    check_ins,
+    run,
+    wait,
+)
 
 ONE, TWO = zipped({"tasks.py": "1"}), zipped({"tasks.py": "2"})
 FIRST_NAME, SECOND_NAME = sha256_of(ONE), sha256_of(TWO)
@@ -89,6 +97,22 @@ def test_an_incarnation_without_its_package_has_stopped_before_it_began(life: Li
     assert len(life.am.fetched) == packages._TRIES + 1
     assert life.am.check_ins[5].unprepared == f"404 there is no package {FIRST_NAME}"
     assert life.am.check_ins[-1].unprepared is None
+
+
+def test_a_package_that_the_am_does_not_send_is_waited_for_in_vain_once(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As long as a silent AM is: what answers check-ins and others is out of this host's reach."""
+
+    def sends_nothing(_name: str) -> bytes:
+        raise UnavailableError("timed out")
+
+    monkeypatch.setattr(life.am, "package", sends_nothing)
+    order = replace(run(FIRST), package=FIRST_NAME)
+    life.am.then(order, lambda: bool(life.am.reports), LOST_MS // 10)
+    assert life.run() == 0
+    assert life.am.reports == [Stopped(FIRST, StopCause.CUT_OFF, 1, ("timed out",))]
+    assert len(life.am.check_ins) > 10
 
 
 def test_a_package_is_made_ready_beside_the_child(life: Life) -> None:

@@ -110,6 +110,43 @@ def test_an_order_that_names_no_keeper_is_not_obeyed_yet(life: Life) -> None:
     assert len(life.started) == 1
 
 
+def test_a_permit_without_a_keeper_ends_in_time(
+    life: Life, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its host is cut off, whichever epochs come meanwhile: the AM tries another host."""
+    life.am.keeper_fault = UnavailableError("no route")
+    life.am.then(run(FIRST), check_ins(life.am, 2), LOST_MS // 4)
+    life.am.then(run(SECOND), lambda: bool(life.am.reports), LOST_MS // 4)
+    assert life.run() == 0
+    assert life.am.reports == [Stopped(SECOND, StopCause.CUT_OFF, 1, ("no route",))]
+    assert caplog.text.count("epoch 1 waits: no route") == 1
+    assert life.started == []
+
+
+def test_a_keeper_that_comes_back_is_waited_for(life: Life) -> None:
+    """Its time begins again, and so it does after a time without the AM itself."""
+    life.am.keeper_fault = UnavailableError("no route")
+
+    def comes_back() -> bool:
+        life.am.keeper_fault = None
+        return life.am.running == FIRST
+
+    def is_away_again() -> bool:
+        life.am.keeper_fault = UnavailableError("no route")
+        return True
+
+    seconds = run(SECOND)
+    life.am.then(run(FIRST), check_ins(life.am, 2), LOST_MS // 3)
+    life.am.then(run(FIRST), comes_back, LOST_MS // 3)
+    life.am.until_stopped(FIRST)
+    life.am.then(wait(), is_away_again)
+    for away in (UnavailableError("gone"), None):
+        life.am.then(seconds, check_ins(life.am, 2), LOST_MS // 3)
+        life.am.then(away or seconds, check_ins(life.am, 1), LOST_MS // 3)
+    assert life.run() == 0
+    assert [report.cause for report in life.am.reports] == [StopCause.ORDERED]
+
+
 def test_a_launcher_with_a_child_stays_however_long_the_am_is_silent(life: Life) -> None:
     """The lease alone decides how long the child may run."""
     life.am.until_runs(FIRST)
@@ -173,7 +210,7 @@ def test_a_child_that_does_not_die_has_its_lease_renewed_no_more(
 
     monkeypatch.setattr(LeaseHolder, "close", closed)
     monkeypatch.setattr(ChildProcess, "signal", not_let_go)
-    life.am.until_runs(FIRST)
+    life.am.then(run(FIRST), lambda: "deaf" in life.log())
     stop = Order(OrderKind.STOP, 10, 0, FIRST)
     life.am.then(stop, lambda: bool(alive_at_close), step_ms=SHUTDOWN_MS)
     life.am.then(stop, lambda: bool(life.am.check_ins[-1].running and _kill(life)))

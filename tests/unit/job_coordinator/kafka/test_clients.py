@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from confluent_kafka import KafkaError
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
@@ -32,18 +33,30 @@ def test_a_refusal_quotes_no_secret() -> None:
     assert "hunter2" not in str(caught.value)
 
 
+_GRANT = "grant the rights that docs/security.md has"
+_BROKERS = "check that the brokers run"
+
+
 @pytest.mark.parametrize(
-    ("why", "remedy"),
+    ("code", "remedy"),
     [
-        ("Topic authorization failed.", "grant the rights that docs/security.md has"),
-        ("Broker: Group authorization failed", "grant the rights that docs/security.md has"),
-        ("Local: Timed out", "check that the brokers run"),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, _GRANT),
+        (KafkaError.GROUP_AUTHORIZATION_FAILED, _GRANT),
+        (KafkaError.CLUSTER_AUTHORIZATION_FAILED, _GRANT),
+        (KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _GRANT),
+        (KafkaError.SASL_AUTHENTICATION_FAILED, _BROKERS),
+        (KafkaError._TIMED_OUT, _BROKERS),
     ],
 )
-def test_a_missing_right_is_no_broker_that_is_away(why: str, remedy: str) -> None:
-    """Each line has the remedy of its cause."""
+@pytest.mark.parametrize("words", ["refused", "Topic authorization failed."])
+def test_a_missing_right_is_no_broker_that_is_away(code: int, words: str, remedy: str) -> None:
+    """Each line has the remedy of its cause, which the code says; the words are a broker's own."""
     system = SystemConfig.of(Config({"systems.k.consumer.bootstrap.servers": "h:1"}), "k")
-    assert f"asking: {why}; {remedy}" in str(clients.unavailable(system, "asking", why))
+    error = KafkaError(code, words)
+    assert f"asking: {words}; {remedy}" in str(clients.unavailable(system, "asking", error))
+    around = clients.unavailable(system, "asking", f"key 1: {words}", error)
+    assert f"asking: key 1: {words}; {remedy}" in str(around)
+    assert f"asking: {words}; {_BROKERS}" in str(clients.unavailable(system, "asking", words))
 
 
 _COLLECTED_IN_ITS_OWN_THREAD = """

@@ -158,6 +158,16 @@ def test_a_failure_says_what_the_topic_lacks(library: Library) -> None:
         _write(_writer(), "a")
 
 
+def test_a_refused_right_has_its_remedy(library: Library) -> None:
+    """Kafka refuses it when the transaction is to be committed."""
+    code = KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    library.answers = [KafkaError(code, "no right", txn_requires_abort=True)]
+    with pytest.raises(
+        UnavailableError, match=r"no right; nothing was written.*; grant the rights"
+    ):
+        _write(_writer(), "a")
+
+
 @pytest.mark.parametrize("answers", [[FORGOTTEN], [LATE, REFUSED]])
 def test_a_writer_that_kafka_has_forgotten_is_over(
     library: Library, answers: list[KafkaError | None]

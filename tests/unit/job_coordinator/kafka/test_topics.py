@@ -143,7 +143,7 @@ def test_a_request_with_a_transient_error_is_repeated(brokers: Admin) -> None:
 def test_an_error_that_is_not_transient_is_reported(brokers: Admin) -> None:
     """At once, or when the time is over; a topic that is not there is none."""
     brokers.errors = [KafkaError.TOPIC_AUTHORIZATION_FAILED]
-    with pytest.raises(UnavailableError, match=r"asking for topic 'a': .*authorization failed"):
+    with pytest.raises(UnavailableError, match=r"asking for topic 'a': .*; grant the rights"):
         TopicAdmin(SYSTEM).topic_ids(["a"])
     brokers.errors = [KafkaError.NOT_CONTROLLER]
     with pytest.raises(UnavailableError, match=r"configuration of topic 'a': .*[Cc]ontroller"):
