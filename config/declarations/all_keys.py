@@ -7,6 +7,8 @@ The keys stand in one module per topic, ``..._keys``, and are all offered here.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from homeport.config.declarations.adjunct_keys import *  # noqa: F403 - its keys are keys of this module too
 from homeport.config.declarations.cluster_keys import *  # noqa: F403 - as above
 from homeport.config.declarations.job_keys import *  # noqa: F403 - as above
@@ -44,6 +46,7 @@ _BY_TOPIC = {
 """Keys with parts in angle brackets; first those that say more themselves, and so match less."""
 
 
+@lru_cache(maxsize=4096)  # a configuration's sections look up the same names many times
 def declared(name: str) -> Key | None:
     """The key that ``name`` is, by its present or a legacy name; None where it is not declared."""
     key = _BY_NAME.get(name)

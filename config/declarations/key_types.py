@@ -115,6 +115,8 @@ class Key(ABC):
     def given(self, config: Config, *parts: str) -> str:
         """The name under which ``config`` has a value; the present one where it has none."""
         name = self.named(*parts)
+        if not self.legacy:
+            return name
         return next((n for n in (name, *self.legacy) if config.get_str(n) is not None), name)
 
     def is_set(self, config: Config, *parts: str) -> bool:

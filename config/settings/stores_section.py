@@ -179,7 +179,7 @@ class StorageConfig:
             parts[0]
             for name in config
             if name.startswith("stores.")
-            for key in declaring
-            if keys.declared(name) is key and (parts := key.parts_of(name))
+            and (key := keys.declared(name)) in declaring
+            and (parts := key.parts_of(name))
         }
         return StorageConfig({name: StoreConfig.of(config, name) for name in sorted(names)})

@@ -32,6 +32,9 @@ COMPARED = frozenset({"faust", "quixstreams"})
 
 Quix Streams holds confluent-kafka below the version that is pinned here.
 """
+_ELSE = ("orelse",)
+_PARTS = ("body", *_ELSE, "finalbody", "handlers", "cases")
+"""Of statements: what holds other statements."""
 BUILDERS = {"pip", "setuptools", "wheel"}
 PYSPARK_ASKS_FOR = {"pandas"}
 """pyspark names it in its extra ``sql`` only, and refuses Arrow tables where it is missing."""
@@ -42,18 +45,19 @@ def _names(requirements: Iterable[str]) -> set[str]:
     return {canonicalize_name(Requirement(line).name) for line in requirements}
 
 
-def _imports(node: ast.AST) -> Iterator[str]:
-    """The top-level modules that running the code below ``node`` imports, at any time."""
-    if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-        children: list[ast.AST] = [*node.orelse]
-    else:
-        children = list(ast.iter_child_nodes(node))
-    if isinstance(node, ast.Import):
-        yield from (alias.name.partition(".")[0] for alias in node.names)
-    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-        yield node.module.partition(".")[0]
-    for child in children:
-        yield from _imports(child)
+def _imports(module: ast.Module) -> Iterator[str]:
+    """The top-level modules that running the module's code imports, at any time."""
+    # A list, and the parts of statements alone: an expression imports nothing, and is most of it.
+    found: list[ast.AST] = [module]
+    while found:
+        node = found.pop()
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]
+        only_types = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for part in _ELSE if only_types else _PARTS:
+            found += getattr(node, part, ())
 
 
 def _imported(file: Path, ours: Collection[str] = ("homeport",)) -> set[str]:
@@ -76,6 +80,7 @@ def _distributions() -> dict[str, list[str]]:
     return {**packages_distributions(), **named}
 
 
+@functools.cache
 def _imported_by_product() -> dict[str | None, set[str]]:
     """{extra, None for the plain installation: what the modules that belong to it import}."""
     found: dict[str | None, set[str]] = {}
@@ -100,7 +105,7 @@ def test_the_requirements_of_pyspark_are_unchanged() -> None:
 
 def test_an_extra_has_what_its_modules_import_and_no_more() -> None:
     """The extra of each optional module declares exactly what that module needs beyond the rest."""
-    imported = _imported_by_product()
+    imported = dict(_imported_by_product())
     plain = imported.pop(None)
     for extra, names in imported.items():
         asked = [Requirement(line) for line in declared(str(extra))]

@@ -100,6 +100,7 @@ class World:
         patch.setattr(clients, "Consumer", lambda p, **_: ModelConsumer(network, p))
         patch.setattr(clients, "Producer", lambda p, **_: ModelProducer(network, p))
         patch.setattr(clients, "AdminClient", lambda _, **__: ModelAdmin(network))
+        patch.setattr(clients, "_start_destroying", lambda: None)  # of librdkafka's clients alone
         patch.setattr(logging, "basicConfig", lambda **_: None)
         patch.setattr(TopicAdmin, "validate", lambda *_: None)
         patch.setattr(TopicAdmin, "ensure", lambda _, spec: self.ensure(spec))
