@@ -2,14 +2,16 @@
 
 It writes 1 for 1.5 and an infinity for a large float, cuts times, takes a time without a zone for
 one of the host's, rounds a decimal to the precision of the schema, and writes the first branch of
-a union that fits, so that a record leaves as another one with the same fields. PURE.
+a union that fits, so that a record leaves as another one with the same fields. It reads an int of
+64 bits, and a UUID of any text that Python takes for one. PURE.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import re
 import uuid
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Context, Decimal
 from typing import Any
 
@@ -26,10 +28,15 @@ from homeport.container.serde.exact_values import (
 )
 
 _NAMED = ("record", "error", "enum", "fixed")
+_UNNAMED = ("array", "map")
+_INT = "int"
 _LOGICAL_TYPE, _DECIMAL = "logicalType", "decimal"
-_MISREAD = (_DECIMAL, "time-millis", "time-micros")
-"""Logical types that the library rounds, or reads of numbers beyond a day."""
-_EXACTLY = "homeport-"
+_CARRIED = ("time-millis", "time-micros", "uuid")
+"""Logical types of which a column has what carries them; the library reads them of too much."""
+_MISREAD = (_DECIMAL, *_CARRIED)
+_EXACTLY, _AS_CARRIED = "homeport-", "homeport-carried-"
+_UUID = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_INT_LIMIT = 1 << 31
 _MIDNIGHT = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _DAY_US = 86_400_000_000
 _FIRST_MS, _BEHIND_MS = -62_135_596_800_000, 253_402_300_800_000
@@ -49,36 +56,39 @@ def to_avro(schema: Any, *, is_whole: bool = True) -> Convert:  # noqa: ANN401 -
 def from_avro(schema: Any) -> Convert | None:  # noqa: ANN401 - as above
     """Return what makes a value of what the library reads with the names of types; None: it is so.
 
-    It leaves the names of those that the value shows.
+    It leaves the names of those that the value shows, and refuses an int of more than 32 bits.
     """
-    return _Reader().of(schema) if _has_union(schema) else None
+    return _Reader().of(schema) if _has_to_be_seen(schema) else None
 
 
-def read_by(schema: Any) -> Any:  # noqa: ANN401 - as above
+def read_by(schema: Any, *, is_column: bool = False) -> Any:  # noqa: ANN401 - as above
     """Return the schema by which the library reads exactly, with ``READERS``.
 
     What it has noted of ``schema`` goes: a type that is named again would be the former one.
+    ``is_column``: what carries a value is read where no column has it.
     """
-    return _with_logical(schema, lambda text: _EXACTLY + text if text in _MISREAD else text)
+
+    def name_of(logical: str) -> str:
+        if logical in _CARRIED and is_column:
+            return _AS_CARRIED + logical
+        return _EXACTLY + logical if logical in _MISREAD else logical
+
+    return _with_logical(schema, name_of)
 
 
-def sound(schema: Any, kept: Container[str] | None = None) -> Any:  # noqa: ANN401 - JSON
-    """Return ``schema`` without logical types that another type than Avro's has; it is as without.
-
-    ``kept``: others go too; None: all stay.
-    """
-    return _with_logical(schema, lambda text: text if kept is None or text in kept else None)
+def sound(schema: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return ``schema`` without logical types on other types than Avro's; it is as without."""
+    return _with_logical(schema, lambda logical: logical)
 
 
-def _with_logical(schema: Any, become: Callable[[str], str | None]) -> Any:  # noqa: ANN401 - JSON
+def _with_logical(schema: Any, become: Callable[[str], str]) -> Any:  # noqa: ANN401 - JSON
     if isinstance(schema, list):
         return [_with_logical(branch, become) for branch in schema]
     if not isinstance(schema, Mapping):
         return schema
     found = {k: v for k, v in schema.items() if not k.startswith("__") and k != _LOGICAL_TYPE}
-    logical = become(schema[_LOGICAL_TYPE]) if _has_logical(schema) else None
-    if logical is not None:
-        found[_LOGICAL_TYPE] = logical
+    if _has_logical(schema):
+        found[_LOGICAL_TYPE] = become(schema[_LOGICAL_TYPE])
     for part in ("type", "items", "values"):
         if part in found:
             found[part] = _with_logical(found[part], become)
@@ -94,13 +104,14 @@ def _has_logical(schema: Mapping[str, Any]) -> bool:
     return isinstance(kind, str) and (kind, logical) in _LOGICAL
 
 
-def _has_union(schema: Any) -> bool:  # noqa: ANN401 - as above
+def _has_to_be_seen(schema: Any) -> bool:  # noqa: ANN401 - as above
+    """Return whether it has a union of several types, or an int, whose range is checked here."""
     if isinstance(schema, list):
-        return any(map(_has_union, schema)) or sum(b != "null" for b in schema) > 1
+        return any(map(_has_to_be_seen, schema)) or sum(b != "null" for b in schema) > 1
     if not isinstance(schema, Mapping):
-        return False
+        return bool(schema == _INT)
     parts = [schema[part] for part in ("type", "items", "values") if part in schema]
-    return any(map(_has_union, [*parts, *(f["type"] for f in schema.get("fields", ()))]))
+    return any(map(_has_to_be_seen, [*parts, *(f["type"] for f in schema.get("fields", ()))]))
 
 
 class _Names:
@@ -122,6 +133,8 @@ class _Names:
                 return lambda value: self._made[schema](value)  # noqa: PLW0108 - as said above
             schema = {"type": schema}
         name = schema.get("name")
+        if name in _KINDS_OF_TYPES:
+            raise ValueError(f"a type is called {name!r}, which is a kind of types: name it else")
         if name is not None:
             self._schemas[name] = schema
         found = self.of_type(schema)
@@ -180,6 +193,9 @@ class _Writer(_Names):
             self.label(b): (self.is_mistakable(b, branches), _rank(self.full(b))) for b in branches
         }
         fields = {self.label(b): _names(self.full(b)) for b in branches}
+        if len(ranks) < len(branches):
+            labels = ", ".join(self.label(b) for b in branches)
+            raise ValueError(f"a union has one type twice: {labels}")
         has_null = len(others) < len(branches)
         if len(others) == 1:
             (only,) = others.values()
@@ -224,6 +240,8 @@ class _Reader(_Names):
         kinds: dict[Any, Convert] = {
             _KINDS.get(label): convert for label, (_, convert) in made.items()
         }
+        if "long" in made:  # whose numbers look like those of an int
+            kinds.pop(int, None)
 
         def convert(value: Any) -> Any:  # noqa: ANN401 - what the library read
             if isinstance(value, tuple):
@@ -245,10 +263,16 @@ class _Reader(_Names):
         if kind == "map":
             of_value = self.of(schema["values"])
             return lambda entries: {key: of_value(part) for key, part in entries.items()}
-        return _as_it_is
+        return _as_it_is if kind != _INT or _has_logical(schema) else _narrow
 
 
-_KINDS = {"array": list, "map": dict}
+_KINDS = {"array": list, "map": dict, _INT: int}
+
+
+def _narrow(number: int) -> int:
+    if not -_INT_LIMIT <= number < _INT_LIMIT:
+        raise ValueError(f"{number} is beyond an int of 32 bits")
+    return number
 
 
 def _rank(schema: Mapping[str, Any]) -> int:
@@ -366,13 +390,24 @@ def _decimal_out(data: bytes, schema: Mapping[str, Any], _: object = None) -> De
 
 def _time_out(step: int) -> Callable[..., dt.time]:
     """Return the reader of a time of day; ``step``: the number's unit in microseconds."""
+    checked = _of_a_day(step)
+    return lambda number, *_: (_MIDNIGHT + dt.timedelta(microseconds=checked(number) * step)).time()
 
-    def time_of(number: int, *_: object) -> dt.time:
+
+def _of_a_day(step: int) -> Callable[..., int]:
+    def checked(number: int, *_: object) -> int:
         if not 0 <= number * step < _DAY_US:
             raise ValueError(f"{number} is no time of a day")
-        return (_MIDNIGHT + dt.timedelta(microseconds=number * step)).time()
+        return number
 
-    return time_of
+    return checked
+
+
+def _uuid_text(text: str, *_: object) -> str:
+    """Return ``text``; ValueError where it is none of RFC 4122, as Python takes more."""
+    if not _UUID.fullmatch(text):
+        raise ValueError(f"{text[:80]!r} is no UUID")
+    return text
 
 
 READERS: Mapping[str, Callable[..., Any]] = {
@@ -380,6 +415,10 @@ READERS: Mapping[str, Callable[..., Any]] = {
     f"fixed-{_EXACTLY}{_DECIMAL}": _decimal_out,
     f"int-{_EXACTLY}time-millis": _time_out(1000),
     f"long-{_EXACTLY}time-micros": _time_out(1),
+    f"string-{_EXACTLY}uuid": lambda text, *_: uuid.UUID(_uuid_text(text)),
+    f"int-{_AS_CARRIED}time-millis": _of_a_day(1000),
+    f"long-{_AS_CARRIED}time-micros": _of_a_day(1),
+    f"string-{_AS_CARRIED}uuid": _uuid_text,
 }
 """How the library reads by a schema of ``read_by``: {its name for a type: the reader}."""
 
@@ -397,7 +436,7 @@ def _date(value: Any) -> Any:  # noqa: ANN401 - a user's value
 
 
 def _uuid(value: Any) -> uuid.UUID:  # noqa: ANN401 - a user's value
-    return uuid.UUID(of_class(value, str))
+    return uuid.UUID(_uuid_text(of_class(value, str)))
 
 
 def _time(step: int, kind: type, *, is_local: bool) -> Convert:
@@ -420,7 +459,7 @@ def _time(step: int, kind: type, *, is_local: bool) -> Convert:
 
 _PRIMITIVES: dict[str, Convert] = {
     "boolean": truth,
-    "int": _between(-(1 << 31), 1 << 31),
+    _INT: _between(-_INT_LIMIT, _INT_LIMIT),
     "long": _between(-(1 << 63), 1 << 63),
     "float": single,
     "double": double,
@@ -428,6 +467,7 @@ _PRIMITIVES: dict[str, Convert] = {
     "string": lambda value: of_class(value, str),
     "null": lambda value: of_class(value, type(None)),
 }
+_KINDS_OF_TYPES = {*_NAMED, *_UNNAMED, *_PRIMITIVES}
 _YEARS_MS, _YEARS_US = (_FIRST_MS, _BEHIND_MS), (_FIRST_MS * 1000, _BEHIND_MS * 1000)
 _AT, _TIME = dt.datetime, dt.time
 _LOGICAL: dict[tuple[str, str | None], Convert] = {

@@ -21,7 +21,6 @@ from homeport.config.settings.serde_names import AVRO, JSON, PROTOBUF, SchemaSer
 from homeport.container.serde.avro_serde import (
     column_type,
     parsed_schema,
-    plain_schema,
     reader_of,
 )
 from homeport.container.serde.avro_values import to_avro
@@ -164,10 +163,9 @@ class _Registry:
         )
 
         def columns() -> Columns:
-            plain = plain_schema(json.loads(schema or self._latest()))
-            return object_columns(
-                column_type(plain), self._avro_reader(json.dumps(plain), plain_schema)
-            )
+            text = schema or self._latest()
+            kind = column_type(parsed_schema(self._entry.schema_key, text))
+            return object_columns(kind, self._avro_reader(text, is_column=True))
 
         @functools.cache
         def exact() -> Callable[[Any], Any]:
@@ -185,16 +183,14 @@ class _Registry:
 
         return self._made(
             lambda value, context: serializer(exact()(value), context),
-            self._avro_reader(schema, lambda parsed: parsed),
+            self._avro_reader(schema),
             columns,
         )
 
-    def _avro_reader(
-        self, given: str | None, become: Callable[[Any], Any]
-    ) -> Callable[[bytes], Any]:
+    def _avro_reader(self, given: str | None, *, is_column: bool = False) -> Callable[[bytes], Any]:
         """Read as ``avro_serde`` does; by the library what is more than the text of one schema.
 
-        ``become``: from a schema of a writer, or the one that is given, to what is read by.
+        ``given``, ``is_column``: as of ``reader_of``.
         """
         from confluent_kafka.schema_registry.avro import AvroDeserializer  # noqa: PLC0415 - as above
 
@@ -206,10 +202,10 @@ class _Registry:
             if found.references or found.rule_set:
                 return None
             written, asked = (
-                None if text is None else become(parsed_schema(self._entry.schema_key, text))
+                None if text is None else parsed_schema(self._entry.schema_key, text)
                 for text in (found.schema_str, given)
             )
-            return reader_of(written, asked)
+            return reader_of(written, asked, is_column=is_column)
 
         def read(data: bytes, context: Any) -> Any:  # noqa: ANN401 - of the library
             is_framed = data[:1] == _MAGIC and len(data) >= _HEADER_BYTES
