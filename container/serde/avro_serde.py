@@ -18,7 +18,14 @@ import pyarrow as pa
 from homeport.config.errors import ConfigError, WireError, in_one_line
 from homeport.config.settings.serde_names import AVRO
 from homeport.container.serde.avro_bounds import bounds_of
-from homeport.container.serde.avro_values import READERS, from_avro, read_by, sound, to_avro
+from homeport.container.serde.avro_readers import READERS
+from homeport.container.serde.avro_values import (
+    from_avro,
+    has_union,
+    read_by,
+    sound,
+    to_avro,
+)
 from homeport.container.serde.columns import Columns, object_columns, reason_of
 from homeport.container.serde.serdes import Serde
 
@@ -103,19 +110,18 @@ def reader_of(
     fastavro.read.LOGICAL_READERS.update(READERS)
     own = fastavro.parse_schema(read_by(written, is_column=is_column))
     other = None if given is None else fastavro.parse_schema(read_by(given, is_column=is_column))
-    convert = None if is_column else from_avro(written if given is None else given)
+    wanted = written if given is None else given
+    convert, has_names = from_avro(wanted), not is_column and has_union(wanted)
     require_bounds = bounds_of(written)
 
     def read(data: bytes) -> Any:  # noqa: ANN401 - a user's value
         if require_bounds is not None:
             require_bounds(data)
         stream = io.BytesIO(data)
-        value = fastavro.schemaless_reader(
-            stream, own, other, return_named_type=convert is not None
-        )
+        value = fastavro.schemaless_reader(stream, own, other, return_named_type=has_names)
         if stream.tell() != len(data):
             raise ValueError("bytes are left over")
-        return value if convert is None else convert(value)
+        return value if is_column else convert(value)
 
     return read
 
