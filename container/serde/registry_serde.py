@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from homeport.config.declarations.all_keys import SERIALIZERS_REGISTRY_PROPERTY
 from homeport.config.errors import ConfigError, HomeportError, WireError
+from homeport.config.number_text import float_of, whole_of
 from homeport.config.settings.serde_names import AVRO, JSON, PROTOBUF, SchemaSerde
 from homeport.container.serde.avro_serde import (
     column_type,
@@ -38,10 +39,10 @@ _FOR_WRITING = {
     "auto.register.schemas": bool,
     "normalize.schemas": bool,
     "use.latest.version": bool,
-    "use.schema.id": int,
+    "use.schema.id": whole_of,
 }
 """Properties of the serialisers; all others are the client's."""
-_NUMBERS = {"timeout": float, "max.retries": int, "cache.capacity": int}
+_NUMBERS = {"timeout": float_of, "max.retries": whole_of, "cache.capacity": whole_of}
 _HEADER_BYTES, _MAGIC = 5, b"\0"
 _SCHEMAS = 1000
 """How many writers' schemas have their reader kept ready."""
@@ -321,7 +322,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _typed(entry: SchemaSerde, types: Mapping[str, type]) -> dict[str, Any]:
+def _typed(entry: SchemaSerde, types: Mapping[str, Callable[[str], object]]) -> dict[str, Any]:
     """Those of the properties that ``types`` names, as values of these types."""
     found: dict[str, Any] = {}
     for name, kind in types.items():
