@@ -143,9 +143,9 @@ class InputConsumer:
             self._take(served, max_rows, timeout_s / max(1, len(served)), grouped)
         if self._schedule.is_bootstrapping:
             self._pass_bootstrap(grouped)
-        if not grouped:
-            for line in self._open_ends.look(lambda: self._stands(tiers)):
-                _LOG.warning("%s", line)
+        # With records of other partitions too: one of a busy input may stand still.
+        for line in self._open_ends.look(lambda: self._stands(tiers)):
+            _LOG.warning("%s", line)
         return self._batch(grouped) if grouped else None
 
     def _take(
@@ -216,6 +216,10 @@ class InputConsumer:
         if any(end < 0 for end, _ in places):
             return None
         return sum(max(0, end - following) for end, following in places)
+
+    def held(self) -> Mapping[SystemStreamPartition, float]:
+        """{partition that stands behind an open transaction: for how many seconds}."""
+        return self._open_ends.held()
 
     def bootstrap_left(
         self, partitions: Iterable[SystemStreamPartition]

@@ -35,14 +35,18 @@ if TYPE_CHECKING:
     from confluent_kafka.schema_registry import SchemaRegistryClient
     from google.protobuf.message import Message
 
-_FOR_WRITING = {
+_FOR_WRITING: Mapping[str, Callable[[str], object]] = {
     "auto.register.schemas": bool,
     "normalize.schemas": bool,
     "use.latest.version": bool,
     "use.schema.id": whole_of,
 }
 """Properties of the serialisers; all others are the client's."""
-_NUMBERS = {"timeout": float_of, "max.retries": whole_of, "cache.capacity": whole_of}
+_NUMBERS: Mapping[str, Callable[[str], object]] = {
+    "timeout": float_of,
+    "max.retries": whole_of,
+    "cache.capacity": whole_of,
+}
 _HEADER_BYTES, _MAGIC = 5, b"\0"
 _SCHEMAS = 1000
 """How many writers' schemas have their reader kept ready."""

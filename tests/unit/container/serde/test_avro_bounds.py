@@ -32,7 +32,7 @@ def _serde(schema: Any) -> Serde:  # noqa: ANN401 - JSON
 
 
 def _tree(records: int) -> Any:  # noqa: ANN401 - a record
-    found = None
+    found: Any = None
     for _ in range(records):
         parts = None if found is None else [found]
         found = {"id": b"x", "on": True, "weight": 1.5, "tags": {"a": b"b"}, "parts": parts}
