@@ -19,6 +19,7 @@ from homeport.config.settings.sections import SystemConfig
 from homeport.container.api import BATCH_SCHEMA
 from homeport.container.kafka.clients import input_properties, know_topics, unread
 from homeport.container.kafka.open_ends import OpenEnds
+from homeport.container.kafka.record_headers import headers_of
 from homeport.container.progress.input_position import InputPosition, InputRange, next_position
 from homeport.container.progress.input_schedule import (
     BOOTSTRAP_TIER,
@@ -384,7 +385,7 @@ def table_of(
 ) -> pa.Table:
     """The rows of ``BATCH_SCHEMA`` of ``messages``, which are of one partition."""
     count = len(messages)
-    headers = [m.headers() for m in messages]
+    headers = [headers_of(m) for m in messages]
     columns = [
         pa.repeat(pa.scalar(task_name, pa.string()), count),
         pa.array([m.key() for m in messages], pa.binary()),
