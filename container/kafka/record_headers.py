@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -19,10 +19,11 @@ def headers_of(message: Message) -> HeaderPairs | None:
     The library raises for such a name at the first call. At each further one it gives a tuple that
     lacks it, and whose first element ends the process.
     """
+    pairs: Any  # which the library's types say to be of dicts too
     try:
-        return message.headers()
+        pairs = message.headers()
     except SystemError:
-        pairs = message.headers() or []
+        pairs = message.headers()
         known = [pair for pair in pairs if not repr(pair).startswith("(<NULL>")]
         message.set_headers(known)  # for the next call
         _LOG.warning(
@@ -34,4 +35,6 @@ def headers_of(message: Message) -> HeaderPairs | None:
             len(pairs) - len(known),
             len(pairs),
         )
-        return known
+        pairs = known
+    found: HeaderPairs | None = pairs
+    return found

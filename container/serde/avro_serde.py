@@ -139,7 +139,7 @@ def parsed_schema(key: str, schema: str) -> Any:  # noqa: ANN401 - JSON
         ) from None
     try:
         parsed = fastavro.parse_schema(sound(json.loads(schema)))
-        to_avro(parsed)  # which refuses what no value could be told by
+        to_avro(parsed)  # which refuses unions whose values look alike
     except Exception as error:  # noqa: BLE001 - whatever the library has against it
         raise ConfigError(
             key, schema, f"it is no Avro schema ({in_one_line(error)})", "correct it"

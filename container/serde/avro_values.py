@@ -252,7 +252,7 @@ class _Reader(_Names):
 
 
 class _Ints(_Names):
-    """Looks at what may hold an int, and makes nothing anew."""
+    """Looks at what may hold an int, and copies nothing."""
 
     def of_union(self, branches: Sequence[Any]) -> Convert:
         made = [self.of(branch) for branch in branches if branch != "null"]

@@ -142,7 +142,7 @@ def test_an_int_of_more_than_32_bits_is_undecodable(number: int, around: Any) ->
 
 
 def test_beside_an_int_a_long_is_read() -> None:
-    """By its value alone it is not told from an int."""
+    """Its value alone does not differ from that of an int."""
     serde = _serde(["int", "long"])
     assert serde.from_bytes(serde.to_bytes(2**31)) == 2**31
 
