@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import overload
 
 from homeport.config.errors import ConfigError
+from homeport.config.number_text import whole_of
 from homeport.config.secret_names import shown_value
 
 INT_MAX = 2**31 - 1
@@ -84,8 +85,8 @@ class Config(Mapping[str, str]):
         if text is None:
             return default
         try:
-            number = int(text)
-        except ValueError:  # also of a number with more digits than Python reads
+            number = whole_of(text)
+        except ValueError:
             raise ConfigError(
                 key, text, "it must be a whole number", f"write a number, such as {default}"
             ) from None

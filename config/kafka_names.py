@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from homeport.config.errors import ConfigError
+from homeport.config.number_text import whole_of
 
 
 class Role(Enum):
@@ -202,7 +203,7 @@ def _converted(name: str, value: str) -> str:
     if name != "buffer.memory":
         return value
     try:
-        return str(max(1, int(value) // 1024))
+        return str(max(1, whole_of(value.strip()) // 1024))
     except ValueError:
         raise ConfigError(
             name, value, "it must be a whole number of bytes", "write a number, such as 33554432"

@@ -91,8 +91,8 @@ class ContainerJob:
         names |= {store.changelog.system for store in stores if store.changelog}
         names |= {adjunct.stream.system for adjunct in own.values()}
         systems = {name: SystemConfig.of(config, name) for name in sorted(names)}
-        brokers = systems[task.checkpoint_system].bootstrap_servers
-        reached = frozenset(n for n, s in systems.items() if s.bootstrap_servers == brokers)
+        cluster = systems[task.checkpoint_system].cluster
+        reached = frozenset(n for n, s in systems.items() if s.cluster == cluster)
         active = container.active_processor
         view = ContainerJob(
             config,

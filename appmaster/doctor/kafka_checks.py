@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from homeport.appmaster.doctor.finding import Finding, error, ok, warning
+from homeport.config.number_text import whole_of
 
 TRANSACTIONAL_ID_EXPIRATION_MS = "transactional.id.expiration.ms"
 TRANSACTION_MAX_TIMEOUT_MS = "transaction.max.timeout.ms"
@@ -250,7 +251,7 @@ def check_transaction_state(facts: KafkaFacts) -> Iterator[Finding]:
 
 def _number(config: Mapping[str, str], key: str) -> int | None:
     try:
-        return int(config[key])
+        return whole_of(config[key])
     except (KeyError, ValueError):
         return None
 

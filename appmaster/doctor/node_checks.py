@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from homeport.appmaster.doctor.finding import Finding, error, ok, unknown, warning
 from homeport.appmaster.doctor.machine_checks import LEAST_JAVA, java_major
+from homeport.config.number_text import whole_of
 
 PROBE_SCRIPT = """\
 base="${LOGGED_STORE_BASE_DIR:-$HOMEPORT_LOGGED_STORE_BASE_DIR}"
@@ -156,4 +157,7 @@ def _java(host: str, answer: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _number(text: str | None) -> int:
-    return int(text) if text and text.isdigit() else 0
+    try:
+        return max(0, whole_of(text or ""))
+    except ValueError:
+        return 0

@@ -13,6 +13,8 @@ G + L + M have passed.
 
 from __future__ import annotations
 
+from homeport.config.number_text import whole_of
+
 NODE_EXPIRY_KEY = "yarn.nm.liveness-monitor.expiry-interval-ms"
 _NODE_EXPIRY_MS = 600_000
 """YARN's default."""
@@ -25,6 +27,7 @@ def limit_ms(unseen_ms: int, node_expiry: str | None) -> int:
         unseen_ms: how long a container can live that an isolated attempt has permitted: G + L + M.
         node_expiry: of the ResourceManager's configuration; None where it is not known.
     """
-    if node_expiry is None or not node_expiry.isdecimal():
+    try:
+        return max(unseen_ms, whole_of(node_expiry or ""))
+    except ValueError:
         return max(unseen_ms, _NODE_EXPIRY_MS)
-    return max(unseen_ms, int(node_expiry))

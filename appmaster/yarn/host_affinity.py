@@ -195,7 +195,7 @@ def _node(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
             "set it to true where NodeManagers are restarted while jobs run",
         )
     delay = stated.get(SIGKILL_DELAY_MS, "250")
-    if delay.isdigit() and int(delay) < _ENOUGH_TO_STOP_MS:
+    if delay.isascii() and delay.isdigit() and int(delay) < _ENOUGH_TO_STOP_MS:
         yield ConfigError(
             SIGKILL_DELAY_MS,
             delay,

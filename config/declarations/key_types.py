@@ -16,6 +16,7 @@ from homeport.config.access_tokens import NamedToken, named_tokens
 from homeport.config.config import INT_MAX, Config
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import any_short_name
+from homeport.config.number_text import whole_of
 from homeport.config.system_stream import SystemStream
 
 SAMZA = "Samza"
@@ -246,7 +247,7 @@ class IntKey(Key):
     def plain(self, text: str) -> str:
         """The number without signs and zeros that say nothing; other text as it is."""
         try:
-            return str(int(text))
+            return str(whole_of(text.strip()))
         except ValueError:
             return text.strip()
 

@@ -336,6 +336,11 @@ class SystemConfig:
             _config=config,
         )
 
+    @property
+    def cluster(self) -> str:
+        """The addresses in one order: systems with the same ones are one cluster."""
+        return ",".join(sorted(address.strip() for address in self.bootstrap_servers.split(",")))
+
     def input_policy(self, stream: str) -> InputPolicy:
         """How ``stream`` is read; ConfigError where a value of it breaks its rule."""
         return InputPolicy.of(self._config, self.name, stream)

@@ -79,7 +79,7 @@ def require_own_topics(config: Config) -> None:
     """
     found: dict[tuple[str, str], list[_Use]] = {}
     for use in _uses(config):
-        topic = _brokers(config, use.stream.system), use.stream.stream
+        topic = SystemConfig.of(config, use.stream.system).cluster, use.stream.stream
         before = found.setdefault(topic, [])
         for other in before:
             if use.what != other.what and (
@@ -124,12 +124,6 @@ def _uses(config: Config) -> Iterator[_Use]:
     for reporter in snapshot_reporters(config):
         key = keys.METRICS_REPORTER_STREAM.named(reporter.name)
         yield _Use(key, reporter.stream, "the stream of a metrics reporter")
-
-
-def _brokers(config: Config, system: str) -> str:
-    """Return the addresses of a system in one order: what makes two systems one cluster."""
-    servers = SystemConfig.of(config, system).bootstrap_servers
-    return ",".join(sorted(address.strip() for address in servers.split(",")))
 
 
 def broadcast_streams(config: Config) -> tuple[SystemStream, ...]:

@@ -263,8 +263,8 @@ def _check_outputs(config: Config, task: TaskConfig) -> None:
                 f"it is one of {keys.TASK_INPUTS.name}, and would be read again",
                 "name another stream",
             )
-        brokers = SystemConfig.of(config, task.checkpoint_system).bootstrap_servers
-        is_reached = SystemConfig.of(config, stream.system).bootstrap_servers == brokers
+        cluster = SystemConfig.of(config, task.checkpoint_system).cluster
+        is_reached = SystemConfig.of(config, stream.system).cluster == cluster
         if task.exactly_once and not is_reached:
             raise ConfigError(
                 key,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from homeport.config.errors import WireError
+from homeport.config.number_text import whole_of
 from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.versions import Catalogue, Left, Part, Parts, VersionFault, Versions
 from homeport.container.progress.store_meta import whole
@@ -101,7 +102,7 @@ def _part(found: Mapping[str, Any]) -> Part:
         left=Left(found["left"]),
         began_ms=None if began_ms is None else whole(began_ms),
         fault=None if fault is None else VersionFault[fault],
-        begins={int(number): whole(at) for number, at in found.get("begins", {}).items()},
+        begins={whole_of(number): whole(at) for number, at in found.get("begins", {}).items()},
     )
 
 
@@ -110,4 +111,4 @@ def _ssp(name: str) -> SystemStreamPartition:
     found = SystemStream.parse(stream)
     if found is None:
         raise ValueError(name)
-    return SystemStreamPartition(found.system, found.stream, int(partition))
+    return SystemStreamPartition(found.system, found.stream, whole_of(partition))

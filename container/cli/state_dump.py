@@ -11,12 +11,17 @@ from typing import Any
 
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
+from homeport.config.number_text import float_of, whole_of
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.classes import load_serde
 from homeport.container.engine.storage_engine import StoreView
 from homeport.container.serde.serdes import Serde
 
-_NUMBERS: dict[str, Callable[[str], Any]] = {"integer": int, "long": int, "double": float}
+_NUMBERS: dict[str, Callable[[str], Any]] = {
+    "integer": whole_of,
+    "long": whole_of,
+    "double": float_of,
+}
 
 
 @dataclass(frozen=True, slots=True)

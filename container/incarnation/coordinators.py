@@ -108,7 +108,7 @@ class OwnProcessor:
             self._stop.pause(_STEP_S)
         start_up.report_fenced(stream, permit)
         stream.catch_up()  # what the list names is superseded from now on
-        _require_tree(stream, self._tree)
+        require_tree(stream, self._tree)
 
     def report_started(
         self,
@@ -123,8 +123,8 @@ class OwnProcessor:
         _LOG.info("started: %s", shown)
 
 
-def _require_tree(stream: CoordinatorStream, own: str) -> None:
-    """Nothing where no other tree goes on with the job (safety A6); after the report of fences.
+def require_tree(stream: CoordinatorStream, own: str) -> None:
+    """Check that no other tree goes on with the job (safety A6); after the report of fences.
 
     Raises:
         OvertakenError: one does.

@@ -69,6 +69,7 @@ from homeport.container.reporting.otlp_traces import traces_of
 from homeport.container.reporting.process_figures import (
     CollectorClock,
     collections,
+    held_inputs,
     memory,
     task_lags,
 )
@@ -362,6 +363,7 @@ class StreamContainer:
         states = functools.partial(adjunct_states, adjuncts, source)
         self._report.report_adjuncts(states)
         self._report.add_figures(functools.partial(task_lags, self._job.tasks, source))
+        self._report.add_figures(functools.partial(held_inputs, source))
         self._report.add_figures(self._storage.figures)
         self._report.add_figures(lambda: memory(self._spark, self._job.task.memory))
         return source

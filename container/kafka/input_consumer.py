@@ -19,6 +19,7 @@ from homeport.config.settings.sections import SystemConfig
 from homeport.container.api import BATCH_SCHEMA
 from homeport.container.kafka.clients import input_properties, know_topics, unread
 from homeport.container.kafka.open_ends import OpenEnds
+from homeport.container.kafka.record_headers import headers_of
 from homeport.container.progress.input_position import InputPosition, InputRange, next_position
 from homeport.container.progress.input_schedule import (
     BOOTSTRAP_TIER,
@@ -143,9 +144,9 @@ class InputConsumer:
             self._take(served, max_rows, timeout_s / max(1, len(served)), grouped)
         if self._schedule.is_bootstrapping:
             self._pass_bootstrap(grouped)
-        if not grouped:
-            for line in self._open_ends.look(lambda: self._stands(tiers)):
-                _LOG.warning("%s", line)
+        # With records of other partitions too: one of a busy input may stand still.
+        for line in self._open_ends.look(lambda: self._stands(tiers)):
+            _LOG.warning("%s", line)
         return self._batch(grouped) if grouped else None
 
     def _take(
@@ -216,6 +217,10 @@ class InputConsumer:
         if any(end < 0 for end, _ in places):
             return None
         return sum(max(0, end - following) for end, following in places)
+
+    def held(self) -> Mapping[SystemStreamPartition, float]:
+        """{partition that stands behind an open transaction: for how many seconds}."""
+        return self._open_ends.held()
 
     def bootstrap_left(
         self, partitions: Iterable[SystemStreamPartition]
@@ -380,7 +385,7 @@ def table_of(
 ) -> pa.Table:
     """The rows of ``BATCH_SCHEMA`` of ``messages``, which are of one partition."""
     count = len(messages)
-    headers = [m.headers() for m in messages]
+    headers = [headers_of(m) for m in messages]
     columns = [
         pa.repeat(pa.scalar(task_name, pa.string()), count),
         pa.array([m.key() for m in messages], pa.binary()),

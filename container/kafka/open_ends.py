@@ -18,11 +18,15 @@ _AGAIN_S = 60.0
 
 @dataclass
 class _Still:
-    """A partition at ``position`` since ``since_s``; its end is looked at from ``due_s`` on."""
+    """A partition at ``position`` since ``since_s``; its end is looked at from ``due_s`` on.
+
+    ``is_held``: by an open transaction, as its end was looked at last.
+    """
 
     position: int
     since_s: float
     due_s: float
+    is_held: bool = False
 
 
 class OpenEnds:
@@ -40,6 +44,11 @@ class OpenEnds:
         self._stable_end = stable_end
         self._still: dict[SystemStreamPartition, _Still] = {}
         self._looked_s = clock()
+
+    def held(self) -> dict[SystemStreamPartition, float]:
+        """{partition that stands behind an open transaction: for how many seconds}."""
+        now_s = self._clock()
+        return {ssp: now_s - s.since_s for ssp, s in self._still.items() if s.is_held}
 
     def look(
         self, places: Callable[[], Mapping[SystemStreamPartition, tuple[int, int]]]
@@ -63,7 +72,8 @@ class OpenEnds:
                 still.due_s = now_s + _AGAIN_S
                 stable = self._stable_end(ssp)
                 # Else only the ends of transactions are there, which are no records.
-                if stable is not None and stable < high:
+                still.is_held = stable is not None and stable < high
+                if still.is_held:
                     yield (
                         f"input {ssp.system_stream} partition {ssp.partition} has stood at offset "
                         f"{position} for {now_s - still.since_s:.0f} s: a transaction is open "

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from homeport.config.errors import ConfigError
+from homeport.config.number_text import whole_of
 from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
 from homeport.job_coordinator.model.ids import Host, ResourceId, host_of
 
@@ -70,7 +71,7 @@ def attempt_of(resource_id: str) -> int:
         ConfigError: not YARN's form.
     """
     try:
-        return int(resource_id.split("_")[-2])
+        return whole_of(resource_id.split("_")[-2])
     except (IndexError, ValueError):
         raise ConfigError(
             "CONTAINER_ID",
@@ -92,7 +93,7 @@ def _number(environment: Mapping[str, str], name: str, default: int) -> int:
     if not text:
         return default
     try:
-        return int(text)
+        return whole_of(text)
     except ValueError:
         raise ConfigError(
             name, text, "it must be a whole number", f"set a number such as {default}"

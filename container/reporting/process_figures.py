@@ -91,3 +91,9 @@ def task_lags(tasks: Sequence[TaskModel], source: InputConsumer) -> Iterator[Sam
         lag = source.lag_of(read)
         if lag is not None:
             yield Sample("task_input_lag_records", (task.task_name,), lag)
+
+
+def held_inputs(source: InputConsumer) -> Iterator[Sample]:
+    """For how long each partition has stood behind an open transaction; of the others none."""
+    for ssp, seconds in source.held().items():
+        yield Sample("input_held_seconds", (str(ssp.system_stream), str(ssp.partition)), seconds)

@@ -1,7 +1,7 @@
 """The serde avro: values by one schema, in Avro's binary form, without header or schema id.
 
 In a column, a union is of null and one type, and what Spark has no type for (uuid, time of day,
-duration) is what carries it in Avro.
+duration) is what carries it in Avro, where it is such a value.
 
 The library is an extra of homeport's and imported only here: a job without Avro needs none.
 """
@@ -17,7 +17,15 @@ import pyarrow as pa
 
 from homeport.config.errors import ConfigError, WireError, in_one_line
 from homeport.config.settings.serde_names import AVRO
-from homeport.container.serde.avro_values import READERS, from_avro, read_by, sound, to_avro
+from homeport.container.serde.avro_bounds import bounds_of
+from homeport.container.serde.avro_readers import READERS
+from homeport.container.serde.avro_values import (
+    from_avro,
+    has_union,
+    read_by,
+    sound,
+    to_avro,
+)
 from homeport.container.serde.columns import Columns, object_columns, reason_of
 from homeport.container.serde.serdes import Serde
 
@@ -39,6 +47,9 @@ _LOGICAL = {
     "timestamp-micros": pa.timestamp("us", "UTC"),
     "local-timestamp-millis": pa.timestamp("us"),
     "local-timestamp-micros": pa.timestamp("us"),
+    "time-millis": pa.int32(),
+    "time-micros": pa.int64(),
+    "uuid": pa.string(),
 }
 
 
@@ -51,18 +62,27 @@ def avro_serde(key: str, schema: str) -> Serde:
     parsed = parsed_schema(key, schema)
     import fastavro  # noqa: PLC0415 - an extra: only for a job with avro
 
-    exact, read = to_avro(parsed), reader_of(parsed)
+    exact, require_bounds = to_avro(parsed), bounds_of(parsed)
 
     def to_bytes(value: Any) -> bytes:  # noqa: ANN401 - a user's value
         data = io.BytesIO()
         try:
             fastavro.schemaless_writer(data, parsed, exact(value), strict=True)
+            if require_bounds is not None:
+                require_bounds(data.getvalue())
         except Exception as error:  # noqa: BLE001 - whatever the library has against it
             raise TypeError(
                 f"the schema of the serde 'avro' cannot carry it: {reason_of(error)}"
             ) from None
         return data.getvalue()
 
+    def columns() -> Columns:
+        return object_columns(column_type(parsed), _from_bytes(reader_of(parsed, is_column=True)))
+
+    return Serde(AVRO, to_bytes, _from_bytes(reader_of(parsed)), columns=columns)
+
+
+def _from_bytes(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
     def from_bytes(data: bytes) -> Any:  # noqa: ANN401 - a user's value
         try:
             return read(data)
@@ -71,36 +91,37 @@ def avro_serde(key: str, schema: str) -> Serde:
                 f"not of the serde 'avro': {data[:80]!r} ({reason_of(error)})"
             ) from None
 
-    def columns() -> Columns:
-        plain = plain_schema(json.loads(schema))
-        kind = column_type(plain)
-        row = avro_serde(key, json.dumps(plain)).from_bytes
-        return object_columns(kind, row)
-
-    return Serde(AVRO, to_bytes, from_bytes, columns=columns)
+    return from_bytes
 
 
-def reader_of(written: Any, given: Any = None) -> Callable[[bytes], Any]:  # noqa: ANN401 - parsed schemas
+def reader_of(
+    written: Any,  # noqa: ANN401 - a parsed schema
+    given: Any = None,  # noqa: ANN401 - as above
+    *,
+    is_column: bool = False,
+) -> Callable[[bytes], Any]:
     """Return what reads bytes exactly that a writer with the schema ``written`` has made.
 
-    ``given``: the schema whose fields the value has; None: that of the writer. Errors are of any
-    class.
+    ``given``: the schema whose fields the value has; None: that of the writer. ``is_column``: the
+    values are those of a column of ``column_type``. Errors are of any class.
     """
     import fastavro  # noqa: PLC0415 - as in ``avro_serde``
 
     fastavro.read.LOGICAL_READERS.update(READERS)
-    own = fastavro.parse_schema(read_by(written))
-    other = None if given is None else fastavro.parse_schema(read_by(given))
-    convert = from_avro(written if given is None else given)
+    own = fastavro.parse_schema(read_by(written, is_column=is_column))
+    other = None if given is None else fastavro.parse_schema(read_by(given, is_column=is_column))
+    wanted = written if given is None else given
+    convert, has_names = from_avro(wanted), not is_column and has_union(wanted)
+    require_bounds = bounds_of(written)
 
     def read(data: bytes) -> Any:  # noqa: ANN401 - a user's value
+        if require_bounds is not None:
+            require_bounds(data)
         stream = io.BytesIO(data)
-        value = fastavro.schemaless_reader(
-            stream, own, other, return_named_type=convert is not None
-        )
+        value = fastavro.schemaless_reader(stream, own, other, return_named_type=has_names)
         if stream.tell() != len(data):
             raise ValueError("bytes are left over")
-        return value if convert is None else convert(value)
+        return value if is_column else convert(value)
 
     return read
 
@@ -117,16 +138,13 @@ def parsed_schema(key: str, schema: str) -> Any:  # noqa: ANN401 - JSON
             "install homeport[avro] for the interpreter of the job's containers",
         ) from None
     try:
-        return fastavro.parse_schema(sound(json.loads(schema)))
+        parsed = fastavro.parse_schema(sound(json.loads(schema)))
+        to_avro(parsed)  # which refuses unions whose values look alike
     except Exception as error:  # noqa: BLE001 - whatever the library has against it
         raise ConfigError(
             key, schema, f"it is no Avro schema ({in_one_line(error)})", "correct it"
         ) from None
-
-
-def plain_schema(schema: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return ``schema`` without the logical types that no column has; the bytes are the same."""
-    return sound(schema, {*_LOGICAL, "decimal"})
+    return parsed
 
 
 def column_type(schema: Any) -> pa.DataType:  # noqa: ANN401 - JSON
@@ -138,7 +156,7 @@ def column_type(schema: Any) -> pa.DataType:  # noqa: ANN401 - JSON
     import fastavro  # noqa: PLC0415 - as in ``avro_serde``
 
     # Parsed, each name is a full one: two records of one short name differ by their namespaces.
-    return _type(fastavro.parse_schema(schema), {}, ())
+    return _type(fastavro.parse_schema(sound(schema)), {}, ())
 
 
 def _type(

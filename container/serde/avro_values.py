@@ -1,18 +1,19 @@
 """Avro's values as Python's and back, exactly: what the library would cast, round or mistake.
 
 It writes 1 for 1.5 and an infinity for a large float, cuts times, takes a time without a zone for
-one of the host's, rounds a decimal to the precision of the schema, and writes the first branch of
-a union that fits, so that a record leaves as another one with the same fields. PURE.
+one of the host's, and writes the first branch of a union that fits, so that a record leaves as
+another one with the same fields. It reads an int of 64 bits. PURE.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Callable, Container, Mapping, Sequence
-from decimal import Context, Decimal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
+from homeport.container.serde.avro_readers import DAY_US, EXACT, reader_name, uuid_text
 from homeport.container.serde.exact_values import (
     Convert,
     double,
@@ -26,15 +27,12 @@ from homeport.container.serde.exact_values import (
 )
 
 _NAMED = ("record", "error", "enum", "fixed")
+_UNNAMED = ("array", "map")
+_INT = "int"
 _LOGICAL_TYPE, _DECIMAL = "logicalType", "decimal"
-_MISREAD = (_DECIMAL, "time-millis", "time-micros")
-"""Logical types that the library rounds, or reads of numbers beyond a day."""
-_EXACTLY = "homeport-"
-_MIDNIGHT = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-_DAY_US = 86_400_000_000
+_INT_LIMIT = 1 << 31
 _FIRST_MS, _BEHIND_MS = -62_135_596_800_000, 253_402_300_800_000
 """The years 1 to 9999, which Python has."""
-_EXACT = Context(prec=1000)
 
 
 def to_avro(schema: Any, *, is_whole: bool = True) -> Convert:  # noqa: ANN401 - a schema that fastavro has parsed
@@ -46,39 +44,36 @@ def to_avro(schema: Any, *, is_whole: bool = True) -> Convert:  # noqa: ANN401 -
     return _Writer(is_whole=is_whole).of(schema)
 
 
-def from_avro(schema: Any) -> Convert | None:  # noqa: ANN401 - as above
-    """Return what makes a value of what the library reads with the names of types; None: it is so.
+def from_avro(schema: Any) -> Convert:  # noqa: ANN401 - as above
+    """Return what makes a value of what the library reads, with the names of types for a union.
 
-    It leaves the names of those that the value shows.
+    It leaves the names of those that the value shows, and refuses an int of more than 32 bits.
     """
-    return _Reader().of(schema) if _has_union(schema) else None
+    return (_Reader() if has_union(schema) else _Ints()).of(schema)
 
 
-def read_by(schema: Any) -> Any:  # noqa: ANN401 - as above
-    """Return the schema by which the library reads exactly, with ``READERS``.
+def read_by(schema: Any, *, is_column: bool = False) -> Any:  # noqa: ANN401 - as above
+    """Return the schema by which the library reads exactly, with those of ``avro_readers``.
 
     What it has noted of ``schema`` goes: a type that is named again would be the former one.
+    ``is_column``: what carries a value is read where no column has it.
     """
-    return _with_logical(schema, lambda text: _EXACTLY + text if text in _MISREAD else text)
+    return _with_logical(schema, lambda logical: reader_name(logical, is_column=is_column))
 
 
-def sound(schema: Any, kept: Container[str] | None = None) -> Any:  # noqa: ANN401 - JSON
-    """Return ``schema`` without logical types that another type than Avro's has; it is as without.
-
-    ``kept``: others go too; None: all stay.
-    """
-    return _with_logical(schema, lambda text: text if kept is None or text in kept else None)
+def sound(schema: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return ``schema`` without logical types on other types than Avro's; it is as without."""
+    return _with_logical(schema, lambda logical: logical)
 
 
-def _with_logical(schema: Any, become: Callable[[str], str | None]) -> Any:  # noqa: ANN401 - JSON
+def _with_logical(schema: Any, become: Callable[[str], str]) -> Any:  # noqa: ANN401 - JSON
     if isinstance(schema, list):
         return [_with_logical(branch, become) for branch in schema]
     if not isinstance(schema, Mapping):
         return schema
     found = {k: v for k, v in schema.items() if not k.startswith("__") and k != _LOGICAL_TYPE}
-    logical = become(schema[_LOGICAL_TYPE]) if _has_logical(schema) else None
-    if logical is not None:
-        found[_LOGICAL_TYPE] = logical
+    if _has_logical(schema):
+        found[_LOGICAL_TYPE] = become(schema[_LOGICAL_TYPE])
     for part in ("type", "items", "values"):
         if part in found:
             found[part] = _with_logical(found[part], become)
@@ -94,13 +89,14 @@ def _has_logical(schema: Mapping[str, Any]) -> bool:
     return isinstance(kind, str) and (kind, logical) in _LOGICAL
 
 
-def _has_union(schema: Any) -> bool:  # noqa: ANN401 - as above
+def has_union(schema: Any) -> bool:  # noqa: ANN401 - as above
+    """Return whether there is a union of several types beside null."""
     if isinstance(schema, list):
-        return any(map(_has_union, schema)) or sum(b != "null" for b in schema) > 1
+        return any(map(has_union, schema)) or sum(b != "null" for b in schema) > 1
     if not isinstance(schema, Mapping):
         return False
     parts = [schema[part] for part in ("type", "items", "values") if part in schema]
-    return any(map(_has_union, [*parts, *(f["type"] for f in schema.get("fields", ()))]))
+    return any(map(has_union, [*parts, *(f["type"] for f in schema.get("fields", ()))]))
 
 
 class _Names:
@@ -122,6 +118,8 @@ class _Names:
                 return lambda value: self._made[schema](value)  # noqa: PLW0108 - as said above
             schema = {"type": schema}
         name = schema.get("name")
+        if name in _KINDS_OF_TYPES:
+            raise ValueError(f"a type is called {name!r}, which is a kind of types: name it else")
         if name is not None:
             self._schemas[name] = schema
         found = self.of_type(schema)
@@ -180,6 +178,9 @@ class _Writer(_Names):
             self.label(b): (self.is_mistakable(b, branches), _rank(self.full(b))) for b in branches
         }
         fields = {self.label(b): _names(self.full(b)) for b in branches}
+        if len(ranks) < len(branches):
+            labels = ", ".join(self.label(b) for b in branches)
+            raise ValueError(f"a union has one type twice: {labels}")
         has_null = len(others) < len(branches)
         if len(others) == 1:
             (only,) = others.values()
@@ -224,6 +225,8 @@ class _Reader(_Names):
         kinds: dict[Any, Convert] = {
             _KINDS.get(label): convert for label, (_, convert) in made.items()
         }
+        if "long" in made:  # whose numbers look like those of an int
+            kinds.pop(int, None)
 
         def convert(value: Any) -> Any:  # noqa: ANN401 - what the library read
             if isinstance(value, tuple):
@@ -245,10 +248,56 @@ class _Reader(_Names):
         if kind == "map":
             of_value = self.of(schema["values"])
             return lambda entries: {key: of_value(part) for key, part in entries.items()}
-        return _as_it_is
+        return _int_out(schema)
 
 
-_KINDS = {"array": list, "map": dict}
+class _Ints(_Names):
+    """Looks at what may hold an int, and copies nothing."""
+
+    def of_union(self, branches: Sequence[Any]) -> Convert:
+        made = [self.of(branch) for branch in branches if branch != "null"]
+        return or_null(made[0]) if made and made[0] is not _as_it_is else _as_it_is
+
+    def of_type(self, schema: Mapping[str, Any]) -> Convert:
+        kind = schema["type"]
+        if kind in {"record", "error"}:
+            made = [(f["name"], self.of(f["type"])) for f in schema["fields"]]
+            return _looked_at([(name, part) for name, part in made if part is not _as_it_is])
+        if kind == "array":
+            each = self.of(schema["items"])
+            return _as_it_is if each is _as_it_is else lambda items: _all(each, items, items)
+        if kind == "map":
+            one = self.of(schema["values"])
+            return _as_it_is if one is _as_it_is else lambda m: _all(one, m.values(), m)
+        return _int_out(schema)
+
+
+def _looked_at(parts: Sequence[tuple[str, Convert]]) -> Convert:
+    def look(record: Any) -> Any:  # noqa: ANN401 - what the library read
+        for name, part in parts:
+            part(record[name])
+        return record
+
+    return look if parts else _as_it_is
+
+
+def _all(look: Convert, parts: Iterable[Any], whole: Any) -> Any:  # noqa: ANN401 - as above
+    for part in parts:
+        look(part)
+    return whole
+
+
+def _int_out(schema: Mapping[str, Any]) -> Convert:
+    return _as_it_is if schema["type"] != _INT or _has_logical(schema) else _narrow
+
+
+_KINDS = {"array": list, "map": dict, _INT: int}
+
+
+def _narrow(number: int) -> int:
+    if not -_INT_LIMIT <= number < _INT_LIMIT:
+        raise ValueError(f"{number} is beyond an int of 32 bits")
+    return number
 
 
 def _rank(schema: Mapping[str, Any]) -> int:
@@ -349,39 +398,12 @@ def _decimal_in(precision: int, scale: int) -> Convert:
         number = value if isinstance(value, Decimal) else Decimal(whole(value))
         if not number.is_finite():
             raise ValueError(f"Avro has no decimal {number}")
-        unscaled = number.scaleb(scale, _EXACT)
+        unscaled = number.scaleb(scale, EXACT)
         if abs(unscaled) >= 10**precision or unscaled != int(unscaled):
             raise ValueError(f"{number} does not fit the decimal({precision}, {scale})")
-        return Decimal(int(unscaled)).scaleb(-scale, _EXACT)
+        return Decimal(int(unscaled)).scaleb(-scale, EXACT)
 
     return convert
-
-
-def _decimal_out(data: bytes, schema: Mapping[str, Any], _: object = None) -> Decimal:
-    unscaled = int.from_bytes(data, "big", signed=True)
-    if abs(unscaled) >= 10 ** schema["precision"]:
-        raise ValueError(f"{unscaled} has more digits than the precision {schema['precision']}")
-    return Decimal(unscaled).scaleb(-schema.get("scale", 0), _EXACT)
-
-
-def _time_out(step: int) -> Callable[..., dt.time]:
-    """Return the reader of a time of day; ``step``: the number's unit in microseconds."""
-
-    def time_of(number: int, *_: object) -> dt.time:
-        if not 0 <= number * step < _DAY_US:
-            raise ValueError(f"{number} is no time of a day")
-        return (_MIDNIGHT + dt.timedelta(microseconds=number * step)).time()
-
-    return time_of
-
-
-READERS: Mapping[str, Callable[..., Any]] = {
-    f"bytes-{_EXACTLY}{_DECIMAL}": _decimal_out,
-    f"fixed-{_EXACTLY}{_DECIMAL}": _decimal_out,
-    f"int-{_EXACTLY}time-millis": _time_out(1000),
-    f"long-{_EXACTLY}time-micros": _time_out(1),
-}
-"""How the library reads by a schema of ``read_by``: {its name for a type: the reader}."""
 
 
 def _or_number(convert: Convert, first: int, behind: int) -> Convert:
@@ -397,7 +419,7 @@ def _date(value: Any) -> Any:  # noqa: ANN401 - a user's value
 
 
 def _uuid(value: Any) -> uuid.UUID:  # noqa: ANN401 - a user's value
-    return uuid.UUID(of_class(value, str))
+    return uuid.UUID(uuid_text(of_class(value, str)))
 
 
 def _time(step: int, kind: type, *, is_local: bool) -> Convert:
@@ -420,7 +442,7 @@ def _time(step: int, kind: type, *, is_local: bool) -> Convert:
 
 _PRIMITIVES: dict[str, Convert] = {
     "boolean": truth,
-    "int": _between(-(1 << 31), 1 << 31),
+    _INT: _between(-_INT_LIMIT, _INT_LIMIT),
     "long": _between(-(1 << 63), 1 << 63),
     "float": single,
     "double": double,
@@ -428,6 +450,7 @@ _PRIMITIVES: dict[str, Convert] = {
     "string": lambda value: of_class(value, str),
     "null": lambda value: of_class(value, type(None)),
 }
+_KINDS_OF_TYPES = {*_NAMED, *_UNNAMED, *_PRIMITIVES}
 _YEARS_MS, _YEARS_US = (_FIRST_MS, _BEHIND_MS), (_FIRST_MS * 1000, _BEHIND_MS * 1000)
 _AT, _TIME = dt.datetime, dt.time
 _LOGICAL: dict[tuple[str, str | None], Convert] = {
@@ -436,7 +459,7 @@ _LOGICAL: dict[tuple[str, str | None], Convert] = {
     ("long", "timestamp-micros"): _or_number(_time(1, _AT, is_local=False), *_YEARS_US),
     ("long", "local-timestamp-millis"): _or_number(_time(1000, _AT, is_local=True), *_YEARS_MS),
     ("long", "local-timestamp-micros"): _or_number(_time(1, _AT, is_local=True), *_YEARS_US),
-    ("int", "time-millis"): _or_number(_time(1000, _TIME, is_local=True), 0, _DAY_US // 1000),
-    ("long", "time-micros"): _or_number(_time(1, _TIME, is_local=True), 0, _DAY_US),
+    ("int", "time-millis"): _or_number(_time(1000, _TIME, is_local=True), 0, DAY_US // 1000),
+    ("long", "time-micros"): _or_number(_time(1, _TIME, is_local=True), 0, DAY_US),
     ("string", "uuid"): lambda value: value if isinstance(value, uuid.UUID) else _uuid(value),
 }

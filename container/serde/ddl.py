@@ -9,7 +9,9 @@ import re
 
 import pyarrow as pa
 
-_TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|([A-Za-z_]\w*)|(\d+)|('(?:[^'\\]|\\.)*')|([<>(),:]))")
+_TOKEN = re.compile(
+    r"\s*(?:(`(?:[^`]|``)+`)|([A-Za-z_]\w*)|([0-9]+)|('(?:[^'\\]|\\.)*')|([<>(),:]))"
+)
 _SIMPLE: dict[str, pa.DataType] = {
     "string": pa.string(),
     "tinyint": pa.int8(),

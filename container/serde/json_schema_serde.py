@@ -18,6 +18,7 @@ import msgspec
 import pyarrow as pa
 
 from homeport.config.errors import WireError
+from homeport.config.number_text import decimal_of
 from homeport.container.serde.columns import (
     PARTS,
     REFUSALS,
@@ -38,7 +39,7 @@ _Convert = Callable[[Any], Any]
 
 def json_schema_serde(kind: pa.StructType) -> Serde:
     """The serde of objects with the fields of ``kind``; in Python they are dicts."""
-    decode = msgspec.json.Decoder(_wire_type(kind, is_exact=True)).decode
+    decode = _decoder(_wire_type(kind, is_exact=True))
     convert = _convert(kind, is_exact=True)
     assert convert is not None  # noqa: S101 - a struct always has one
     plain = to_json(kind)
@@ -85,7 +86,7 @@ def _columns(kind: pa.StructType, fields: Sequence[pa.Field], exact: frozenset[s
 
     ``exact``: the names of the others, whose ranges msgspec checks, as Arrow does not see them.
     """
-    decode = msgspec.json.Decoder(_record_type(kind, exact)).decode
+    decode = _decoder(_record_type(kind, exact))
     numbers = {field.name: number for number, field in enumerate(kind)}
     getters = [attrgetter(f"f{numbers[field.name]}") for field in fields]
     converts = [_convert(field.type, is_exact=False) for field in fields]
@@ -137,18 +138,23 @@ def _wire_type(kind: pa.DataType, *, is_exact: bool) -> Any:  # noqa: ANN401 - a
     return next(python for is_kind, python in _PYTHON if is_kind(kind))
 
 
+def _decoder(kind: Any) -> Callable[[bytes], Any]:  # noqa: ANN401 - a type of msgspec's
+    """Decode what is of ``kind``; a number that is to be a decimal stays the text that it was."""
+    return msgspec.json.Decoder(kind, float_hook=str).decode
+
+
 def _of_types(container: Any, *types: Any) -> Any:  # noqa: ANN401 - types that are made here
     return container[types]
 
 
-_PYTHON: tuple[tuple[Callable[[pa.DataType], bool], type], ...] = (
+_PYTHON: tuple[tuple[Callable[[pa.DataType], bool], Any], ...] = (
     (pa.types.is_string, str),
     (pa.types.is_boolean, bool),
     (pa.types.is_floating, float),
     (pa.types.is_binary, bytes),
     (pa.types.is_date, dt.date),
     (pa.types.is_timestamp, dt.datetime),
-    (pa.types.is_decimal, decimal.Decimal),
+    (pa.types.is_decimal, Any),
 )
 
 
@@ -165,10 +171,17 @@ def _convert(kind: pa.DataType, *, is_exact: bool) -> _Convert | None:
     if pa.types.is_list(kind):
         each = _convert(kind.value_type, is_exact=is_exact)
         return None if each is None else _or_null(lambda items: [each(item) for item in items])
+    leaf = _leaf(kind, is_exact=is_exact)
+    return None if leaf is None else _or_null(leaf)
+
+
+def _leaf(kind: pa.DataType, *, is_exact: bool) -> _Convert | None:
+    if pa.types.is_decimal(kind):
+        return _decimal_of(kind)
     if is_exact and pa.types.is_timestamp(kind):
-        return _or_null(_in_utc)
-    if is_exact and (pa.types.is_decimal(kind) or pa.types.is_float32(kind)):
-        return _or_null(lambda number: pa.scalar(number, kind).as_py())
+        return _in_utc
+    if is_exact and pa.types.is_float32(kind):
+        return lambda number: pa.scalar(number, kind).as_py()
     return None
 
 
@@ -185,6 +198,22 @@ def _convert_struct(kind: pa.StructType, *, is_exact: bool) -> _Convert:
         }
 
     return _or_null(convert)
+
+
+def _decimal_of(kind: pa.Decimal128Type) -> _Convert:
+    """Arrow makes 0 of a number with some more digits than it has."""
+    traps = [decimal.Inexact, decimal.InvalidOperation]
+    context = decimal.Context(prec=kind.precision, traps=traps)
+    unit = decimal.Decimal(1).scaleb(-kind.scale)
+
+    def convert(value: Any) -> decimal.Decimal:  # noqa: ANN401 - of JSON
+        number = decimal_of(str(value))
+        try:
+            return context.plus(context.quantize(number, unit))
+        except decimal.DecimalException:
+            raise ValueError(f"{str(value)[:80]} does not fit {kind}") from None
+
+    return convert
 
 
 def _or_null(convert: _Convert) -> _Convert:

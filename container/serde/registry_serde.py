@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from homeport.config.declarations.all_keys import SERIALIZERS_REGISTRY_PROPERTY
 from homeport.config.errors import ConfigError, HomeportError, WireError
+from homeport.config.number_text import float_of, whole_of
 from homeport.config.settings.serde_names import AVRO, JSON, PROTOBUF, SchemaSerde
 from homeport.container.serde.avro_serde import (
     column_type,
     parsed_schema,
-    plain_schema,
     reader_of,
 )
 from homeport.container.serde.avro_values import to_avro
@@ -35,14 +35,18 @@ if TYPE_CHECKING:
     from confluent_kafka.schema_registry import SchemaRegistryClient
     from google.protobuf.message import Message
 
-_FOR_WRITING = {
+_FOR_WRITING: Mapping[str, Callable[[str], object]] = {
     "auto.register.schemas": bool,
     "normalize.schemas": bool,
     "use.latest.version": bool,
-    "use.schema.id": int,
+    "use.schema.id": whole_of,
 }
 """Properties of the serialisers; all others are the client's."""
-_NUMBERS = {"timeout": float, "max.retries": int, "cache.capacity": int}
+_NUMBERS: Mapping[str, Callable[[str], object]] = {
+    "timeout": float_of,
+    "max.retries": whole_of,
+    "cache.capacity": whole_of,
+}
 _HEADER_BYTES, _MAGIC = 5, b"\0"
 _SCHEMAS = 1000
 """How many writers' schemas have their reader kept ready."""
@@ -164,10 +168,9 @@ class _Registry:
         )
 
         def columns() -> Columns:
-            plain = plain_schema(json.loads(schema or self._latest()))
-            return object_columns(
-                column_type(plain), self._avro_reader(json.dumps(plain), plain_schema)
-            )
+            text = schema or self._latest()
+            kind = column_type(parsed_schema(self._entry.schema_key, text))
+            return object_columns(kind, self._avro_reader(text, is_column=True))
 
         @functools.cache
         def exact() -> Callable[[Any], Any]:
@@ -185,16 +188,14 @@ class _Registry:
 
         return self._made(
             lambda value, context: serializer(exact()(value), context),
-            self._avro_reader(schema, lambda parsed: parsed),
+            self._avro_reader(schema),
             columns,
         )
 
-    def _avro_reader(
-        self, given: str | None, become: Callable[[Any], Any]
-    ) -> Callable[[bytes], Any]:
+    def _avro_reader(self, given: str | None, *, is_column: bool = False) -> Callable[[bytes], Any]:
         """Read as ``avro_serde`` does; by the library what is more than the text of one schema.
 
-        ``become``: from a schema of a writer, or the one that is given, to what is read by.
+        ``given``, ``is_column``: as of ``reader_of``.
         """
         from confluent_kafka.schema_registry.avro import AvroDeserializer  # noqa: PLC0415 - as above
 
@@ -206,10 +207,10 @@ class _Registry:
             if found.references or found.rule_set:
                 return None
             written, asked = (
-                None if text is None else become(parsed_schema(self._entry.schema_key, text))
+                None if text is None else parsed_schema(self._entry.schema_key, text)
                 for text in (found.schema_str, given)
             )
-            return reader_of(written, asked)
+            return reader_of(written, asked, is_column=is_column)
 
         def read(data: bytes, context: Any) -> Any:  # noqa: ANN401 - of the library
             is_framed = data[:1] == _MAGIC and len(data) >= _HEADER_BYTES
@@ -325,7 +326,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _typed(entry: SchemaSerde, types: Mapping[str, type]) -> dict[str, Any]:
+def _typed(entry: SchemaSerde, types: Mapping[str, Callable[[str], object]]) -> dict[str, Any]:
     """Those of the properties that ``types`` names, as values of these types."""
     found: dict[str, Any] = {}
     for name, kind in types.items():

@@ -97,6 +97,10 @@ def _json_in(value: Any) -> bytes:  # noqa: ANN401 - a user's value
     except (ValueError, RecursionError) as error:
         raise TypeError(f"the serde 'json' cannot carry it: {reason_of(error)}") from None
     _require_text_keys(value)
+    try:
+        _require_depth(data)
+    except WireError as error:
+        raise TypeError(f"the serde 'json' cannot carry it: {error}") from None
     return data
 
 
@@ -119,8 +123,7 @@ def _require_text_keys(value: Any) -> None:  # noqa: ANN401 - what JSON was made
 def _json_out(data: bytes) -> Any:  # noqa: ANN401 - a user's value
     # The strict parser takes a fifth of the time. What it takes it reads as the other one does,
     # which also takes NaN, UTF-16 and UTF-32.
-    if len(data) > 2 * _DEEPEST and data.count(b"[") + data.count(b"{") > _DEEPEST:
-        _require_depth(data)
+    _require_depth(data)
     try:
         return _strict_json(data)
     except (ValueError, RecursionError):
@@ -144,6 +147,8 @@ def _finite(text: str) -> float:
 
 
 def _require_depth(data: bytes) -> None:
+    if len(data) <= 2 * _DEEPEST or data.count(b"[") + data.count(b"{") <= _DEEPEST:
+        return
     depth = 0
     for opened in _BRACKETS.findall(data):
         depth += (opened in _OPENING) - (opened in _CLOSING)

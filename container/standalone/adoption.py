@@ -2,24 +2,34 @@
 
 The folder had the numbers of incarnations. The coordinator stream has those that have begun: each
 reports before it reads its state (safety I3). One that has not reported yet reads the stream
-afterwards, and finds there that another tree goes on (safety A6).
+afterwards, and finds there that another tree goes on (safety A6). One that works is fenced, which
+it sees at its next commit: without input that never comes, so that its processor looks too.
 """
 
 from __future__ import annotations
 
+import logging
+import threading
+from collections.abc import Callable
 from contextlib import closing
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.standalone_keys import LOCAL
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.settings.sections import JobConfig
+from homeport.container.host.stop_flag import OvertakenError
+from homeport.container.incarnation.coordinators import require_tree
 from homeport.container.standalone.kept_stream import KeptStream
 from homeport.container.standalone.local_tree import LocalTree
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager, epoch_floor_message
 from homeport.job_coordinator.standalone.plan import Plan
+
+_LOG = logging.getLogger(__name__)
+
+_LOOK_S = 5.0
 
 
 def adopt(tree: LocalTree, config: Config) -> bool:
@@ -53,3 +63,45 @@ def go_on_in(tree: LocalTree, stream: CoordinatorStream, config: Config) -> bool
     stream.catch_up()
     tree.go_on(Plan(epochs.highest(), (), former=epochs.read_unfenced()), config)
     return True
+
+
+class AdoptionWatch:
+    """Notices that the job goes on in another folder. ``start`` once, ``close`` in any case.
+
+    Args:
+        kept: the job's stream, which nothing else uses.
+        tree: the id of the processor's own tree.
+        overtaken: is called once, with the line that says so.
+    """
+
+    def __init__(self, kept: KeptStream, tree: str, overtaken: Callable[[str], object]) -> None:
+        self._kept = kept
+        self._tree = tree
+        self._overtaken = overtaken
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="adoption-watch", daemon=True)
+
+    def start(self) -> None:
+        """From now on it looks every few seconds."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Nothing is reported any more; a look under way ends by itself."""
+        self._closed.set()
+
+    def look(self) -> bool:
+        """Return whether the tree is still the job's; a Kafka that does not answer says nothing."""
+        try:
+            require_tree(self._kept.read(), self._tree)
+        except OvertakenError as error:
+            self._overtaken(str(error))
+            return False
+        except HomeportError as error:
+            _LOG.debug("the coordinator stream could not be looked at: %s", error)
+            self._kept.close()
+        return True
+
+    def _run(self) -> None:
+        with closing(self._kept):
+            while not self._closed.wait(_LOOK_S) and self.look():
+                pass

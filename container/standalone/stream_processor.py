@@ -31,9 +31,10 @@ from homeport.config.settings.standalone_section import (
 from homeport.config.settings.validation import validate
 from homeport.config.settings.zookeeper_access import secret_variables
 from homeport.container.incarnation.environment import LOCATION_VARIABLE, Environment
-from homeport.container.standalone.adoption import adopt
+from homeport.container.standalone.adoption import AdoptionWatch, adopt
 from homeport.container.standalone.child_work import ChildWork, child_environment
 from homeport.container.standalone.input_watch import InputWatch
+from homeport.container.standalone.kept_stream import KeptStream
 from homeport.container.standalone.local_tree import LocalTree
 from homeport.container.standalone.location import location_of
 from homeport.container.standalone.planner import JobPlanner
@@ -229,6 +230,7 @@ class StreamProcessor:
         planner = JobPlanner(self._config, self._tree.readings, self._coordination)
         inputs = InputWatch(self._config, self._page.led, self._coordination.inputs_changed)
         inputs.start()
+        adoption = self._adoption_watch()
         try:
             end = self._coordination.run(planner)
         except Exception as error:  # noqa: BLE001 - the thread ends here, with the cause for join
@@ -236,11 +238,25 @@ class StreamProcessor:
             self._error = in_one_line(error)
         else:
             if end.cause is not EndCause.STOPPED:
-                self._error = end.text
+                self._error = self._error or end.text
         finally:
             inputs.close()
+            if adoption is not None:
+                adoption.close()
             if self._server is not None:
                 self._server.stop()
+
+    def _adoption_watch(self) -> AdoptionWatch | None:
+        """Under ZooKeeper no other tree may go on: it has all processors of the job."""
+        if not isinstance(self._tree, LocalTree):
+            return None
+        watch = AdoptionWatch(KeptStream(self._config), self._tree.id, self._overtaken)
+        watch.start()
+        return watch
+
+    def _overtaken(self, line: str) -> None:
+        self._error = line
+        self.stop()
 
     def _note(self, state: ProcessorState) -> None:
         with self._lock:

@@ -35,10 +35,9 @@ def brokers_of(
     general = partitions if isinstance(partitions, int) else 1
     job = checked.job
     by_address = {
-        system.bootstrap_servers: Broker(lambda _topic: general, now_ms)
-        for system in job.systems.values()
+        system.cluster: Broker(lambda _topic: general, now_ms) for system in job.systems.values()
     }
-    brokers = {name: by_address[system.bootstrap_servers] for name, system in job.systems.items()}
+    brokers = {name: by_address[system.cluster] for name, system in job.systems.items()}
     counts = {} if isinstance(partitions, int) else partitions
     for name, settings in (topics or {}).items():
         stream = checked.stream(name)

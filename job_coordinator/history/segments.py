@@ -43,9 +43,9 @@ _MOST_FILES = 2_048
 _SHARE_OF_EVENTS = 4
 _MIB = 1024 * 1024
 _TAIL_BYTES = 65_536
-_TRIMMED = re.compile(rf"trimmed-(?P<kind>{'|'.join(KINDS)})-(?P<ms>\d+)")
-_LOST = re.compile(rf"lost-(?P<ms>\d+)-.+-(?P<kind>{'|'.join(KINDS)})")
-_NAME = re.compile(rf"-({'|'.join(KINDS)})-\d+\.jsonl$")
+_TRIMMED = re.compile(rf"trimmed-(?P<kind>{'|'.join(KINDS)})-(?P<ms>[0-9]+)")
+_LOST = re.compile(rf"lost-(?P<ms>[0-9]+)-.+-(?P<kind>{'|'.join(KINDS)})")
+_NAME = re.compile(rf"-({'|'.join(KINDS)})-[0-9]+\.jsonl$")
 
 
 def kind_bytes(max_mb: int, kind: str) -> int:

@@ -208,7 +208,7 @@ class TopicAdmin:
             created = False
         else:
             created = True
-        _MADE[self._system.bootstrap_servers, spec.name] = time.monotonic()
+        _MADE[self._system.cluster, spec.name] = time.monotonic()
         self._await_in_metadata(spec)
         self.validate(spec.name, spec.partitions, spec.cleanup_policy)
         return created
@@ -220,7 +220,7 @@ class TopicAdmin:
             ConfigError: the brokers do not let topics be deleted.
         """
         what = f"deleting topic {name!r}"
-        _MADE.pop((self._system.bootstrap_servers, name), None)
+        _MADE.pop((self._system.cluster, name), None)
 
         def delete() -> Future[None]:
             futures: dict[str, Future[None]] = self._admin.delete_topics(
@@ -377,7 +377,7 @@ class TopicAdmin:
 
     def _is_new(self, name: str) -> bool:
         """Whether the topic was just made: a broker that does not know it is behind the others."""
-        made_s = _MADE.get((self._system.bootstrap_servers, name))
+        made_s = _MADE.get((self._system.cluster, name))
         return made_s is not None and time.monotonic() - made_s < _SPREAD_S
 
     def _answer(self, ask: Callable[[], Future[_T]], what: str, existing: str | None = None) -> _T:

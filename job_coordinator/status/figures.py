@@ -32,6 +32,11 @@ FIGURES: Final[Mapping[str, Figure]] = {
     for figure in (
         Figure("task_rows", ("task",), "Rows that the task has had.", grows=True),
         Figure("task_input_lag_records", ("task",), "Offsets to the heads of the task's input."),
+        Figure(
+            "input_held_seconds",
+            ("stream", "partition"),
+            "How long the partition has stood behind an open transaction.",
+        ),
         Figure("store_entries", ("store",), "Entries of the container, as RocksDB estimates."),
         Figure("store_disk_bytes", ("store",), "The store's files that are in use."),
         Figure("store_memtable_bytes", ("store",), "The store's memory tables."),

@@ -126,7 +126,8 @@ def _of_versions(
     files: DirectoryFiles, planned: PlannedStore, kind: PersistentEngineFactory
 ) -> StoreFacts:
     catalogue = _catalogue(files)
-    folders = {int(p.name[1:]): p for p in files.path.glob("v[1-9]*") if p.name[1:].isdigit()}
+    names = [path.name[1:] for path in files.path.glob("v[1-9]*")]
+    folders = {int(n): files.path / f"v{n}" for n in names if n.isascii() and n.isdigit()}
     stores = dict(_begun(folders, catalogue.served, kind))
     versions = Versions.found(planned.partitions, catalogue, stores)
     known = {*catalogue.floors, *(p for parts in stores.values() for p in parts)}

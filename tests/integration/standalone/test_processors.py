@@ -129,9 +129,17 @@ def test_a_local_job_goes_on_though_its_folder_is_lost(local_job: StandaloneJob)
     again = local_job.run("run-local", "again", elsewhere, "--adopt", location="there")
     local_job.produce(10)
     local_job.until_counted()
-    again.send_signal(signal.SIGTERM)
-    assert again.wait(60) == 0, local_job.logs()
     assert "--adopt has no effect" in (local_job.folder / "again.log").read_text("utf-8")
+    # One that waits for input is ended too: else two processes would say that they run.
+    third = f"--work-dir={local_job.folder / 'third'}"
+    taken = local_job.run("run-local", "taken", third, "--adopt", location="third")
+    assert again.wait(120) == 1
+    ended = (local_job.folder / "again.log").read_text("utf-8").splitlines()[-1]
+    assert ended.endswith("the job goes on in another folder: run-local --adopt began there")
+    local_job.produce(10)
+    local_job.until_counted()
+    taken.send_signal(signal.SIGTERM)
+    assert taken.wait(60) == 0, local_job.logs()
 
 
 @pytest.mark.long

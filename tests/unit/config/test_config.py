@@ -40,5 +40,5 @@ def test_a_value_of_another_type_stays_unchanged() -> None:
     """Values that mean the same become the same text; what means nothing is only trimmed."""
     number = IntKey(name="n", meaning="m", source="s", liveness=Liveness.LIVE)
     truth = BoolKey(name="b", meaning="m", source="s", liveness=Liveness.LIVE, default=True)
-    assert (number.plain(" +07 "), number.plain(" seven ")) == ("7", "seven")
+    assert (number.plain(" 07 "), number.plain(" seven ")) == ("7", "seven")
     assert (truth.plain("YES"), truth.plain(" maybe ")) == ("true", "maybe")

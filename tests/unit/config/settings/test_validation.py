@@ -168,6 +168,20 @@ def test_dead_letters_need_a_stream_of_the_transaction(value: str, rule: str) ->
         validate(config.merged({"task.dead.letter.stream": value}))
 
 
+def test_a_system_with_the_same_brokers_is_the_same_cluster() -> None:
+    """In whatever order, and with whatever blanks, their addresses stand."""
+    config = _GOOD.merged(
+        {
+            "systems.kafka.consumer.bootstrap.servers": "one:9092,two:9092",
+            "systems.other.consumer.bootstrap.servers": "two:9092, one:9092",
+            "task.outputs": "other.totals",
+        }
+    )
+    assert validate(config) == ()
+    with pytest.raises(ConfigError, match="other brokers than the job's checkpoints"):
+        validate(config.merged({"systems.other.consumer.bootstrap.servers": "two:9092"}))
+
+
 def test_dead_letters_go_anywhere_where_outputs_are_no_part_of_the_transaction() -> None:
     """The brokers of the checkpoints are not asked for then."""
     config = _GOOD.merged(

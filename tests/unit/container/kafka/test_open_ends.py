@@ -37,6 +37,7 @@ def test_a_partition_behind_an_open_transaction_is_named_once_a_minute() -> None
     (line,) = case.at(12, a=(12, 41), b=(5, 5))
     assert line.startswith("input kafka.in partition 0 has stood at offset 12 for 11 s: a trans")
     assert "(last stable offset 12, high watermark 41)" in line
+    assert case.ends.held() == {A: 11}
     assert case.at(70, a=(12, 41)) == []
     assert len(case.at(72, a=(12, 41))) == 1
     assert case.asked == [A, A]
@@ -48,6 +49,7 @@ def test_an_end_that_is_no_record_is_none() -> None:
     case.stable = {A: 13, B: None}
     case.at(1, a=(12, 13), b=(5, 9))
     assert case.at(20, a=(12, 13), b=(5, 9)) == []
+    assert case.ends.held() == {}
     assert case.asked == [A, B]
 
 
@@ -62,6 +64,9 @@ def test_what_moves_does_not_stand_still() -> None:
     assert case.at(30, a=(40, 50)) == []
     assert case.asked == []
     assert len(case.at(31, a=(40, 50))) == 1
+    assert case.ends.held() == {A: 10}
+    assert case.at(32, a=(50, 50)) == []
+    assert case.ends.held() == {}
 
 
 def test_partitions_are_looked_at_once_a_second() -> None:

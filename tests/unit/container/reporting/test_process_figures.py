@@ -7,13 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from homeport.config.settings.memory_rule import divide
 from homeport.container.host.resident_memory import resident_bytes
 from homeport.container.reporting.process_figures import (
     CollectorClock,
     collections,
+    held_inputs,
     memory,
     task_lags,
 )
@@ -104,6 +105,7 @@ class Source:
     def __init__(self, lags: Mapping[SystemStreamPartition, int | None]) -> None:
         self.lags = lags
         self.following = dict.fromkeys(lags, 0)
+        self.held: Callable[[], Mapping[SystemStreamPartition, float]] = dict
 
     def lag_of(self, partitions: Sequence[SystemStreamPartition]) -> int | None:
         """The sum; None where one is not known."""
@@ -121,3 +123,11 @@ def test_each_task_has_the_lag_of_its_input() -> None:
     source = Source({a: 3, b: 4, c: None})
     found = values(task_lags(tasks, source))  # type: ignore[arg-type]  # stands for the consumer
     assert found == {("task_input_lag_records", "one"): 7}
+
+
+def test_a_partition_behind_an_open_transaction_has_its_time() -> None:
+    """Others have none."""
+    source = Source({})
+    source.held = lambda: {SystemStreamPartition("kafka", "in", 3): 12.5}
+    found = values(held_inputs(source))  # type: ignore[arg-type]  # stands for the consumer
+    assert found == {("input_held_seconds", "kafka.in", "3"): 12.5}

@@ -7,7 +7,7 @@ import io
 import json
 import time
 import uuid
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import fastavro
@@ -294,3 +294,10 @@ def test_a_type_that_is_named_again_is_read_as_the_first_time() -> None:
     value = ours.from_bytes(wire)
     assert value == {"f": {"f": Decimal(5)}, "g": {"f": Decimal(3)}}
     assert ours.to_bytes(value) == wire
+
+
+def test_a_decimal_of_many_digits_is_read_as_it_was() -> None:
+    """Whatever precision the schema has."""
+    serde = _serde(_of("decimal", "bytes", precision=2000, scale=1500))
+    number = Decimal(int("7" * 1999)).scaleb(-1500, Context(prec=2000))
+    assert serde.from_bytes(serde.to_bytes(number)) == number

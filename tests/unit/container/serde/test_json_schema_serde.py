@@ -287,3 +287,31 @@ def test_what_python_or_the_type_does_not_have_is_undecodable_in_both(
     with pytest.raises(WireError):
         json_schema_serde(kind).from_bytes(value)
     assert not _decoded(struct_of_ddl("a float"), b'{"a":3.4028235e38}').bad
+
+
+@pytest.mark.parametrize("digits", [77, 128, 10_000])
+def test_a_decimal_with_many_digits_is_what_it_says(digits: int) -> None:
+    """Arrow makes 0 of some of them."""
+    kind = struct_of_ddl("d DECIMAL(5, 2)")
+    for text in ("1." + "0" * digits, "1." + "0" * digits + "e0", '"1.' + "0" * digits + '"'):
+        data = b'{"d":%s}' % text.encode()
+        assert json_schema_serde(kind).from_bytes(data) == {"d": decimal.Decimal("1.00")}
+        assert _decoded(kind, data).column.to_pylist() == [{"d": decimal.Decimal("1.00")}]
+    data = b'{"d":1.%s1}' % (b"0" * digits)
+    assert "does not fit decimal128(5, 2)" in _decoded(kind, data).bad[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *('"1_0"', '" 1"', '"+1"', '"\uff11"', '"\u0661"', '"nan"', '"-Infinity"', '""', "true"),
+        *("[1]", '{"a":1}', "1e400", '"1e9999999999999999999"', "1e999999999", "1" * 60),
+    ],
+)
+def test_a_decimal_is_read_of_the_text_that_others_write(text: str) -> None:
+    """Python takes more for a number, and what it takes would leave as another text."""
+    kind = struct_of_ddl("d DECIMAL(5, 2), e ARRAY<DECIMAL(3, 0)>")
+    for data in (b'{"d":%s}' % text.encode(), b'{"e":[1,%s]}' % text.encode()):
+        assert list(_decoded(kind, data).bad) == [0]
+        with pytest.raises(WireError):
+            json_schema_serde(kind).from_bytes(data)

@@ -58,6 +58,8 @@ def test_what_json_reads_it_can_write() -> None:
     json_ = serde("json")
     deep = b"[" * 500 + b'"' + b"[" * 600 + b'\\"{"' + b"]" * 500
     assert json_.to_bytes(json_.from_bytes(deep)) == deep
+    with pytest.raises(TypeError, match="nested deeper than 500"):
+        json_.to_bytes(json.loads(b"[" * 501 + b"]" * 501))
     loop: list[object] = []
     loop.append(loop)
     with pytest.raises(TypeError, match="Circular reference"):

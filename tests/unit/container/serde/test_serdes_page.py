@@ -16,7 +16,7 @@ from descriptor_sets import KINDS, WELL_KNOWN, odd_descriptors
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto as Field
 
 from homeport.config.errors import WireError
-from homeport.container.serde.avro_serde import avro_serde, column_type, plain_schema
+from homeport.container.serde.avro_serde import avro_serde, column_type
 from homeport.container.serde.ddl import struct_of_ddl
 from homeport.container.serde.json_schema_serde import json_columns, json_schema_serde
 from homeport.container.serde.protobuf_serde import _field_type, message_class, protobuf_serde
@@ -94,10 +94,10 @@ def test_avro(row: list[list[str]]) -> None:
     ours = avro_serde("key", schema)
     _written(ours, _value(value), otherwise=unwritten, around=None)
     if column:
-        assert str(column_type(plain_schema(json.loads(schema)))) == column[0]
+        assert str(column_type(json.loads(schema))) == column[0]
         return
     with pytest.raises(ValueError, match="a union of 2 types is no column"):
-        column_type(plain_schema(json.loads(schema)))
+        column_type(json.loads(schema))
 
 
 @pytest.mark.parametrize("row", _rows("protobuf"), ids=lambda row: row[0][0])

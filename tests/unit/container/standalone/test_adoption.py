@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError
-from homeport.container.standalone.adoption import go_on_in
+from homeport.config.errors import ConfigError, UnavailableError
+from homeport.container.standalone.adoption import AdoptionWatch, go_on_in
+from homeport.container.standalone.kept_stream import KeptStream
 from homeport.container.standalone.local_tree import LocalTree
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
@@ -105,3 +106,44 @@ def test_a_folder_of_an_earlier_release_is_given_an_id(tmp_path: Path) -> None:
     old = _tree(folder)
     assert old.id not in {"", job.tree.id}
     assert old.version == 1
+
+
+class Kept(KeptStream):
+    """The stream in memory; ``is_away``: Kafka does not answer."""
+
+    def __init__(self, stream: InMemoryCoordinatorStream) -> None:
+        super().__init__(CONFIG)
+        self.stream = stream
+        self.is_away = False
+        self.closed = 0
+
+    def read(self) -> InMemoryCoordinatorStream:  # type: ignore[override]  # the same without Kafka
+        """As it is now."""
+        if self.is_away:
+            raise UnavailableError("Kafka does not answer")
+        self.stream.catch_up()
+        return self.stream
+
+    def close(self) -> None:
+        """The next read makes clients again."""
+        self.closed += 1
+
+
+def test_a_processor_that_waits_for_input_learns_that_another_folder_goes_on(
+    tmp_path: Path,
+) -> None:
+    """Fenced, it would see it at its next commit alone; a Kafka that is away says nothing."""
+    stream, lines = _stream(), list[str]()
+    tree = _tree(tmp_path / "new")
+    kept = Kept(stream)
+    watch, own = (AdoptionWatch(kept, name, lines.append) for name in ("former", tree.id))
+    assert watch.look()
+    go_on_in(tree, stream, CONFIG)
+    kept.is_away = True
+    assert watch.look()
+    assert (kept.closed, lines) == (1, [])
+    kept.is_away = False
+    assert own.look()
+    assert not watch.look()
+    assert lines == ["the job goes on in another folder: run-local --adopt began there"]
+    tree.close()
