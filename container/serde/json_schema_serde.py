@@ -39,7 +39,7 @@ _Convert = Callable[[Any], Any]
 
 def json_schema_serde(kind: pa.StructType) -> Serde:
     """The serde of objects with the fields of ``kind``; in Python they are dicts."""
-    decode = _decoder(_wire_type(kind, is_exact=True))
+    decode = _decoder(_record_type(kind))
     convert = _convert(kind, is_exact=True)
     assert convert is not None  # noqa: S101 - a struct always has one
     plain = to_json(kind)
@@ -74,19 +74,15 @@ def json_columns(kind: pa.StructType) -> Columns:
         names = {own.name for own in wanted}
         # What Arrow may refuse is made all the same; of the rest msgspec sees that it fits.
         seen = [f for f in kind if f.name not in names and is_taken(f.type, are_exact=True)]
-        exact = frozenset(own.name for own in seen)
-        made = _columns(kind, [own for own in kind if own.name not in exact], exact)
+        made = _columns(kind, [own for own in kind if own not in seen])
         return replace(made, type=wanted, column=lambda rows: narrowed(made.column(rows), wanted))
 
-    return replace(_columns(kind, list(kind), frozenset()), part=part)
+    return replace(_columns(kind, list(kind)), part=part)
 
 
-def _columns(kind: pa.StructType, fields: Sequence[pa.Field], exact: frozenset[str]) -> Columns:
-    """Columns of ``fields``, some of those of ``kind``.
-
-    ``exact``: the names of the others, whose ranges msgspec checks, as Arrow does not see them.
-    """
-    decode = _decoder(_record_type(kind, exact))
+def _columns(kind: pa.StructType, fields: Sequence[pa.Field]) -> Columns:
+    """Return the columns of ``fields``, some of those of ``kind``."""
+    decode = _decoder(_record_type(kind))
     numbers = {field.name: number for number, field in enumerate(kind)}
     getters = [attrgetter(f"f{numbers[field.name]}") for field in fields]
     converts = [_convert(field.type, is_exact=False) for field in fields]
@@ -106,35 +102,30 @@ def _columns(kind: pa.StructType, fields: Sequence[pa.Field], exact: frozenset[s
     return Columns(pa.struct(list(fields)), decode, column)
 
 
-def _record_type(kind: pa.StructType, exact: frozenset[str]) -> type[msgspec.Struct]:
-    """What the JSON of a struct of ``kind`` must be; ``exact``: the names of fields that are so."""
-    fields = [
-        (f"f{number}", _wire_type(field.type, is_exact=field.name in exact) | None, None)
-        for number, field in enumerate(kind)
-    ]
+def _record_type(kind: pa.StructType) -> type[msgspec.Struct]:
+    """Return what the JSON of a struct of ``kind`` must be."""
+    fields = [(f"f{n}", _wire_type(field.type) | None, None) for n, field in enumerate(kind)]
     names = {f"f{number}": field.name for number, field in enumerate(kind)}
     return msgspec.defstruct("Record", fields, rename=names, gc=False)
 
 
-def _wire_type(kind: pa.DataType, *, is_exact: bool) -> Any:  # noqa: ANN401 - a type of msgspec's
-    """What the JSON of a value of ``kind`` must be.
+def _wire_type(kind: pa.DataType) -> Any:  # noqa: ANN401 - a type of msgspec's
+    """Return what the JSON of a value of ``kind`` must be.
 
-    ``is_exact``: ranges of whole numbers too, which Arrow checks at less cost where it makes a
-    column.
+    Arrow would refuse a whole number out of its range too, but sees only the last of a name's
+    values: one record would be bad by itself and good in a batch.
     """
     if pa.types.is_struct(kind):
-        names = frozenset(field.name for field in kind) if is_exact else frozenset[str]()
-        return _record_type(kind, names)
+        return _record_type(kind)
     if pa.types.is_map(kind):
-        item = _wire_type(kind.item_type, is_exact=is_exact) | None
-        return _of_types(dict, _wire_type(kind.key_type, is_exact=is_exact), item)
+        return _of_types(dict, _wire_type(kind.key_type), _wire_type(kind.item_type) | None)
     if pa.types.is_list(kind):
-        return _of_types(list, _wire_type(kind.value_type, is_exact=is_exact) | None)
+        return _of_types(list, _wire_type(kind.value_type) | None)
     if pa.types.is_float32(kind):  # Arrow, too, would make it infinite
         return Annotated[float, msgspec.Meta(gt=-FLOAT_LIMIT, lt=FLOAT_LIMIT)]
     if pa.types.is_integer(kind):
         limit = 1 << (kind.bit_width - 1)
-        return Annotated[int, msgspec.Meta(ge=-limit, le=limit - 1)] if is_exact else int
+        return Annotated[int, msgspec.Meta(ge=-limit, le=limit - 1)]
     return next(python for is_kind, python in _PYTHON if is_kind(kind))
 
 

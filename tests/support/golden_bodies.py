@@ -209,7 +209,7 @@ PLACEMENT: Mapping[str, Body] = {
 
 
 class Records(NamedTuple):
-    """Records of one kind: who writes them, and what their manager reads of them."""
+    """Records of one kind: their writer, and what their manager reads of them."""
 
     write: Callable[[InMemoryCoordinatorStream], None]
     read: Callable[[InMemoryCoordinatorStream], object]

@@ -270,6 +270,9 @@ def test_rows_of_a_column_and_numbers_of_arrays_are_written() -> None:
         ("a timestamp", b'{"a":"0001-01-01T00:00:00+05:00"}'),
         ("a array<timestamp>", b'{"a":[null,"9999-12-31T23:59:59-05:00"]}'),
         ("a map<string, timestamp>", b'{"a":{"x":"9999-12-31T23:59:59-05:00"}}'),
+        ("a tinyint", b'{"a":128,"a":1}'),
+        ("a map<string, struct<b: tinyint>>", b'{"a":{"x":{"b":128},"x":null}}'),
+        ("a array<struct<b: int>>", b'{"a":[{"b":2147483648,"b":1}]}'),
         (
             "a struct<b: array<struct<c: timestamp>>>",
             b'{"a":{"b":[{"c":"9999-12-31T23:59:59-05:00"}]}}',
