@@ -48,6 +48,7 @@ def test_what_waits_behind_an_open_transaction_says_so(
     (line,) = caplog.messages
     assert line.startswith(f"input kafka.{topic} partition 0 has stood at offset 0 for ")
     assert "a transaction is open there (last stable offset 0, high watermark 4)" in line
+    assert consumer.held()[ssp] >= 0.5
     foreign.abort_transaction(30)
     read = 0
     while read < 3:
