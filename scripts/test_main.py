@@ -30,6 +30,8 @@ def main() -> int:
     """The exit code of the suite; tests/conftest.py turns a failed check into a failed run."""
     suite, *arguments = sys.argv[1:]
     os.chdir(ROOT)
+    # Else each worker, and each pytest that a test starts, rewrites the asserts of all tests again.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if suite == "coverage":
         command = [sys.executable, str(ROOT / "scripts" / "coverage_main.py"), *arguments]
         os.execv(command[0], command)  # noqa: S606 - becoming that program is the purpose

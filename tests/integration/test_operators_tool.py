@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from coordinator_server import TOKEN, Backend, Loop
+from forked_tool import MODULE
 from recorded_jobs import record_job
-from recorded_operator import MODULE, SECRET, Operator
+from recorded_operator import SECRET, Operator
 
 from homeport.config.access_tokens import digest_of
 from homeport.config.config import Config

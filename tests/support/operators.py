@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from forked_tool import run_forked
 from json_answers import require_promised
 from stream_containers import Job
 
 from homeport.config.settings.sections import JobConfig
-
-MODULE = "homeport.job_coordinator.cli.homeport"
 
 
 @dataclass
@@ -45,14 +44,7 @@ class Operator:
             "NM_HOST": "NM1",
             "PATH": os.environ["PATH"],
         }
-        return subprocess.run(
-            [sys.executable, "-m", MODULE, *words, f"--config-path={self.file}"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-            env=environment,
-        )
+        return run_forked([*words, f"--config-path={self.file}"], environment, limit_s=120)
 
     def answer(self, *words: str) -> list[str]:
         """What it prints, line by line; it succeeds."""

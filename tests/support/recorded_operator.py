@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from forked_tool import run_forked
 from json_answers import require_promised
 
 from homeport.config.config import Config
@@ -14,7 +15,6 @@ from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorS
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.model.job_model import JobModel
 
-MODULE = "homeport.job_coordinator.cli.homeport"
 SECRET = "hunter2"  # noqa: S105 - of these tests only
 
 
@@ -36,15 +36,9 @@ class Operator:
         lines = "".join(f"{key}={value}\n" for key, value in values.items())
         if not self.file.exists() or self.file.read_text(encoding="utf-8") != lines:
             self.file.write_text(lines, encoding="utf-8")  # several tools may be reading it
-        return subprocess.run(
-            [sys.executable, "-m", MODULE, *words, f"--config-path={self.file}"],
-            input=typed,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            env={"PYTHONPATH": ":".join(p for p in sys.path if p), **self._token_file()},
-        )
+        environment = {"PYTHONPATH": ":".join(p for p in sys.path if p), **self._token_file()}
+        said = [*words, f"--config-path={self.file}"]
+        return run_forked(said, environment, typed=typed, limit_s=60)
 
     def _token_file(self) -> dict[str, str]:
         if not self.token:
