@@ -26,6 +26,7 @@ from homeport.job_coordinator.metadata.lifecycle import (
 from homeport.job_coordinator.model.ids import ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.status.shape import ShownChange
 
 
 def test_a_life_in_order(tmp_path: Path) -> None:
@@ -328,12 +329,10 @@ def test_a_key_of_the_stream_changes_the_running_job(tmp_path: Path) -> None:
         write_key(am, "job.container.count", "2")
         await am.until(lambda: len(am.containers()) == 2)
         assert am.backend.job_model(1) is not am.backend.job_model(None)
-        await am.until(lambda: am.backend.status().to_json()["change"] is not None)
-        assert am.backend.status().to_json()["change"] == {
-            "to_version": 2,
-            "must_stop": ["0@1"],
-            "waits": {"1": ["0@1"]},
-        }
+        await am.until(lambda: am.backend.status().change is not None)
+        assert am.backend.status().change == ShownChange(
+            to_version=2, must_stop=("0@1",), waits={ProcessorId("1"): ("0@1",)}
+        )
         await am.until(lambda: len(am.cluster.asked) == 2)
         assert (await am.check_in(request_id=2)).kind is OrderKind.WAIT
         assert (await am.until_order(OrderKind.STOP, FIRST)).incarnation == FIRST

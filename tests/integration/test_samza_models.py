@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 
 import pytest
+from coordinator_server import RUNNING, Backend
 from samza_peer import SamzaPeer
 
 from homeport.config.config import Config
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.model.codec import decode_job_model, encode_job_model
-from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId, TaskName
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
     ContainerModel,
     JobModel,
@@ -34,7 +35,6 @@ from homeport.job_coordinator.status.shape import ShownStatus
 
 #: What JSON is particular about.
 _ODD = 'größe-ß "日本" \\ 😀\t\x01\u2028.x'
-_RUNNING = ResourceId("container_1700000000000_0001_01_000002")
 
 
 def _container(id_: str, *tasks: TaskModel) -> ContainerModel:
@@ -116,7 +116,7 @@ def url() -> Iterator[str]:
     ended = asyncio.Event()
 
     async def serve() -> None:
-        server = JobCoordinatorServer(_Backend(), "token", "127.0.0.1", 0)
+        server = JobCoordinatorServer(_Backend(), "token", "127.0.0.1", 0, launchers=Backend())
         host, port = await server.start()
         address.set_result(f"http://{host}:{port}/")
         await ended.wait()
@@ -140,5 +140,5 @@ def test_samzas_container_reads_our_url(samza: SamzaPeer, url: str) -> None:
     assert json.loads(localities)["processor-localities"]["0-0"]["host"] == "nm1"
     unknown = samza.ask("text-at", f"{url}locality?processorId=9")
     assert json.loads(samza.ask("processor-locality", unknown))["host"] == ""
-    assert samza.ask("is-alive", [url, _RUNNING]) is True
-    assert samza.ask("is-alive", [url, f"{_RUNNING}3"]) is False
+    assert samza.ask("is-alive", [url, RUNNING]) is True
+    assert samza.ask("is-alive", [url, f"{RUNNING}3"]) is False
