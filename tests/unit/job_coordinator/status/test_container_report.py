@@ -175,3 +175,17 @@ def test_whole_numbers_are_numbers() -> None:
     """JSON of others writes 2 for 2.0."""
     body = REPORT.to_json() | {"lag_seconds": 2}
     assert ContainerReport.from_json(body).lag_seconds == 2.0
+
+
+def test_an_active_one_works_from_its_first_commit_or_once_nothing_waits() -> None:
+    """What came first counts; before both it does not work yet."""
+    assert ContainerReport().works_after_ms is None
+    assert ContainerReport(first_commit_ms=5).works_after_ms == 5
+    assert ContainerReport(first_commit_ms=5, caught_up_ms=3).works_after_ms == 3
+
+
+def test_standbys_are_shown_beside_active_tasks() -> None:
+    """Of one container: the work of its tasks, the lag of its standbys."""
+    lags = (StoreLag("s", TaskName("Standby-a-0"), 3, 0.5),)
+    both = ContainerReport(processed=7).beside(ContainerReport.following(lags))
+    assert (both.processed, both.lags, both.lag, both.lag_seconds) == (7, lags, 3, 0.5)

@@ -25,6 +25,8 @@ def test_a_phase_of_a_later_version_stays_as_it_is() -> None:
     (container,) = ShownStatus.from_json(body).containers
     assert (container.phase.value, str(container.phase)) == ("dancing", "dancing")
     assert container.phase not in {*Phase}
+    with pytest.raises(ValueError, match="7"):
+        Phase(7)  # type: ignore[arg-type]  # wrong on purpose
     assert ShownStatus.from_json(body).to_json()["containers"][0]["phase"] == "dancing"
 
 
