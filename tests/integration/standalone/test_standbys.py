@@ -134,6 +134,18 @@ def follow_all(job: StandaloneJob, names: Sequence[str], since_ms: int = 0) -> b
     ]
 
 
+def follow_their_own(job: StandaloneJob, names: Sequence[str]) -> bool:
+    """Whether no version is under way, and each follows what it keeps in the newest one.
+
+    The last lines of processors may be of two versions, and have each standby once all the same.
+    """
+    body = status(job, names[0])
+    kept = {c["processor_id"]: {x["name"] for x in c["standbys"]} for c in body["containers"]}
+    found = {name: set(own) for name, own in following(job, names).items()}
+    agree = all(found.get(name, set()) == own for name, own in kept.items())
+    return body["change"] is None and agree
+
+
 def last(job: StandaloneJob, event: str, name: str) -> dict[str, object]:
     """The last such line of the processor."""
     return [line for line in job.history(event) if line["processor_id"] == name][-1]
@@ -151,7 +163,7 @@ def test_the_tasks_of_a_killed_processor_start_where_their_standbys_are(
     fill_adjuncts(job)
     processors = {name: job.processor(name, f"at-{name}") for name in NAMES}
     job.until(lambda: all(map(job.started_by, NAMES)))
-    job.until(lambda: follow_all(job, NAMES))
+    job.until(lambda: follow_all(job, NAMES) and follow_their_own(job, NAMES))
     job.until_counted()
     _require_shown(job)
     before, pids = read_on(job), {name: last_process(job, name) for name in NAMES}
