@@ -1,7 +1,7 @@
 """What Avro's bytes may hold beyond what the library bears.
 
-It reads a record that holds itself by calls of C, whose stack ends the process, and as many values
-without bytes as a number says. PURE.
+It reads a record that holds itself by calls of C, whose stack ends the process. It makes as many
+elements without bytes as their count demands. PURE.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ _DEEPEST = 100
 """Records of one another that a reader gets, as of Protobuf; the writer's calls take the stack."""
 _MOST_EMPTY = 1000
 """Elements without bytes in one record."""
+_LONG_BITS = 63
 _SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 _LENGTHS = ("bytes", "string")
 _RECORDS = ("record", "error")
@@ -38,6 +39,8 @@ class _Walk:
             if octet < 128:  # noqa: PLR2004 - the bit of a number that goes on
                 return (found >> 1) ^ -(found & 1)
             shift += 7
+            if shift > _LONG_BITS:  # else Python's number would grow with the bytes
+                raise ValueError("a number has more than 64 bits")
 
     def skip(self, count: int) -> None:
         """Pass so many bytes; EOFError where there are fewer."""

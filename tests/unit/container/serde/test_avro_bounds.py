@@ -69,6 +69,7 @@ def test_a_deeper_record_is_undecodable_and_ends_no_process(count: int) -> None:
         (b"x\1\0\2\1", "it ends too early"),
         (_level(b"\2\1"), "it ends too early"),
         (_level(b"\2" + b"\xff" * 9), "it ends too early"),
+        (_level(b"\2" + b"\xff" * 1_000_000), "a number has more than 64 bits"),
     ],
 )
 def test_damaged_bytes_of_such_a_record_are_undecodable(data: bytes, why: str) -> None:
