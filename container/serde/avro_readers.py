@@ -18,7 +18,7 @@ DAY_US = 86_400_000_000
 EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 """By which no decimal is rounded."""
 _CARRIED = ("time-millis", "time-micros", "uuid")
-"""Those of which a column has what carries them."""
+"""Logical types whose numbers or texts a column has, in the place of the values."""
 _EXACTLY, _AS_CARRIED = "homeport-", "homeport-carried-"
 _MIDNIGHT = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _UUID = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")

@@ -130,7 +130,7 @@ def _wire_type(kind: pa.DataType) -> Any:  # noqa: ANN401 - a type of msgspec's
 
 
 def _decoder(kind: Any) -> Callable[[bytes], Any]:  # noqa: ANN401 - a type of msgspec's
-    """Decode what is of ``kind``; a number that is to be a decimal stays the text that it was."""
+    """Return the decoder of ``kind``; it leaves the number of a decimal as its text."""
     return msgspec.json.Decoder(kind, float_hook=str).decode
 
 

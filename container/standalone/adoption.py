@@ -71,7 +71,7 @@ class AdoptionWatch:
     Args:
         kept: the job's stream, which nothing else uses.
         tree: the id of the processor's own tree.
-        overtaken: is called once, with the line that says so.
+        overtaken: is called once, with the line for the user.
     """
 
     def __init__(self, kept: KeptStream, tree: str, overtaken: Callable[[str], object]) -> None:

@@ -57,7 +57,7 @@ class _Shown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HeldBack(_Shown, frozen=True):
-    """How long an attempt waited before it placed anything; ``unheard``: whose stop none said."""
+    """How long an attempt waited before it placed anything; ``unheard``: without a known stop."""
 
     ms: int
     unheard: tuple[str, ...] = ()
@@ -123,8 +123,8 @@ class ShownContainer(_Shown, frozen=True):
 
     ``host``: where it is now, ``last_host``: where it ran last, or its home. ``lag``: records that
     a standby has not read. ``restored``: {store: {task: how}} of its last start, ``seconds``
-    {phase of that: how long}. ``resource``: its YARN container. ``waits``: what the cluster manager
-    says that it waits for.
+    {phase of that: how long}. ``resource``: its YARN container. ``waits``: what it waits for,
+    by the cluster manager.
     """
 
     processor_id: ProcessorId

@@ -1,6 +1,6 @@
 """The first screen of a job: which containers are not where they should be, since when, why.
 
-PURE. The one place that decides what it says, out of the status. ``homeport
+PURE. This module alone decides its text, from the status. ``homeport
 status`` prints it and the dashboard shows it, with the same words.
 """
 

@@ -50,7 +50,7 @@ _BROKERS = "check that the brokers run"
 )
 @pytest.mark.parametrize("words", ["refused", "Topic authorization failed."])
 def test_a_missing_right_is_no_broker_that_is_away(code: int, words: str, remedy: str) -> None:
-    """Each line has the remedy of its cause, which the code says; the words are a broker's own."""
+    """Each line has the remedy of its cause, by Kafka's code; a broker words it as it likes."""
     system = SystemConfig.of(Config({"systems.k.consumer.bootstrap.servers": "h:1"}), "k")
     error = KafkaError(code, words)
     assert f"asking: {words}; {remedy}" in str(clients.unavailable(system, "asking", error))
@@ -81,7 +81,7 @@ plain = lambda: AdminClient({"bootstrap.servers": "127.0.0.1:9", "log_level": 0}
 ask(product if sys.argv[1] == "product" else plain)
 print("collected", collected.wait(30), flush=True)
 while any(isinstance(each, AdminClient) for each in gc.get_objects()):
-    time.sleep(0.01)
+    time.sleep(0.01)  # another thread destroys it; the test ends this process after a minute
 print("destroyed", flush=True)
 """
 
