@@ -238,8 +238,7 @@ def _run(options: str) -> None:
         for _ in range(3):
             frame = session.createDataFrame(rows)
             parsed = frame.withColumn(
-                "json",
-                f.from_json(f.col("value").cast("string"), "id long, name string, x double"),
+                "json", f.from_json(f.col("value").cast("string"), "id long, name string, x double")
             )
             kept = parsed.where("json.x > 10").select("*", "json.*").drop("json", "value")
             kept = kept.withColumn("total", f.coalesce(f.col("x"), f.lit(0.0)) * 2)

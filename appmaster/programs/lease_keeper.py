@@ -22,12 +22,7 @@ from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard, unsee
 from homeport.appmaster.programs.am_container import AmContainer, await_kafka
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.config.declarations import all_keys as keys
-from homeport.config.errors import (
-    CannotListenError,
-    ConfigError,
-    HomeportError,
-    UnavailableError,
-)
+from homeport.config.errors import CannotListenError, ConfigError, HomeportError, UnavailableError
 from homeport.config.settings.sections import ClusterManagerConfig, JobConfig
 from homeport.job_coordinator import logs
 from homeport.job_coordinator.access.served_access import ServedAccess

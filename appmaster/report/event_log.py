@@ -48,11 +48,7 @@ class EventLog:
     """
 
     def __init__(
-        self,
-        now_ms: Callable[[], int],
-        *,
-        max_events: int = MAX_EVENTS,
-        max_bytes: int = MAX_BYTES,
+        self, now_ms: Callable[[], int], *, max_events: int = MAX_EVENTS, max_bytes: int = MAX_BYTES
     ) -> None:
         self._now_ms = now_ms
         self._since_ms = now_ms()

@@ -56,13 +56,7 @@ def snapshots(
 
 
 def _snapshot(
-    origin: Origin,
-    whose: str,
-    resource: str,
-    host: str,
-    reset_ms: int,
-    now_ms: int,
-    groups: Groups,
+    origin: Origin, whose: str, resource: str, host: str, reset_ms: int, now_ms: int, groups: Groups
 ) -> bytes:
     header = {
         "job-name": origin.job_name,

@@ -151,12 +151,7 @@ class Recovery:
 
 _ORDER = tuple(RecoveryPhase)
 _OF_ITS_START = frozenset(
-    {
-        RecoveryPhase.START,
-        RecoveryPhase.FENCE,
-        RecoveryPhase.RESTORE,
-        RecoveryPhase.FIRST_BATCH,
-    }
+    {RecoveryPhase.START, RecoveryPhase.FENCE, RecoveryPhase.RESTORE, RecoveryPhase.FIRST_BATCH}
 )
 _IN_THE_WAY = frozenset({ContainerPhase.FAILING_OVER, ContainerPhase.STOPPING})
 _LEAVES = frozenset(

@@ -91,10 +91,7 @@ def require_client(environment: Mapping[str, str]) -> None:
 
 @contextlib.contextmanager
 def skein_client(
-    security: object,
-    log: Path,
-    environment: Mapping[str, str],
-    login: KerberosLogin | None = None,
+    security: object, log: Path, environment: Mapping[str, str], login: KerberosLogin | None = None
 ) -> Iterator[Any]:
     """A connection to YARN through Skein's driver, a JVM that is gone afterwards.
 
@@ -121,12 +118,7 @@ def one_line(skein: Any, log: Path) -> Iterator[None]:  # noqa: ANN401 - skein h
     """An error of Skein's is one of ours, which names the log of its driver."""
     try:
         yield
-    except (
-        skein.exceptions.SkeinError,
-        subprocess.SubprocessError,
-        ValueError,
-        OSError,
-    ) as e:
+    except (skein.exceptions.SkeinError, subprocess.SubprocessError, ValueError, OSError) as e:
         first = str(e).strip().splitlines()
         raise UnavailableError(
             f"Skein cannot submit to YARN ({first[0] if first else type(e).__name__}): see {log}"

@@ -285,10 +285,7 @@ def ensure_patched_jar(cache: Path, stock: Path | None = None) -> Path:
 
 
 def _write_patched(source: Path, target: IO[bytes]) -> None:
-    with (
-        zipfile.ZipFile(source) as old,
-        zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as new,
-    ):
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as new:
         for entry in old.infolist():
             data = old.read(entry)
             new.writestr(entry, patch_class(data) if entry.filename == CLASS_ENTRY else data)

@@ -158,10 +158,7 @@ def _prepared(
     # Imported here: these take most of a second, and a SIGTERM in it must find its handler.
     from homeport.container.container_job import ContainerJob  # noqa: PLC0415 - as said above
     from homeport.container.host.permit import Permit  # noqa: PLC0415 - as said above
-    from homeport.container.incarnation.coordinators import (  # noqa: PLC0415 - as said above
-        ApplicationMaster,
-        OwnProcessor,
-    )
+    from homeport.container.incarnation.coordinators import ApplicationMaster, OwnProcessor  # noqa: PLC0415 - as said above
     from homeport.container.incarnation.environment import Environment  # noqa: PLC0415 - as said above
     from homeport.container.incarnation.start_up import fetch_job_model  # noqa: PLC0415 - as said above
     from homeport.job_coordinator.model.codec import decode_job_model  # noqa: PLC0415 - as said above

@@ -113,10 +113,7 @@ class GettingReady:
         from homeport.config.config import Config  # noqa: PLC0415 - little is imported at first
         from homeport.config.errors import HomeportError  # noqa: PLC0415 - as above
         from homeport.container.incarnation.environment import Environment  # noqa: PLC0415 - as above
-        from homeport.container.spark.prepared import (  # noqa: PLC0415 - as above
-            PipelineSettings,
-            start_pipeline,
-        )
+        from homeport.container.spark.prepared import PipelineSettings, start_pipeline  # noqa: PLC0415 - as above
 
         try:
             config = Environment.config_given(os.environ)

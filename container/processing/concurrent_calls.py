@@ -110,10 +110,7 @@ class LoopCalls(Calls[Callable[[], Awaitable[None]]]):
     """
 
     def __init__(
-        self,
-        limit: int,
-        may_go_on: Callable[[], None],
-        begins: Callable[[], None] = lambda: None,
+        self, limit: int, may_go_on: Callable[[], None], begins: Callable[[], None] = lambda: None
     ) -> None:
         """The loop runs."""
         super().__init__(limit, may_go_on)

@@ -15,12 +15,7 @@ from homeport.config.errors import HomeportError
 from homeport.config.settings.records_section import ALL_EXCEPTIONS
 from homeport.container.api import IncomingMessage, StreamTask, Timer
 from homeport.container.processing.records import Messages
-from homeport.container.processing.task_instance import (
-    Context,
-    Outputs,
-    require_run,
-    task_failed,
-)
+from homeport.container.processing.task_instance import Context, Outputs, require_run, task_failed
 
 _LOG = logging.getLogger(__name__)
 _PROJECT = "homeport."

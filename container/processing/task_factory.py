@@ -8,19 +8,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from homeport.config.config import Config
-from homeport.config.settings.input_serdes import (
-    InputSerde,
-    input_serdes,
-    serde_of_columns,
-)
+from homeport.config.settings.input_serdes import InputSerde, input_serdes, serde_of_columns
 from homeport.config.settings.sections import TaskConfig
 from homeport.container.api import BatchTask, StreamTask
-from homeport.container.classes import (
-    load_columns,
-    load_serde,
-    load_task_class,
-    require_task_class,
-)
+from homeport.container.classes import load_columns, load_serde, load_task_class, require_task_class
 from homeport.container.container_job import ContainerJob
 from homeport.container.processing.concurrent_calls import LoopCalls, ThreadCalls
 from homeport.container.processing.concurrent_tasks import (

@@ -16,14 +16,7 @@ import pyarrow.compute as pc
 
 from homeport.config.errors import WireError
 
-REFUSALS = (
-    msgspec.MsgspecError,
-    WireError,
-    ValueError,
-    TypeError,
-    OverflowError,
-    RecursionError,
-)
+REFUSALS = (msgspec.MsgspecError, WireError, ValueError, TypeError, OverflowError, RecursionError)
 """What a decoder, or Arrow, raises for bytes or objects that are not of the schema."""
 PARTS = 16
 """So many sets of fields are kept ready; a pipeline needs another one only for a new plan."""

@@ -42,11 +42,7 @@ def message_class(key: str, path: str, descriptors: bytes, message: str) -> type
         ConfigError: there is no library for Protobuf, or no such message; the line names ``key``.
     """
     try:
-        from google.protobuf import (  # noqa: PLC0415 - an extra: only for a job with protobuf
-            descriptor_pb2,
-            descriptor_pool,
-            message_factory,
-        )
+        from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # noqa: PLC0415 - an extra: only for a job with protobuf
     except ImportError:
         raise ConfigError(
             key,

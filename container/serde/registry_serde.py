@@ -19,11 +19,7 @@ from homeport.config.declarations.all_keys import SERIALIZERS_REGISTRY_PROPERTY
 from homeport.config.errors import ConfigError, HomeportError, WireError
 from homeport.config.number_text import float_of, whole_of
 from homeport.config.settings.serde_names import AVRO, JSON, PROTOBUF, SchemaSerde
-from homeport.container.serde.avro_serde import (
-    column_type,
-    parsed_schema,
-    reader_of,
-)
+from homeport.container.serde.avro_serde import column_type, parsed_schema, reader_of
 from homeport.container.serde.avro_values import to_avro
 from homeport.container.serde.columns import PARTS, Columns, object_columns, reason_of
 from homeport.container.serde.json_schema_serde import json_columns, json_schema_serde
@@ -93,10 +89,7 @@ class _Registry:
             SchemaRegistryClient,
             topic_subject_name_strategy,
         )
-        from confluent_kafka.serialization import (  # noqa: PLC0415 - as above
-            MessageField,
-            SerializationContext,
-        )
+        from confluent_kafka.serialization import MessageField, SerializationContext  # noqa: PLC0415 - as above
 
         self._entry = entry
         self._subject = f"{place.topic}-{'key' if place.is_key else 'value'}"
@@ -124,10 +117,7 @@ class _Registry:
         return self._avro(schema) if self._entry.kind == AVRO else self._protobuf(schema)
 
     def _json(self, kind: pa.StructType | None) -> Serde:
-        from confluent_kafka.schema_registry.json_schema import (  # noqa: PLC0415 - as above
-            JSONDeserializer,
-            JSONSerializer,
-        )
+        from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer  # noqa: PLC0415 - as above
 
         written = None if kind is None else json.dumps(_json_schema(kind, self._entry.name))
         read = JSONDeserializer(None, schema_registry_client=self._client, conf=self._reading)

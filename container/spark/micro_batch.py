@@ -23,11 +23,7 @@ from homeport.container.spark.inputs import (
     whole_schema,
     with_task,
 )
-from homeport.container.spark.pipeline_failures import (
-    PipelineFailedError,
-    failure,
-    is_lost_jvm,
-)
+from homeport.container.spark.pipeline_failures import PipelineFailedError, failure, is_lost_jvm
 from homeport.container.spark.standing import FramesOfEachPlan, frame_of
 from homeport.container.spark.table_order import ORDER_COLUMNS, sorted_rows
 from homeport.container.spark.work import Tables

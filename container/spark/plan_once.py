@@ -314,9 +314,7 @@ class PlanOnce:
             table = read_part(table, source.reads)
         if table.schema.equals(source.schema):
             return table
-        from pyspark.sql.pandas.types import (  # noqa: PLC0415 - as above
-            _check_arrow_table_timestamps_localize,
-        )
+        from pyspark.sql.pandas.types import _check_arrow_table_timestamps_localize  # noqa: PLC0415 - as above
 
         zone = self._session.conf.get("spark.sql.session.timeZone")
         local = _check_arrow_table_timestamps_localize(table, source.form, True, zone)  # noqa: FBT003 - pyspark's

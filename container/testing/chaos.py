@@ -24,13 +24,7 @@ from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError, WireError
 from homeport.config.loading.loader import load
 from homeport.config.settings.sections import ClusterManagerConfig
-from homeport.container.testing.fault_schedule import (
-    KINDS,
-    LEAST_FAULTS,
-    Extent,
-    Fault,
-    schedule,
-)
+from homeport.container.testing.fault_schedule import KINDS, LEAST_FAULTS, Extent, Fault, schedule
 from homeport.container.testing.program_search import find_programs, of_processor
 from homeport.job_coordinator.cli.job_view import require_running
 from homeport.job_coordinator.program_names import CONTAINER, DRIVER, LAUNCHER

@@ -17,10 +17,7 @@ from homeport.container.classes import checked_task_class, require_single_calls
 from homeport.container.container_job import ContainerJob
 from homeport.container.processing.task_factory import task_class_of
 from homeport.container.testing.memory_container import ONLY
-from homeport.job_coordinator.grouper.job_model_calculator import (
-    calculate_job_model,
-    input_streams,
-)
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.grouper.validation import uneven_inputs
 

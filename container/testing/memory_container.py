@@ -162,11 +162,7 @@ class MemoryContainer:
             grouper=job.job.ssp_grouper_factory,
             clocks=around.clock.reading,
             adjuncts=adjunct_storage(
-                job,
-                ONLY,
-                (around.state, around.scratch),
-                around.clock.reading,
-                Inline(),
+                job, ONLY, (around.state, around.scratch), around.clock.reading, Inline()
             ),
         )
 

@@ -13,12 +13,7 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.timers_section import TimersConfig
-from homeport.container.api import (
-    IncomingMessage,
-    KeyValueStore,
-    MessageCollector,
-    TaskContext,
-)
+from homeport.container.api import IncomingMessage, KeyValueStore, MessageCollector, TaskContext
 from homeport.container.progress.watermark import NO_TIME, Watermark, newest_times
 from homeport.container.windows import facts
 from homeport.container.windows.ends import Ends

@@ -158,10 +158,7 @@ def produce(kafka: Mapping[str, str], options: argparse.Namespace, signals: Sign
     for count, flight in enumerate(records(read_flights()), start=1):
         key = flight["tailnum"]
         producer.produce(
-            TOPIC,
-            json.dumps(flight, separators=(",", ":")),
-            key=key,
-            on_delivery=delivered,
+            TOPIC, json.dumps(flight, separators=(",", ":")), key=key, on_delivery=delivered
         )
         if count % CHUNK == 0:
             pace = None if signals.hurry.is_set() else options.rate

@@ -46,10 +46,7 @@ from homeport.job_coordinator.coordinator_stream.message_bytes import whole_numb
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager, change_list
 from homeport.job_coordinator.metadata.locality import LocalityManager
-from homeport.job_coordinator.metadata.task_assignment import (
-    TaskAssignmentManager,
-    TaskModeManager,
-)
+from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentManager, TaskModeManager
 from homeport.job_coordinator.metadata.upgrade import RollingRestartManager
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName, host_of
 from homeport.job_coordinator.model.job_model import TaskMode
@@ -149,9 +146,7 @@ def _write(
     meaning, warnings = "used from the job's next start", list[str]()
     if message.type == MessageType.SET_CONFIG:
         meaning = _checked(job, message).meaning(
-            is_running=job.running is not None,
-            restarting=_actives(job),
-            is_at_once=how.is_at_once,
+            is_running=job.running is not None, restarting=_actives(job), is_at_once=how.is_at_once
         )
     elif message.type == MessageType.SET_CHANGELOG:
         partition = None if message.is_tombstone else wire.changelog_partition(message)

@@ -21,11 +21,7 @@ from homeport.job_coordinator.cli.options import (
 )
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.json_values import shown
-from homeport.job_coordinator.status.shape import (
-    ShownContainer,
-    ShownRecovery,
-    ShownStatus,
-)
+from homeport.job_coordinator.status.shape import ShownContainer, ShownRecovery, ShownStatus
 from homeport.job_coordinator.ui.times import clock
 from homeport.job_coordinator.ui.waits import listed, waits
 

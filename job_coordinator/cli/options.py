@@ -47,10 +47,7 @@ def loaded(
 def new_app(summary: str | None = None) -> typer.Typer:
     """An app in the one form of all commands: errors come out, nothing is decorated."""
     return typer.Typer(
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        help=summary,
+        add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, help=summary
     )
 
 

@@ -53,8 +53,7 @@ DESTINATIONS = {"any": ANY_HOST, "last-seen": LAST_SEEN}
 """Words that an operator types for a host."""
 
 NoWait = Annotated[
-    bool,
-    typer.Option("--no-wait", help="Do not wait for the answer; print the id of the request."),
+    bool, typer.Option("--no-wait", help="Do not wait for the answer; print the id of the request.")
 ]
 
 _POLL_S = 0.5

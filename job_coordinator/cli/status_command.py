@@ -24,11 +24,7 @@ from homeport.job_coordinator.cli.options import (
 from homeport.job_coordinator.cli.usage import Control
 from homeport.job_coordinator.model.json_values import compact_json
 from homeport.job_coordinator.status.container_report import ContainerReport
-from homeport.job_coordinator.status.shape import (
-    ShownContainer,
-    ShownStandby,
-    ShownStatus,
-)
+from homeport.job_coordinator.status.shape import ShownContainer, ShownStandby, ShownStatus
 from homeport.job_coordinator.ui.first_screen import first_screen
 from homeport.job_coordinator.ui.times import span
 

@@ -27,10 +27,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.kafka.coordinator_stream_log import (
-    CoordinatorStreamLog,
-    LoggedRecord,
-)
+from homeport.job_coordinator.kafka.coordinator_stream_log import CoordinatorStreamLog, LoggedRecord
 from homeport.job_coordinator.metadata.upgrade import shown_record
 
 app = new_app("Shows the records of a job's coordinator stream as they lie in Kafka.")

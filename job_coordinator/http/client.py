@@ -44,11 +44,7 @@ from homeport.job_coordinator.http.pinned_tls import client_context, unverified_
 from homeport.job_coordinator.model.codec import decode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
-from homeport.job_coordinator.model.json_values import (
-    compact_json,
-    parse_object,
-    required_field,
-)
+from homeport.job_coordinator.model.json_values import compact_json, parse_object, required_field
 from homeport.job_coordinator.model.locality_model import LocalityModel, decode_locality
 from homeport.job_coordinator.status.shape import ShownStatus
 

@@ -28,12 +28,7 @@ _STORE_LABELS: Final = ("processor", "store", "task")
 _OF_STORES: Final = (
     ("restoring", "records", "restore_records", "Read so far by a restore under way."),
     ("restoring", "bytes", "restore_bytes", "Read so far by a restore under way."),
-    (
-        "restoring",
-        "remaining",
-        "restore_remaining_records",
-        "At most that many are to be read.",
-    ),
+    ("restoring", "remaining", "restore_remaining_records", "At most that many are to be read."),
     ("restoring", "records_per_s", "restore_records_per_second", "How fast a restore reads."),
     ("restoring", "seconds_left", "restore_remaining_seconds", "At the rate of late."),
     ("restoring", "merging", "restore_merging_files", "Merged before the store is used."),
@@ -186,11 +181,7 @@ def _work(containers: Sequence[ShownContainer]) -> Iterator[Metric]:
         report, name = container.report or ContainerReport(), container.processor_id
         for time in report.stages:
             stages.add_metric((name, time.stage), time.ms / _MS_PER_S)
-        reported = (
-            (records, report.processed),
-            (lag, report.input_lag),
-            (lost, report.input_lost),
-        )
+        reported = ((records, report.processed), (lag, report.input_lag), (lost, report.input_lost))
         for metric, value in reported:
             if value is not None:
                 metric.add_metric((name,), value)

@@ -34,11 +34,7 @@ from homeport.job_coordinator.http.access import Role
 from homeport.job_coordinator.http.actions import ACTION_ROUTE, ActionRoutes, Operators
 from homeport.job_coordinator.http.audit import AuditTrail
 from homeport.job_coordinator.http.dashboard import FILE_ROUTES, Dashboard
-from homeport.job_coordinator.http.documents import (
-    Document,
-    Form,
-    JobModelDocuments,
-)
+from homeport.job_coordinator.http.documents import Document, Form, JobModelDocuments
 from homeport.job_coordinator.http.guard import Guard, Rights, caller
 from homeport.job_coordinator.http.launcher_routes import (
     SHUTDOWN_ROUTE,

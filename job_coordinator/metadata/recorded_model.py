@@ -41,10 +41,7 @@ def recorded_model(stream: CoordinatorStream, config: Config) -> JobModel:
     for name, processor_id in sorted(TaskAssignmentManager(stream).read().items()):
         ssps = tuple(sorted(inputs.get(name, ())))
         tasks_of.setdefault(processor_id, {})[name] = TaskModel(
-            name,
-            ssps,
-            changelogs.get(name, shared.get(ssps, 0)),
-            modes.get(name, TaskMode.ACTIVE),
+            name, ssps, changelogs.get(name, shared.get(ssps, 0)), modes.get(name, TaskMode.ACTIVE)
         )
     containers = {p: ContainerModel(p, tasks_of[p]) for p in sorted(tasks_of)}
     return JobModel(config, mirrored(containers))

@@ -12,12 +12,7 @@ from typing import Any, Final
 
 from homeport.job_coordinator.status.container_report import ContainerReport
 from homeport.job_coordinator.status.host_drain import left_on_drained_hosts
-from homeport.job_coordinator.status.shape import (
-    Phase,
-    ShownContainer,
-    ShownRollout,
-    ShownStatus,
-)
+from homeport.job_coordinator.status.shape import Phase, ShownContainer, ShownRollout, ShownStatus
 from homeport.job_coordinator.ui.times import since, span
 from homeport.job_coordinator.ui.waits import command, waits
 

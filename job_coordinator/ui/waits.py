@@ -8,12 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from homeport.job_coordinator.status.shape import (
-    Phase,
-    ShownContainer,
-    ShownPlacement,
-    ShownStatus,
-)
+from homeport.job_coordinator.status.shape import Phase, ShownContainer, ShownPlacement, ShownStatus
 from homeport.job_coordinator.ui.times import clock
 
 _IDS_SHOWN: Final = 20

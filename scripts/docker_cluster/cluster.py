@@ -205,12 +205,7 @@ class DockerCluster:
         if started is None:
             return {}
         listed = self.engine.run(
-            "ps",
-            "-a",
-            "--filter",
-            f"name={started.name}-",
-            "--format",
-            "{{.Names}}\t{{.Status}}",
+            "ps", "-a", "--filter", f"name={started.name}-", "--format", "{{.Names}}\t{{.Status}}"
         )
         states = dict(line.split("\t", 1) for line in listed.splitlines())
         extra = [s for s in observability.SERVICES if f"{started.name}-{s}" in states]

@@ -24,11 +24,7 @@ class DockerFaults:
     """
 
     def __init__(
-        self,
-        engine: Engine,
-        network: str,
-        names: Mapping[str, str],
-        addresses: Mapping[str, str],
+        self, engine: Engine, network: str, names: Mapping[str, str], addresses: Mapping[str, str]
     ) -> None:
         self._engine = engine
         self._network = network

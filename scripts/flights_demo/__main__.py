@@ -456,11 +456,7 @@ def main() -> int:
 
 
 def _end(
-    screen: Screen,
-    cluster: LocalCluster | None,
-    demo: Demo | StandaloneDemo | None,
-    *,
-    keep: bool,
+    screen: Screen, cluster: LocalCluster | None, demo: Demo | StandaloneDemo | None, *, keep: bool
 ) -> None:
     """The demo's own connections are closed; its cluster is kept, or down."""
     if demo is not None:

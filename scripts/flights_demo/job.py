@@ -76,12 +76,7 @@ class DemoJob:
 
     def _run_job(self, operation: str) -> str:
         # Straight to the module: the wrapper's set-up has been done by the time the demo runs.
-        argv = [
-            self._python,
-            "-m",
-            "homeport.appmaster.cli.run_job",
-            *self.command(operation)[1:],
-        ]
+        argv = [self._python, "-m", "homeport.appmaster.cli.run_job", *self.command(operation)[1:]]
         # A process group of its own: it gets no Ctrl-C of the terminal. This script ends it with a
         # signal, so that it cleans up.
         child = subprocess.Popen(

@@ -16,10 +16,7 @@ from homeport.appmaster.allocation.protocol.events import (
     FailoverRecord,
     JobModelPublished,
 )
-from homeport.appmaster.allocation.protocol.instructions import (
-    Record,
-    WriteFailover,
-)
+from homeport.appmaster.allocation.protocol.instructions import Record, WriteFailover
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
 from homeport.appmaster.job_model.publication import Change, Owners, announcement
 from homeport.job_coordinator.grouper.standby_models import temporary_id
@@ -137,10 +134,7 @@ class Job:
         return initial_state(self.settings, next_request)
 
     def _announced(
-        self,
-        world: World,
-        state: AllocatorState,
-        gainers: frozenset[ProcessorId] | None = None,
+        self, world: World, state: AllocatorState, gainers: frozenset[ProcessorId] | None = None
     ) -> World:
         publication = self._publication(world, gainers)
         outcome = self.memory.fresh_step(state, publication)

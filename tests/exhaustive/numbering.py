@@ -20,9 +20,7 @@ from typing import Any, NamedTuple
 from immutables import Map
 
 from homeport.appmaster.allocation.job_state.placements import Placement
-from homeport.appmaster.allocation.job_state.state import (
-    AllocatorState,
-)
+from homeport.appmaster.allocation.job_state.state import AllocatorState
 from homeport.appmaster.allocation.job_state.table import PersistentSet, Table
 from homeport.job_coordinator.model.ids import RequestId
 from homeport.job_coordinator.model.incarnation import Incarnation

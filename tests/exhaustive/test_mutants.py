@@ -281,10 +281,7 @@ def adopt_twice(patch: Patch) -> None:
     with_child = check_in._with_child
 
     def taken(
-        draft: Draft,
-        launcher: ResourceState,
-        running: Incarnation,
-        holder: ContainerState | None,
+        draft: Draft, launcher: ResourceState, running: Incarnation, holder: ContainerState | None
     ) -> None:
         owner = draft.containers.get(running.processor_id)
         is_news = launcher.resource_id not in draft.resources

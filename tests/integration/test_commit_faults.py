@@ -25,13 +25,7 @@ from counted_words import (
 )
 from small_disk import fill, small_disk
 from stopped_container import PLAN_VARIABLE, write_plan
-from stream_containers import (
-    COUNTER,
-    DEADLINE_S,
-    Job,
-    Running,
-    make_job,
-)
+from stream_containers import COUNTER, DEADLINE_S, Job, Running, make_job
 from suites import long
 
 from homeport.container.host.exit_codes import EXIT_DISK_FULL, EXIT_UNAVAILABLE

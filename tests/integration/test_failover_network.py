@@ -176,8 +176,7 @@ def _each_end_once(before: Moment, after: Moment) -> dict[str, int]:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("sender", "receiver"),
-    [("node", "am"), ("am", "node"), ("node", "kafka"), ("kafka", "node")],
+    ("sender", "receiver"), [("node", "am"), ("am", "node"), ("node", "kafka"), ("kafka", "node")]
 )
 def test_a_loss_in_one_direction_is_recovered_like_one_in_both(
     make_network_job: MakeJob, faults: Faults, sender: str, receiver: str

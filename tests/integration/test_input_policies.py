@@ -8,10 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import (
-    AdminClient,
-    NewTopic,
-)
+from confluent_kafka.admin import AdminClient, NewTopic
 from stream_containers import DEADLINE_S, until_led
 
 from homeport.config.config import Config

@@ -74,8 +74,7 @@ def test_an_end_of_its_own_is_reported_with_its_cause(
 
 
 @pytest.mark.parametrize(
-    ("number", "cause"),
-    [(signal.SIGTERM, StopCause.SIGNALLED), (signal.SIGKILL, StopCause.KILLED)],
+    ("number", "cause"), [(signal.SIGTERM, StopCause.SIGNALLED), (signal.SIGKILL, StopCause.KILLED)]
 )
 def test_a_stray_signal_is_distinguished_from_an_order(
     am: Am, launch: Launch, number: signal.Signals, cause: StopCause

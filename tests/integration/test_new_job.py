@@ -48,8 +48,7 @@ def test_a_new_job_runs_on_this_machine_and_makes_its_output(kafka: str, tmp_pat
     assert producer.flush(30) == 0
     options = [f"--config-path={name}.properties"]
     with subprocess.Popen(
-        [*_HOMEPORT, "run-local", *options, f"--work-dir={tmp_path / 'work'}"],
-        cwd=tmp_path / name,
+        [*_HOMEPORT, "run-local", *options, f"--work-dir={tmp_path / 'work'}"], cwd=tmp_path / name
     ) as job:
         try:
             assert _read(kafka, f"{name}-out", 2) == [

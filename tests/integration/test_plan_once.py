@@ -354,8 +354,7 @@ def test_the_function_is_called_once_for_a_schema(session: SparkSession) -> None
 
 
 @pytest.mark.parametrize(
-    ("function", "lasts"),
-    [long(parsed, [True]), long(of_arrow, [True]), long(counted, [False])],
+    ("function", "lasts"), [long(parsed, [True]), long(of_arrow, [True]), long(counted, [False])]
 )
 def test_large_batches_use_all_cores(
     session: SparkSession, function: Frames, lasts: list[bool]
@@ -380,8 +379,7 @@ def divided(frame: DataFrame) -> DataFrame:
 
 
 @pytest.mark.parametrize(
-    ("function", "stated"),
-    [(refused, "USER_RAISED_EXCEPTION"), long(divided, "division by zero")],
+    ("function", "stated"), [(refused, "USER_RAISED_EXCEPTION"), long(divided, "division by zero")]
 )
 def test_a_failure_is_that_of_its_batch(
     session: SparkSession, function: Frames, stated: str

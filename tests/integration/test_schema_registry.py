@@ -54,10 +54,7 @@ NEW = json.dumps(
         ],
     }
 )
-DROP = {
-    "task.drop.deserialization.errors": "true",
-    "task.dead.letter.stream": "kafka.bad",
-}
+DROP = {"task.drop.deserialization.errors": "true", "task.dead.letter.stream": "kafka.bad"}
 SEEN: list[pa.Table] = []
 
 
@@ -150,9 +147,7 @@ def test_a_stream_task_reads_and_writes_avro(registry: SchemaRegistry) -> None:
         assert runner.output("kafka.out")[1].value == {"carrier": "AA", "delay": 2}
 
 
-def test_without_a_schema_an_output_has_the_latest_of_its_subject(
-    registry: SchemaRegistry,
-) -> None:
+def test_without_a_schema_an_output_has_the_latest_of_its_subject(registry: SchemaRegistry) -> None:
     """And nothing is registered."""
     number = registry.register("in-value", OLD)
     registry.register("out-value", NEW)

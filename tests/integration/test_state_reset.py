@@ -17,11 +17,7 @@ from homeport.job_coordinator.coordinator_stream import coordinator_stream_messa
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
-from homeport.job_coordinator.metadata.state_reset import (
-    ResetPhase,
-    StateReset,
-    StateResetManager,
-)
+from homeport.job_coordinator.metadata.state_reset import ResetPhase, StateReset, StateResetManager
 
 GROUPER = "job.systemstreampartition.grouper.factory"
 BY_SSP = "group-by-system-stream-partition"

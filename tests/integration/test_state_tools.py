@@ -303,9 +303,7 @@ def adjuncts(kafka: str, tmp_path: Path) -> Iterator[Operator]:
     made.job.close()
 
 
-def test_adjunct_stores_are_listed_read_and_compared_with_their_streams(
-    adjuncts: Operator,
-) -> None:
+def test_adjunct_stores_are_listed_read_and_compared_with_their_streams(adjuncts: Operator) -> None:
     """By the job's own extractor: values that are none, keys that are not stored, null values."""
     job = adjuncts.job
     planes = [(n % 2, b"n%d" % n, b"737 of %d" % n) for n in range(10)]

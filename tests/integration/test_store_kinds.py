@@ -80,10 +80,7 @@ RECORD = {
 }
 SERDES: list[tuple[dict[str, str], object, bytes]] = [
     (
-        {
-            "serializers.registry.words.class": "user_job:Words",
-            "stores.counts.msg.serde": "words",
-        },
+        {"serializers.registry.words.class": "user_job:Words", "stores.counts.msg.serde": "words"},
         ["a", "é"],
         "a|é".encode(),
     ),

@@ -13,15 +13,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaException, Producer
 from counted_words import has_a_sound_history
-from stream_containers import (
-    COUNTER,
-    DEADLINE_S,
-    P0,
-    Job,
-    Running,
-    jobs,
-    living,
-)
+from stream_containers import COUNTER, DEADLINE_S, P0, Job, Running, jobs, living
 from suites import long
 
 from homeport.container.host.exit_codes import EXIT_OVERTAKEN
@@ -382,16 +374,8 @@ def test_reads_see_own_writes_over_committed_ones(make: Make) -> None:
     container.stop()
     seen = [json.loads(value or b"") for _, value in job.read(job.topic("out"))]
     assert seen == [
-        {
-            "all": [["a", 1], ["b", 2], ["d", 4]],
-            "range": [["b", 2]],
-            "some": {"a": 1, "b": 2},
-        },
-        {
-            "all": [["b", 2], ["c", 3], ["d", 5]],
-            "range": [["b", 2], ["c", 3]],
-            "some": {"b": 2},
-        },
+        {"all": [["a", 1], ["b", 2], ["d", 4]], "range": [["b", 2]], "some": {"a": 1, "b": 2}},
+        {"all": [["b", 2], ["c", 3], ["d", 5]], "range": [["b", 2], ["c", 3]], "some": {"b": 2}},
     ]
 
 

@@ -55,10 +55,7 @@ class Counter(StreamTask):
     def name(self):
         return self.context.task_name.encode()
 """
-SERDES = {
-    "systems.kafka.samza.key.serde": "string",
-    "systems.kafka.samza.msg.serde": "json",
-}
+SERDES = {"systems.kafka.samza.key.serde": "string", "systems.kafka.samza.msg.serde": "json"}
 
 
 @pytest.fixture

@@ -11,10 +11,7 @@ import pytest
 from confluent_kafka import Producer
 from stream_containers import DEADLINE_S, Job, jobs
 
-SERDES = {
-    "systems.kafka.samza.key.serde": "string",
-    "systems.kafka.samza.msg.serde": "json",
-}
+SERDES = {"systems.kafka.samza.key.serde": "string", "systems.kafka.samza.msg.serde": "json"}
 TIMERS = """
 import threading
 from homeport.container.api import StreamTask
@@ -72,9 +69,7 @@ def _json(value: bool) -> bytes:  # noqa: FBT001 - a value of JSON
     return b"true" if value else b"false"
 
 
-def test_timers_survive_sigkill_and_outputs_go_where_the_task_says(
-    make: Make,
-) -> None:
+def test_timers_survive_sigkill_and_outputs_go_where_the_task_says(make: Make) -> None:
     """Each timer is called once, whichever container it is; four calls are under way at once."""
     job = make(TIMERS, task_timers_store="counts", task_max_concurrency="4")
     names = [f"k{n}" for n in range(20)]
@@ -104,9 +99,7 @@ def test_timers_survive_sigkill_and_outputs_go_where_the_task_says(
 
 
 @pytest.mark.long
-def test_windows_of_an_async_task_are_exact_after_sigkills(
-    make: Make,
-) -> None:
+def test_windows_of_an_async_task_are_exact_after_sigkills(make: Make) -> None:
     """Each closes once, with every record in it, through four deaths of its container."""
     job = make(WINDOWS, task_max_concurrency="8")
     expected: Counter[tuple[str, int]] = Counter()
@@ -189,9 +182,7 @@ def test_a_drained_container_ends_behind_what_its_input_held(make: Make) -> None
 
 
 @pytest.mark.long
-def test_a_topic_that_is_not_there_has_no_partitions(
-    make: Make,
-) -> None:
+def test_a_topic_that_is_not_there_has_no_partitions(make: Make) -> None:
     """An own partitioner needs their number: one line says what is missing."""
     code = TIMERS.replace('"out", None', '"nowhere", None')
     job = make(code)

@@ -137,10 +137,7 @@ def packages_of(job: Job) -> dict[str, str | None]:
 @pytest.mark.long
 @pytest.mark.parametrize("containers", [1, 2])
 def test_new_code_comes_container_by_container_and_a_bad_one_goes_back(
-    make_job: Callable[[str], Job],
-    tmp_path: Path,
-    announce: Callable[[str], None],
-    containers: int,
+    make_job: Callable[[str], Job], tmp_path: Path, announce: Callable[[str], None], containers: int
 ) -> None:
     """Version two is everywhere in the end; of three and four a few records, and two again.
 

@@ -8,11 +8,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from homeport.job_coordinator.model.placement import (
-    ANY_HOST,
-    FORCE_RESTART_LAST_SEEN,
-    LAST_SEEN,
-)
+from homeport.job_coordinator.model.placement import ANY_HOST, FORCE_RESTART_LAST_SEEN, LAST_SEEN
 from tests.exhaustive.job import SETTINGS
 from tests.exhaustive.people import People
 from tests.property.cluster import Cluster, bound_of

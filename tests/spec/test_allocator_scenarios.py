@@ -222,11 +222,7 @@ def test_without_affinity_an_unused_grant_is_ended_too(machine_with: MachineWith
     machine = machine_with(host_affinity_enabled=False)
     machine.deploy({"0": None})
     machine.feed(allocated(1))
-    assert machine.feed(never_came(1)) == (
-        *cancels(1),
-        *remembers_failure("0"),
-        *asks(2, None),
-    )
+    assert machine.feed(never_came(1)) == (*cancels(1), *remembers_failure("0"), *asks(2, None))
 
 
 def test_a_request_is_remembered_until_something_comes_of_it(machine: Machine) -> None:

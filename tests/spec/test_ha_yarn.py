@@ -62,10 +62,7 @@ def test_an_upgraded_job_comes_back_to_its_hosts(
     ran_on: dict[str, str | None] = {c.processor_id: c.home for c in running.state.containers}
     running.feed(ShutdownRequested())
     again = machine_with()
-    assert again.deploy(ran_on, "c", "b", "a") == (
-        *asks(1, "a"),
-        *asks(2, "b"),
-    )
+    assert again.deploy(ran_on, "c", "b", "a") == (*asks(1, "a"), *asks(2, "b"))
 
 
 def test_a_job_that_yarn_restarts_goes_on_where_it_ran(machine: Machine) -> None:

@@ -17,12 +17,7 @@ from homeport.job_coordinator.model.job_model import JobModel, SystemStream, Tas
 from homeport.job_coordinator.standalone import protocol as wire
 from homeport.job_coordinator.standalone.machine import step
 from homeport.job_coordinator.standalone.plan import Member, Plan, Registration
-from homeport.job_coordinator.standalone.state import (
-    Life,
-    ProcessorState,
-    Work,
-    WorkPhase,
-)
+from homeport.job_coordinator.standalone.state import Life, ProcessorState, Work, WorkPhase
 from tests.exhaustive.standalone.small_world import ALL, SmallWorld
 from tests.exhaustive.standalone.things import World
 

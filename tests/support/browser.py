@@ -167,10 +167,7 @@ def page_in_chromium(folder: Path) -> Iterator[Page]:
         own.append("--no-sandbox")  # Chromium refuses to run as root with it
     log = (folder / "chromium.log").open("wb")
     browser = subprocess.Popen(
-        [command, *_FLAGS, *own, "about:blank"],
-        stdout=log,
-        stderr=log,
-        start_new_session=True,
+        [command, *_FLAGS, *own, "about:blank"], stdout=log, stderr=log, start_new_session=True
     )
     loop = Loop()
     try:
@@ -201,9 +198,7 @@ def _port(browser: subprocess.Popen[bytes], profile: Path, log: Path) -> int:
     return int(file.read_text().splitlines()[0])
 
 
-async def _connected(
-    port: int,
-) -> tuple[aiohttp.ClientSession, aiohttp.ClientWebSocketResponse]:
+async def _connected(port: int) -> tuple[aiohttp.ClientSession, aiohttp.ClientWebSocketResponse]:
     session = aiohttp.ClientSession()
     async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
         pages = [t for t in await answer.json() if t["type"] == "page"]

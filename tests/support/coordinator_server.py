@@ -144,11 +144,7 @@ class Served:
         return CoordinatorClient(self.url, token)
 
     def call(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None = None,
-        **headers: str,
+        self, method: str, path: str, body: bytes | None = None, **headers: str
     ) -> tuple[int, dict[str, str], bytes]:
         """Status, headers (names in lower case) and body of one request, without our client."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=10)

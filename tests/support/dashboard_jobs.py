@@ -230,11 +230,7 @@ def lose_host(status: dict[str, Any], host: str) -> None:
             "seconds_left": 40.0,
             "merging": 0,
         }
-        one.update(
-            phase="starting",
-            host=place,
-            report={"restoring": [restore], "lags": []},
-        )
+        one.update(phase="starting", host=place, report={"restoring": [restore], "lags": []})
         if replica:
             replica.update(phase="requested", host=None, report=None, since_ms=now_ms - 20_000)
 

@@ -38,13 +38,7 @@ def flight_descriptors() -> bytes:
     _add(flight, "gate", 3, Field.TYPE_INT64, proto3_optional=True, oneof_index=0)
     _add(flight, "plane", 4, Field.TYPE_MESSAGE, type_name=".my.Plane")
     _add(flight, "colours", 5, Field.TYPE_ENUM, type_name=".my.Colour", label=Field.LABEL_REPEATED)
-    _add(
-        flight,
-        "at",
-        6,
-        Field.TYPE_MESSAGE,
-        type_name=".google.protobuf.Timestamp",
-    )
+    _add(flight, "at", 6, Field.TYPE_MESSAGE, type_name=".google.protobuf.Timestamp")
     entry = flight.nested_type.add(name="StopsEntry")
     entry.options.map_entry = True
     _add(entry, "key", 1, Field.TYPE_STRING)

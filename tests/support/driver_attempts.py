@@ -43,12 +43,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.history.writer import HistoryWriter
-from homeport.job_coordinator.http.messages import (
-    CheckIn,
-    Order,
-    OrderKind,
-    Started,
-)
+from homeport.job_coordinator.http.messages import CheckIn, Order, OrderKind, Started
 from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
@@ -234,10 +229,7 @@ class Am:
             started=StartedLedger(history.parent),
         )
         self.backend = DriverBackend(
-            driver=self.driver,
-            attempt=1,
-            resources=self.cluster,
-            job_models=self.job_models,
+            driver=self.driver, attempt=1, resources=self.cluster, job_models=self.job_models
         )
 
     def publish(self, change: ModelChange) -> JobModelPublished:

@@ -86,19 +86,12 @@ from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId, TaskName
 from homeport.job_coordinator.model.json_values import compact_json
 from homeport.job_coordinator.model.outcomes import StopCause
-from homeport.job_coordinator.model.placement import (
-    PlacementResponse,
-    PlacementStatus,
-)
+from homeport.job_coordinator.model.placement import PlacementResponse, PlacementStatus
 from homeport.job_coordinator.model.upgrade import UpgradeOrder, UpgradePhase, UpgradeState
 from homeport.job_coordinator.standalone import nodes
 from homeport.job_coordinator.standalone.plan import Registration
-from homeport.job_coordinator.status.container_report import (
-    ContainerReport,
-)
-from homeport.job_coordinator.status.shape import (
-    ShownStatus,
-)
+from homeport.job_coordinator.status.container_report import ContainerReport
+from homeport.job_coordinator.status.shape import ShownStatus
 
 
 class Body(NamedTuple):
@@ -341,9 +334,7 @@ RECORDS: Mapping[str, Records] = {
         _STATE,
     ),
     "audited": Records(
-        lambda s: s.write([AuditedManager.message(70)]),
-        lambda s: AuditedManager(s).read(),
-        70,
+        lambda s: s.write([AuditedManager.message(70)]), lambda s: AuditedManager(s).read(), 70
     ),
 }
 """Homeport's own records of the coordinator stream; Samza's are held by Samza's classes."""

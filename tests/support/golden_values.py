@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from homeport.config.config import Config
-from homeport.job_coordinator.http.messages import (
-    CheckIn,
-)
+from homeport.job_coordinator.http.messages import CheckIn
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import (
@@ -15,9 +13,7 @@ from homeport.job_coordinator.model.job_model import (
     TaskModel,
 )
 from homeport.job_coordinator.model.outcomes import Restored, RestoreKind
-from homeport.job_coordinator.model.placement import (
-    PlacementRequest,
-)
+from homeport.job_coordinator.model.placement import PlacementRequest
 from homeport.job_coordinator.standalone.plan import Member, Plan
 from homeport.job_coordinator.status.container_report import (
     AdjunctState,
@@ -109,9 +105,7 @@ MODEL = JobModel(
             P0,
             {
                 TaskName("Partition 0"): TaskModel(
-                    TaskName("Partition 0"),
-                    (SystemStreamPartition("kafka", "in", 0),),
-                    0,
+                    TaskName("Partition 0"), (SystemStreamPartition("kafka", "in", 0),), 0
                 )
             },
         )

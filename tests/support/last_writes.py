@@ -36,9 +36,7 @@ def stamped_by_the_broker(job: Job) -> None:
     Shapes: a batch's ``timestamp_ms``, in ms since 1970.
     """
     entry = ConfigEntry(
-        "message.timestamp.type",
-        "LogAppendTime",
-        incremental_operation=AlterConfigOpType.SET,
+        "message.timestamp.type", "LogAppendTime", incremental_operation=AlterConfigOpType.SET
     )
     topics = (f"{job.name}-out", f"{job.name}-counts", f"__samza_checkpoint_ver_1_for_{job.name}_1")
     wanted = [

@@ -137,10 +137,7 @@ class Am:
         asyncio.run_coroutine_threadsafe(self.keeper.stop(), self._loop).result(10)
 
     def orders(
-        self,
-        kind: OrderKind,
-        incarnation: Incarnation | None = None,
-        package: str | None = None,
+        self, kind: OrderKind, incarnation: Incarnation | None = None, package: str | None = None
     ) -> None:
         """What every check-in is answered from now on."""
         version = 7 if incarnation or package else None

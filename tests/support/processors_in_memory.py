@@ -193,12 +193,7 @@ class Processor:
         self.work = MemoryWork(own)
         self.tree = ZooKeeperTree(self.settings, self.root)
         self.coordination = Coordination(
-            own,
-            Host(self.location),
-            self.tree,
-            self.work,
-            Times.of(self.settings),
-            self._note,
+            own, Host(self.location), self.tree, self.work, Times.of(self.settings), self._note
         )
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()

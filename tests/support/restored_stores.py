@@ -126,10 +126,7 @@ class RestoredStores:
                 end()
 
     def restore(
-        self,
-        pause: Callable[[float], None] = nothing,
-        workers: int = 2,
-        flush_s: float = FLUSH_S,
+        self, pause: Callable[[float], None] = nothing, workers: int = 2, flush_s: float = FLUSH_S
     ) -> dict[TaskName, Restored]:
         """A container's restore; afterwards the stores are closed, and equal to the changelog.
 

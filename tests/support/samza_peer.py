@@ -64,11 +64,7 @@ class SamzaPeer:
         self._timeout_s = timeout_s
         with self.log.open("wb") as log:
             self._jvm = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                encoding="utf-8",
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, encoding="utf-8"
             )
 
     def __enter__(self) -> Self:

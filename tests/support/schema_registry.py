@@ -118,9 +118,4 @@ class SchemaRegistry:
 
     def _version(self, subject: str, number: int) -> dict[str, Any]:
         version = self._subjects[subject].index(number) + 1
-        return {
-            "subject": subject,
-            "version": version,
-            "id": number,
-            **self._schemas[number - 1],
-        }
+        return {"subject": subject, "version": version, "id": number, **self._schemas[number - 1]}

@@ -35,10 +35,7 @@ def standby_job(
 
 def hot_standby(replicas: int = 1) -> dict[str, str]:
     """What switches it on."""
-    return {
-        "job.hotstandby.enabled": "true",
-        "job.hotstandby.replicationcount": str(replicas),
-    }
+    return {"job.hotstandby.enabled": "true", "job.hotstandby.replicationcount": str(replicas)}
 
 
 def hosts_of(containers: Containers) -> dict[str, str]:

@@ -11,13 +11,7 @@ from homeport.job_coordinator.status.shape import ShownContainer, ShownStatus
 
 _STORE = {"store": "s", "task": "Partition 0", "records": 0}
 _ITEMS: Mapping[str, Mapping[str, Any]] = {
-    "restoring": {
-        **_STORE,
-        "bytes": 0,
-        "remaining": 0,
-        "records_per_s": 0.0,
-        "seconds_left": None,
-    },
+    "restoring": {**_STORE, "bytes": 0, "remaining": 0, "records_per_s": 0.0, "seconds_left": None},
     "lags": _STORE,
     "dropped": {"store": "s", "task": "Partition 0", "count": 0},
     "adjuncts": {**_STORE, "input": "kafka.a", "kind": "partitioned"},

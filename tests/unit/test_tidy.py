@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE_FOLDERS = ("appmaster", "config", "container", "job_coordinator", "local_cluster")
-MODULE_LINES = 500
+MODULE_LINES = 600
 FUNCTION_LINES = 60
 FOLDER_MODULES = 20
 MACHINE_PATH = re.compile(r"(?<![\w.$}*-])/(?:work|root|home|Users)/(?!\.\.\.)[\w.-]")
@@ -49,7 +49,7 @@ def _shown(file: Path) -> str:
 
 
 def test_modules_are_short() -> None:
-    """No module is longer than 500 lines."""
+    """No module is longer than 600 lines."""
     lengths = {f: len(f.read_text(encoding="utf-8").splitlines()) for f in _python_files()}
     assert {_shown(f): n for f, n in lengths.items() if n > MODULE_LINES} == {}
 

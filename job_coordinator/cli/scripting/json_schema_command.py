@@ -17,8 +17,7 @@ app = new_app()
 @app.command(name="json-schema")
 def json_schema(
     words: Annotated[
-        list[str],
-        typer.Argument(metavar="COMMAND...", help="As in status, or checkpoint show."),
+        list[str], typer.Argument(metavar="COMMAND...", help="As in status, or checkpoint show.")
     ],
 ) -> None:
     """Prints the JSON Schema of what a command prints with --json.

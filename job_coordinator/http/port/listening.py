@@ -93,11 +93,7 @@ class Listener:
     """
 
     def __init__(
-        self,
-        make: Callable[[Listener], Handler],
-        host: str,
-        port: int,
-        tls: ssl.SSLContext | None,
+        self, make: Callable[[Listener], Handler], host: str, port: int, tls: ssl.SSLContext | None
     ) -> None:
         self.connections = Connections[Handler](_allowed_open_files())
         self._make = make

@@ -19,11 +19,7 @@ from homeport.container.container_job import ContainerJob
 from homeport.container.host.beside import SideThread
 from homeport.container.host.clocks import read_clocks
 from homeport.container.host.stop_flag import StopFlag
-from homeport.container.incarnation.adjunct_start import (
-    adjunct_feed,
-    adjunct_storage,
-    streams_now,
-)
+from homeport.container.incarnation.adjunct_start import adjunct_feed, adjunct_storage, streams_now
 from homeport.container.incarnation.loop_inputs import loop_settings
 from homeport.container.incarnation.stream_container import spare_collections
 from homeport.container.kafka.input_consumer import InputConsumer

@@ -58,10 +58,7 @@ _YARN_SITE = """<configuration><property>
 def rows() -> Iterator[Row]:
     """How long the adoption takes, what restarts, and what the processes and answers take."""
     remove_abandoned(_PREFIX)
-    with (
-        LocalCluster(f"{_PREFIX}{os.getpid()}", nodes=0) as broker,
-        _folder() as folder,
-    ):
+    with LocalCluster(f"{_PREFIX}{os.getpid()}", nodes=0) as broker, _folder() as folder:
         token = secrets.token_urlsafe(16)
         _prepare(folder, _config(broker.bootstrap_servers), token)
         with _supervisor(folder):

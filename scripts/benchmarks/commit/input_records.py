@@ -9,14 +9,7 @@ from collections.abc import Iterable
 from confluent_kafka import Producer
 
 from benchmarks.commit.job import job_of, topic
-from benchmarks.commit.tasks import (
-    OUTPUT,
-    PARTITIONS,
-    STORE,
-    Record,
-    distinct_records,
-    hot_records,
-)
+from benchmarks.commit.tasks import OUTPUT, PARTITIONS, STORE, Record, distinct_records, hot_records
 from benchmarks.report import BenchmarkError
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 
@@ -42,11 +35,7 @@ def fill(servers: str, target: str, records: Iterable[Record]) -> int:
         BenchmarkError: the broker did not take them in time.
     """
     producer = Producer(
-        {
-            "bootstrap.servers": servers,
-            "linger.ms": 5,
-            "queue.buffering.max.messages": 2 * _QUEUED,
-        }
+        {"bootstrap.servers": servers, "linger.ms": 5, "queue.buffering.max.messages": 2 * _QUEUED}
     )
     written = 0
     for partition, key, value in records:

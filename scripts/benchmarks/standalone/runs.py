@@ -86,10 +86,7 @@ def bed(tasks: int, debounce_ms: int, more: Mapping[str, str]) -> Iterator[Bed]:
             with _fed(cluster.bootstrap_servers, tasks):
                 logs, state = cluster.log_dir / "processors", cluster.log_dir.parent / "standalone"
                 logs.mkdir(parents=True, exist_ok=True)
-                keys = {
-                    **_keys(cluster.bootstrap_servers, zookeeper.connect, debounce_ms),
-                    **more,
-                }
+                keys = {**_keys(cluster.bootstrap_servers, zookeeper.connect, debounce_ms), **more}
                 file = logs / "job.properties"
                 file.write_text("".join(f"{k}={v}\n" for k, v in keys.items()), encoding="utf-8")
                 name = _JOB, "1"

@@ -21,12 +21,7 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import ContainerModel, TaskModel
 from homeport.job_coordinator.standalone import machine
 from homeport.job_coordinator.standalone.nodes import active_tasks, standbys_of
-from homeport.job_coordinator.standalone.plan import (
-    Plan,
-    Registration,
-    Standby,
-    present,
-)
+from homeport.job_coordinator.standalone.plan import Plan, Registration, Standby, present
 from homeport.job_coordinator.standalone.protocol import (
     BarrierPhase,
     BarrierSeen,

@@ -261,8 +261,7 @@ class SmallWorld:
         down = container._replace(crash=None, failures=container.failures + is_of_new)
         after = with_container(world, index, down)
         return after._replace(
-            state=world.state if state is None else state,
-            has_failed=world.has_failed or is_of_new,
+            state=world.state if state is None else state, has_failed=world.has_failed or is_of_new
         )
 
     def relief(self, world: World) -> Moves:  # noqa: ARG002 - as the search calls it

@@ -231,10 +231,7 @@ def done_before_all_have_it(patch: Patch) -> None:
 
 @pytest.mark.parametrize("case", every_third(MUTANTS), ids=str)
 def test_the_search_misses_a_rule_that_is_taken_out(
-    case: UpgradeMutant,
-    monkeypatch: Patch,
-    request: pytest.FixtureRequest,
-    announce: Announce,
+    case: UpgradeMutant, monkeypatch: Patch, request: pytest.FixtureRequest, announce: Announce
 ) -> None:
     """It finds what then goes wrong."""
     case.require_found(monkeypatch, request, announce)

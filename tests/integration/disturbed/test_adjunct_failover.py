@@ -11,9 +11,7 @@ from yarn_jobs import PARTITIONS, Job, wait_for
 
 
 @pytest.mark.long
-def test_a_failover_reads_only_the_tail_of_reference_data(
-    make_job: Callable[[str], Job],
-) -> None:
+def test_a_failover_reads_only_the_tail_of_reference_data(make_job: Callable[[str], Job]) -> None:
     """The status has the stores of both roles; the successor keeps what its standby filled."""
     job = standby_job(make_job, "reference")
     job.produce(600)

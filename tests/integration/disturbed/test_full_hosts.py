@@ -8,15 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from standby_jobs import (
-    Published,
-    are_apart,
-    becomes_calm,
-    hosts_of,
-    kinds,
-    published,
-    standby_job,
-)
+from standby_jobs import Published, are_apart, becomes_calm, hosts_of, kinds, published, standby_job
 from yarn_jobs import Job, wait_for
 
 from homeport.job_coordinator.model.outcomes import RestoreKind

@@ -213,9 +213,7 @@ def test_cluster_with_a_paused_node_goes_down(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "orderly",
-    [False, pytest.param(True, marks=pytest.mark.long)],
-    ids=["SIGKILL", "SIGTERM"],
+    "orderly", [False, pytest.param(True, marks=pytest.mark.long)], ids=["SIGKILL", "SIGTERM"]
 )
 def test_broker_returns_with_its_data(cluster: LocalCluster, *, orderly: bool) -> None:
     """Stopped either way it is back on its address with its topics, and the cluster was up."""

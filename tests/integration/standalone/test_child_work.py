@@ -28,12 +28,7 @@ from homeport.job_coordinator.model.job_model import (
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone.plan import Standby
 from homeport.job_coordinator.standalone.protocol import FollowStandbys, StartWork
-from homeport.job_coordinator.zookeeper.parts import (
-    WorkBegun,
-    WorkEnded,
-    WorkFenced,
-    WorkReport,
-)
+from homeport.job_coordinator.zookeeper.parts import WorkBegun, WorkEnded, WorkFenced, WorkReport
 from homeport.job_coordinator.zookeeper.session import SessionLease
 
 OWN, TASK = ProcessorId("p"), TaskName("Partition 0")

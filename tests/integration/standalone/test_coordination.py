@@ -8,14 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from kazoo.client import KazooClient
-from processors_in_memory import (
-    SESSION_MS,
-    Processor,
-    settings,
-    shared,
-    story,
-    until,
-)
+from processors_in_memory import SESSION_MS, Processor, settings, shared, story, until
 from zookeeper_ensemble import Link
 from zookeeper_server import ZooKeeperServer
 
@@ -126,8 +119,7 @@ def test_a_restart_of_zookeeper_within_the_session_ends_no_work(
     )
     zookeeper.start()
     until(
-        lambda: all(p.state and p.state.is_connected for p in (one, two)),
-        lambda: story([one, two]),
+        lambda: all(p.state and p.state.is_connected for p in (one, two)), lambda: story([one, two])
     )
     three = start("three", session_ms=50_000)
     until(lambda: shared([one, two, three]), lambda: story([one, two, three]))

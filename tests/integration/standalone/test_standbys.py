@@ -151,9 +151,7 @@ def last(job: StandaloneJob, event: str, name: str) -> dict[str, object]:
     return [line for line in job.history(event) if line["processor_id"] == name][-1]
 
 
-def test_the_tasks_of_a_killed_processor_start_where_their_standbys_are(
-    job: StandaloneJob,
-) -> None:
+def test_the_tasks_of_a_killed_processor_start_where_their_standbys_are(job: StandaloneJob) -> None:
     """Of their changelogs only the tail is read, no process of a user's ends, the result is exact.
 
     No process begins for it. Each of the three is a location of its own. What the killed one had

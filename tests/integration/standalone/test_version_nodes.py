@@ -16,12 +16,7 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskModel
 from homeport.job_coordinator.standalone import nodes
 from homeport.job_coordinator.standalone.plan import Member, Plan, Registration
-from homeport.job_coordinator.standalone.protocol import (
-    BarrierPhase,
-    CloseBarrier,
-    Join,
-    Publish,
-)
+from homeport.job_coordinator.standalone.protocol import BarrierPhase, CloseBarrier, Join, Publish
 from homeport.job_coordinator.zookeeper import version_nodes
 from homeport.job_coordinator.zookeeper.own_nodes import make_nodes
 from homeport.job_coordinator.zookeeper.version_nodes import VersionNodes

@@ -63,11 +63,7 @@ def test_jaas_credentials_become_two_properties() -> None:
 
 def test_every_target_is_a_name_that_librdkafka_knows() -> None:
     """No entry of the table leads to a name that the library refuses."""
-    values = {
-        "bootstrap.servers": "h:1",
-        "sasl.mechanisms": "PLAIN",
-        "socket.timeout.ms": "10000",
-    }
+    values = {"bootstrap.servers": "h:1", "sasl.mechanisms": "PLAIN", "socket.timeout.ms": "10000"}
     targets = {*kafka_names._RENAMED.values(), *kafka_names._RENAMED_FOR[Role.CONSUMER].values()}
     given: dict[str, str | int | float | bool] = {
         name: values.get(name, "2000") for name in sorted(targets)

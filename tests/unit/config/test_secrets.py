@@ -7,12 +7,7 @@ import pytest
 from homeport.config.config import Config, masked
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
-from homeport.config.secret_names import (
-    has_secret,
-    is_secret,
-    shown_value,
-    warnings_of_overrides,
-)
+from homeport.config.secret_names import has_secret, is_secret, shown_value, warnings_of_overrides
 from homeport.config.secret_values import MASK
 from homeport.config.settings.sections import SystemConfig, TaskConfig
 
@@ -166,10 +161,7 @@ def test_no_declared_key_counts_as_a_secret() -> None:
         ("https://user:hunter2@host:80/p?q=1#f", f"https://user:{MASK}@host:80/p?q=1#f"),
         ("https://:hunter2@host", f"https://:{MASK}@host"),
         ("https://user:hun@ter2@host", f"https://user:{MASK}@host"),
-        (
-            "http://a:hunter2@h:1,http://b:hunter2@h:2",
-            f"http://a:{MASK}@h:1,http://b:{MASK}@h:2",
-        ),
+        ("http://a:hunter2@h:1,http://b:hunter2@h:2", f"http://a:{MASK}@h:1,http://b:{MASK}@h:2"),
         ("jdbc:x://h/db?user=me&password=hunter2", f"jdbc:x://h/db?user=me&password={MASK}"),
         ("jdbc:x://h/db?password=hunter2&ssl=true", f"jdbc:x://h/db?password={MASK}&ssl=true"),
         ("-Xmx1g -Djavax.trustStorePassword=hunter2 -Da=b", None),

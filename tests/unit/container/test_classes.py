@@ -249,10 +249,7 @@ def test_a_serde_that_exits_has_failed_and_says_nothing_of_the_bytes() -> None:
     [
         ("no_such_job:X", "cannot be imported: ModuleNotFoundError: No module named"),
         ("checked_job:pipeline", "this is a function"),
-        (
-            "checked_job:HalfSerde",
-            "its from_bytes is None, which cannot be called",
-        ),
+        ("checked_job:HalfSerde", "its from_bytes is None, which cannot be called"),
         ("checked_job:NeedsMore", "an object cannot be made of it: TypeError"),
         ("checked_job:ExitingAtBirth", "an object cannot be made of it: SystemExit"),
         (

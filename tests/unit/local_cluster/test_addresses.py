@@ -21,10 +21,7 @@ from homeport.local_cluster.net.addresses import (
 
 def test_nodes_are_numbered_from_one_and_addressed_from_eleven() -> None:
     """nm1 has .11, nm2 has .12."""
-    assert node_addresses("127.70.3", node_names(2)) == {
-        "nm1": "127.70.3.11",
-        "nm2": "127.70.3.12",
-    }
+    assert node_addresses("127.70.3", node_names(2)) == {"nm1": "127.70.3.11", "nm2": "127.70.3.12"}
 
 
 def test_every_port_of_every_daemon_is_probed() -> None:

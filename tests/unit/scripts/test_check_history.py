@@ -379,12 +379,7 @@ def test_machines_are_compared_by_their_wall_clocks(
 
 
 def changed(
-    history: History,
-    at: int,
-    version: int,
-    *,
-    restarts_all: bool = False,
-    **after: list[str],
+    history: History, at: int, version: int, *, restarts_all: bool = False, **after: list[str]
 ) -> None:
     """The driver says that it publishes a version, and what each processor has afterwards."""
     stated = {
@@ -473,9 +468,7 @@ def test_a_container_with_the_tasks_of_another_version_is_found(
     assert broken(capsys.readouterr().out) == [THEIR_TASKS]
 
 
-def test_what_another_user_has_is_not_judged_in_silence(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_another_user_has_is_not_judged_in_silence(capsys: pytest.CaptureFixture[str]) -> None:
     """A job's folder is its user's alone: a reader without the right hears which was left out."""
     with open_folder() as base:
         (base / "job-1" / ".history").mkdir(parents=True)

@@ -157,12 +157,7 @@ class Broker:
         return self._ids.setdefault(transactional_id, _Id()).ending > 0
 
     def append(
-        self,
-        place: Place,
-        writer: Writer,
-        key: bytes | None,
-        value: bytes | None,
-        timeout_ms: int,
+        self, place: Place, writer: Writer, key: bytes | None, value: bytes | None, timeout_ms: int
     ) -> int:
         """The record is in the log, in the open transaction of a writer with an id; its offset.
 

@@ -60,9 +60,7 @@ RULES = {
 }
 
 
-UNBUILT = {
-    "P4": "standby containers",
-}
+UNBUILT = {"P4": "standby containers"}
 """Rules that nothing in the product can break yet, and what they stand with."""
 
 

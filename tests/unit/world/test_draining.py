@@ -29,8 +29,7 @@ _LONG = pytest.mark.long
 
 
 @pytest.mark.parametrize(
-    "fault",
-    ["driver", pytest.param("none", marks=_LONG), pytest.param("container", marks=_LONG)],
+    "fault", ["driver", pytest.param("none", marks=_LONG), pytest.param("container", marks=_LONG)]
 )
 def test_a_drained_job_succeeds_and_the_next_submission_goes_on(fault: str) -> None:
     """Whatever dies meanwhile: all that was there is counted once, and the next job drains not."""

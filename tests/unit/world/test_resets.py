@@ -6,11 +6,7 @@ import pytest
 from suites import long
 
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.state_reset import (
-    ResetPhase,
-    StateReset,
-    StateResetManager,
-)
+from homeport.job_coordinator.metadata.state_reset import ResetPhase, StateReset, StateResetManager
 from tests.unit.world.scene import Scene
 from tests.unit.world.schedules.resets import (
     a_zombie_in_mid_transaction,

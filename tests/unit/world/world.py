@@ -221,11 +221,7 @@ class History:
         self._role = role
 
     def event(
-        self,
-        name: str,
-        processor_id: str | None = None,
-        epoch: int | None = None,
-        **fields: object,
+        self, name: str, processor_id: str | None = None, epoch: int | None = None, **fields: object
     ) -> None:
         """``name`` happened now."""
         who = None if processor_id is None else f"{processor_id}@{epoch}"

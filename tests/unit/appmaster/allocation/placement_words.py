@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
-from homeport.appmaster.allocation.protocol.events import (
-    PlacementRequested,
-    ResourceEnded,
-)
+from homeport.appmaster.allocation.protocol.events import PlacementRequested, ResourceEnded
 from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
     DeletePlacementRequest,
@@ -19,10 +16,7 @@ from homeport.appmaster.allocation.protocol.instructions import (
 )
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.outcomes import StopCause
-from homeport.job_coordinator.model.placement import (
-    PlacementRequest,
-    PlacementStatus,
-)
+from homeport.job_coordinator.model.placement import PlacementRequest, PlacementStatus
 from tests.unit.appmaster.allocation.conftest import (
     Machine,
     allocated,
@@ -33,11 +27,7 @@ from tests.unit.appmaster.allocation.conftest import (
 )
 
 HOSTS = ("h1", "h2", "h3", "h4")
-DONE, FAILED, BAD = (
-    PlacementStatus.SUCCEEDED,
-    PlacementStatus.FAILED,
-    PlacementStatus.BAD_REQUEST,
-)
+DONE, FAILED, BAD = (PlacementStatus.SUCCEEDED, PlacementStatus.FAILED, PlacementStatus.BAD_REQUEST)
 ACCEPTED, BEGUN = PlacementStatus.ACCEPTED, PlacementStatus.IN_PROGRESS
 
 

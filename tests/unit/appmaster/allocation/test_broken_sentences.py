@@ -68,22 +68,13 @@ def stated(state: AllocatorState) -> str:
 Break = Callable[[AllocatorState], AllocatorState]
 
 SENTENCES: list[tuple[str, Break]] = [
-    (
-        "0 is retired",
-        lambda s: changed(s, "0", is_retired=True),
-    ),
-    (
-        "processor 0, which a model has overtaken, stops",
-        lambda s: changed(s, "0", floor=9),
-    ),
+    ("0 is retired", lambda s: changed(s, "0", is_retired=True)),
+    ("processor 0, which a model has overtaken, stops", lambda s: changed(s, "0", floor=9)),
     (
         "processor 0 has fenced no incarnation of its future",
         lambda s: changed(s, "0", unfenced=(Predecessor(inc("0", 7)), Predecessor(inc("0", 1)))),
     ),
-    (
-        "processor 0 does not fence itself",
-        lambda s: changed(s, "0", fence=(inc("0", 1),)),
-    ),
+    ("processor 0 does not fence itself", lambda s: changed(s, "0", fence=(inc("0", 1),))),
     (
         "0@1 is well and will not be fenced",
         lambda s: changed(
@@ -222,10 +213,7 @@ def _action(processor: str, step_: PlacementStep, uuid: str = "u1") -> Placement
 
 def test_operators_requests_are_accounted_for(pair: AllocatorState) -> None:
     """One action per group, each reservation and each kept launcher on behalf of one."""
-    both = (
-        _action("0", PlacementStep.RESERVING),
-        _action("0-0", PlacementStep.RESERVING, "u2"),
-    )
+    both = (_action("0", PlacementStep.RESERVING), _action("0-0", PlacementStep.RESERVING, "u2"))
     assert "one action is under way in a group at a time" in stated(replace(pair, placements=both))
     ended = replace(pair, placements=both[:1], phase=JobPhase.ENDED)
     assert "a job that ends has answered all that operators asked" in stated(ended)

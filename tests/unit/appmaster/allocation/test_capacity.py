@@ -103,11 +103,7 @@ def test_there_is_no_request_while_no_live_host_is_large_enough(sized: Machine) 
     """What is outstanding is withdrawn, for any host too: the refusal would end Skein's AM."""
     large, small = report("a"), report("b", 512)
     sized.feed(model({"0": "a", "1": "b"}), observed(large, small))
-    assert sized.feed(expired(1)) == (
-        CancelRequest(RequestId(1)),
-        *asks(2, None),
-        *asks(3, None),
-    )
+    assert sized.feed(expired(1)) == (CancelRequest(RequestId(1)), *asks(2, None), *asks(3, None))
     decision = sized.decide(observed(lost(large), small))
     assert [type(i) for i in decision.instructions] == [
         CancelTimer,

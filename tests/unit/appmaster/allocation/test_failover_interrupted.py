@@ -12,10 +12,7 @@ from homeport.appmaster.allocation.protocol.events import (
     LauncherSilent,
     ShutdownRequested,
 )
-from homeport.appmaster.allocation.protocol.instructions import (
-    EndFailover,
-    WriteStop,
-)
+from homeport.appmaster.allocation.protocol.instructions import EndFailover, WriteStop
 from homeport.job_coordinator.model.ids import ResourceId
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (

@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from homeport.appmaster.allocation import host_search
-from homeport.appmaster.allocation.job_state.state import (
-    ContainerState,
-    ResourceState,
-)
+from homeport.appmaster.allocation.job_state.state import ContainerState, ResourceState
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from tests.unit.appmaster.allocation.conftest import SETTINGS
 

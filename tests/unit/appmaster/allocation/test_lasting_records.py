@@ -15,13 +15,7 @@ from homeport.appmaster.allocation.protocol.instructions import (
     WriteJobEnd,
 )
 from homeport.job_coordinator.model.ids import ProcessorId
-from tests.unit.appmaster.allocation.conftest import (
-    Machine,
-    check_in,
-    model,
-    stopped,
-    window_over,
-)
+from tests.unit.appmaster.allocation.conftest import Machine, check_in, model, stopped, window_over
 
 P0 = ProcessorId("0")
 

@@ -188,11 +188,7 @@ def test_a_launcher_that_never_checks_in_is_a_failure_and_the_next_host_is_reque
     """Check-in limit: cancelled, counted against the retry keys, asked elsewhere."""
     machine.deploy({"0": "a"}, "a", "b")
     machine.feed(allocated(1))
-    assert machine.feed(never_came(1)) == (
-        *cancels(1),
-        *remembers_failure("0"),
-        *asks(2, "b"),
-    )
+    assert machine.feed(never_came(1)) == (*cancels(1), *remembers_failure("0"), *asks(2, "b"))
     assert machine.container("0").failures == 1
 
 
@@ -200,11 +196,7 @@ def test_a_container_that_ends_before_its_launcher_checks_in_is_a_failure(machin
     """Skein's report is enough for a request: nothing to cancel, the next host is requested."""
     machine.deploy({"0": "a"}, "a", "b")
     ended = ResourceEnded(request_id=RequestId(1))
-    assert machine.feed(ended) == (
-        *disarms(1, "expiry"),
-        *remembers_failure("0"),
-        *asks(2, "b"),
-    )
+    assert machine.feed(ended) == (*disarms(1, "expiry"), *remembers_failure("0"), *asks(2, "b"))
     machine.stale(ended)
 
 

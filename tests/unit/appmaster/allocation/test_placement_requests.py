@@ -13,16 +13,10 @@ from homeport.appmaster.allocation.protocol.events import (
     PlacementRequested,
     ResourceEnded,
 )
-from homeport.appmaster.allocation.protocol.instructions import (
-    RequestResource,
-)
+from homeport.appmaster.allocation.protocol.instructions import RequestResource
 from homeport.job_coordinator.model.ids import ProcessorId, ResourceId
 from homeport.job_coordinator.model.outcomes import StopCause
-from homeport.job_coordinator.model.placement import (
-    ANY_HOST,
-    FORCE_RESTART_LAST_SEEN,
-    LAST_SEEN,
-)
+from homeport.job_coordinator.model.placement import ANY_HOST, FORCE_RESTART_LAST_SEEN, LAST_SEEN
 from tests.unit.appmaster.allocation.conftest import (
     Machine,
     MachineWith,

@@ -6,13 +6,8 @@ import pytest
 
 from homeport.appmaster.allocation.job_state.placements import PlacementStep
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
-from homeport.appmaster.allocation.protocol.events import (
-    Event,
-    PlacementRequested,
-)
-from homeport.appmaster.allocation.protocol.instructions import (
-    CancelRequest,
-)
+from homeport.appmaster.allocation.protocol.events import Event, PlacementRequested
+from homeport.appmaster.allocation.protocol.instructions import CancelRequest
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.model.placement import (

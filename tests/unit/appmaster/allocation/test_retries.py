@@ -8,10 +8,7 @@ import pytest
 
 from homeport.appmaster.allocation.job_state.failure import Failure, FailureKind
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
-from homeport.appmaster.allocation.job_state.state import (
-    ContainerState,
-    retry_delay_timer,
-)
+from homeport.appmaster.allocation.job_state.state import ContainerState, retry_delay_timer
 from homeport.appmaster.allocation.job_state.transitions import Trigger
 from homeport.appmaster.allocation.protocol.events import (
     LauncherSilent,

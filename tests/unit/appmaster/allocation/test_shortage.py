@@ -18,12 +18,7 @@ from homeport.appmaster.allocation.job_state.state import (
 from homeport.appmaster.allocation.protocol.events import HostReport, LauncherSilent
 from homeport.appmaster.allocation.shortage import Shortage, shortage
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
-from tests.unit.appmaster.allocation.conftest import (
-    Machine,
-    MachineWith,
-    live,
-    model,
-)
+from tests.unit.appmaster.allocation.conftest import Machine, MachineWith, live, model
 from tests.unit.appmaster.allocation.test_capacity import lost, observed, report
 
 P0, R1 = ProcessorId("0"), ResourceId("r1")

@@ -349,9 +349,7 @@ def test_a_spark_that_comes_after_its_time_is_no_late_one(sparking: Machine) -> 
 
 
 @pytest.mark.parametrize(
-    "event",
-    [LauncherSilent(ResourceId("r1")), stopped(WARM, 1), ShutdownRequested()],
-    ids=str,
+    "event", [LauncherSilent(ResourceId("r1")), stopped(WARM, 1), ShutdownRequested()], ids=str
 )
 def test_the_timer_goes_with_the_action(sparking: Machine, event: Event) -> None:
     """Its launcher is lost, the standby ends, the job ends."""

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from homeport.appmaster.attempt.attempt_files import (
-    StartedLedger,
-    inheritance,
-)
+from homeport.appmaster.attempt.attempt_files import StartedLedger, inheritance
 from homeport.appmaster.attempt.hold_back import Inheritance
 from homeport.appmaster.yarn.request_ledger import RequestLedger
 from homeport.job_coordinator.http.messages import Started

@@ -11,11 +11,7 @@ from homeport.config.errors import ConfigError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.state_reset import (
-    ResetPhase,
-    StateReset,
-    StateResetManager,
-)
+from homeport.job_coordinator.metadata.state_reset import ResetPhase, StateReset, StateResetManager
 from homeport.job_coordinator.model.job_model import SystemStream, SystemStreamPartition
 
 GROUPER = "job.systemstreampartition.grouper.factory"

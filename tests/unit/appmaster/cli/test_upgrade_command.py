@@ -28,12 +28,7 @@ from homeport.appmaster.cli.upgrade_command import (
 )
 from homeport.appmaster.environment.job_python import JobPython
 from homeport.appmaster.yarn.hadoop_files import HadoopFiles
-from homeport.appmaster.yarn.job_package import (
-    digest_of,
-    package_name,
-    prepared,
-    zipped,
-)
+from homeport.appmaster.yarn.job_package import digest_of, package_name, prepared, zipped
 from homeport.appmaster.yarn.package_zip import zip_folder
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError

@@ -69,11 +69,7 @@ def test_one_broker_is_a_risk() -> None:
             "kafka.transactional-id-expiration",
             Level.WARNING,
         ),
-        (
-            GOOD | {"transaction.max.timeout.ms": "9999"},
-            "kafka.transaction-timeout",
-            Level.ERROR,
-        ),
+        (GOOD | {"transaction.max.timeout.ms": "9999"}, "kafka.transaction-timeout", Level.ERROR),
     ],
 )
 def test_a_broker_that_hinders_transactions(

@@ -11,12 +11,7 @@ from pathlib import Path
 import pytest
 
 from homeport.appmaster.doctor.finding import Level
-from homeport.appmaster.doctor.node_checks import (
-    PROBE_SCRIPT,
-    NodeNeeds,
-    answer_of,
-    check_node,
-)
+from homeport.appmaster.doctor.node_checks import PROBE_SCRIPT, NodeNeeds, answer_of, check_node
 
 NEEDS = NodeNeeds("/usr/bin/python3", has_pipeline=True, has_state=True, free_mb=100)
 GOOD = {

@@ -9,10 +9,7 @@ from homeport.appmaster.doctor.clock_checks import ahead_s, check_clocks
 from homeport.appmaster.doctor.finding import Level
 from homeport.appmaster.doctor.topic_uses import topic_uses
 from homeport.appmaster.doctor.yarn_checks import check_fit, check_nodes
-from homeport.appmaster.yarn.host_affinity import (
-    ASYNCHRONOUS,
-    ClusterFacts,
-)
+from homeport.appmaster.yarn.host_affinity import ASYNCHRONOUS, ClusterFacts
 from homeport.appmaster.yarn.scheduler import CAPACITY, FIFO, Scheduler
 from homeport.config.config import Config
 from homeport.job_coordinator.model.ids import Host

@@ -6,10 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.appmaster.allocation.job_state.state import (
-    AllocatorState,
-    initial_state,
-)
+from homeport.appmaster.allocation.job_state.state import AllocatorState, initial_state
 from homeport.appmaster.allocation.protocol.events import (
     ContainerStopped,
     Event,

@@ -19,12 +19,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMem
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
-from homeport.job_coordinator.metadata.epochs import (
-    AmEpoch,
-    EpochManager,
-    ProcessorEpoch,
-    Rank,
-)
+from homeport.job_coordinator.metadata.epochs import AmEpoch, EpochManager, ProcessorEpoch, Rank
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.placement import (

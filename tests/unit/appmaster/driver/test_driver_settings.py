@@ -6,11 +6,7 @@ from homeport.appmaster.driver.driver_settings import allocator_settings
 from homeport.config.config import Config
 from homeport.job_coordinator.model.ids import Host
 
-JOB = {
-    "job.name": "j",
-    "job.default.system": "kafka",
-    "job.host-affinity.enabled": "true",
-}
+JOB = {"job.name": "j", "job.default.system": "kafka", "job.host-affinity.enabled": "true"}
 
 
 def test_a_standby_may_take_as_long_as_its_launcher_can_need_to_end_it() -> None:

@@ -30,8 +30,7 @@ def test_a_container_that_runs_has_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"host": None}, {"host": "nm2"}, {"host": "nm3"}, {"epoch": 0}, {"resource": None}],
+    "changes", [{"host": None}, {"host": "nm2"}, {"host": "nm3"}, {"epoch": 0}, {"resource": None}]
 )
 def test_another_has_none(changes: dict[str, Any]) -> None:
     """Nowhere yet, or on a node that the ResourceManager says nothing of."""

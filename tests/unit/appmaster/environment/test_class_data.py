@@ -20,10 +20,7 @@ def _java(release: str, script: str = MAKES) -> HostJava:
 
 
 def _packages(pyspark: str, homeport: str = "1") -> list[Installed]:
-    return [
-        Installed("homeport", "1", {}, homeport),
-        Installed("pyspark", "4", {}, pyspark),
-    ]
+    return [Installed("homeport", "1", {}, homeport), Installed("pyspark", "4", {}, pyspark)]
 
 
 def test_it_is_made_once_for_a_java_and_a_pyspark(tmp_path: Path) -> None:

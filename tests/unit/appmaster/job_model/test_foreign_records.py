@@ -101,7 +101,7 @@ SLIPS: dict[str, list[list[CoordinatorStreamMessage]]] = {
     MessageType.SET_TASK_MODE: [[wire.set_task_mode_assignment(T0, TaskMode.STANDBY)]],
     MessageType.SET_TASK_PARTITION: [[wire.set_task_partition_assignment(_SSP, [T1])]],
     MessageType.SET_EXECUTION_ENV_CONTAINER_ID: [
-        [_of(MessageType.SET_EXECUTION_ENV_CONTAINER_ID, "0", **_ENV)],
+        [_of(MessageType.SET_EXECUTION_ENV_CONTAINER_ID, "0", **_ENV)]
     ],
     MessageType.SET_JOB_COORDINATOR_METADATA: [
         [_of(MessageType.SET_JOB_COORDINATOR_METADATA, "YARN", **{"meta-key": "{}"})]

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.appmaster.job_model.live_configuration import (
-    LiveConfiguration,
-    PendingKey,
-    read,
-)
+from homeport.appmaster.job_model.live_configuration import LiveConfiguration, PendingKey, read
 from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config.config import Config
 from homeport.config.declarations.key_types import Liveness

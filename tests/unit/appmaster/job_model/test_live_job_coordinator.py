@@ -21,10 +21,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
 )
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
-from homeport.job_coordinator.metadata.upgrade import (
-    RollingRestartManager,
-    digest_of,
-)
+from homeport.job_coordinator.metadata.upgrade import RollingRestartManager, digest_of
 
 
 @pytest.fixture(autouse=True)

@@ -18,11 +18,7 @@ from homeport.job_coordinator.coordinator_stream import coordinator_stream_messa
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
-from homeport.job_coordinator.metadata.epochs import (
-    EpochManager,
-    FenceReport,
-    ProcessorEpoch,
-)
+from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport, ProcessorEpoch
 from homeport.job_coordinator.metadata.input_partitions import InputPartitionManager
 from homeport.job_coordinator.metadata.lifecycle import RetryManager, RetryState, StopManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
@@ -372,9 +368,7 @@ def test_a_task_that_returns_is_fenced_from_all_that_may_still_write(
 
 
 @pytest.mark.parametrize(
-    "other",
-    [task("t1", 7), task("t1", None, "more")],
-    ids=["changelog", "input"],
+    "other", [task("t1", 7), task("t1", None, "more")], ids=["changelog", "input"]
 )
 def test_inputs_and_changelog_partitions_are_changes_too(
     stream: InMemoryCoordinatorStream, other: TaskModel

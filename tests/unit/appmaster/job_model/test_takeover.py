@@ -5,11 +5,7 @@ from __future__ import annotations
 import pytest
 
 from homeport.appmaster.job_model.publication import publish
-from homeport.appmaster.job_model.takeover import (
-    permits,
-    previous_assignment,
-    take_rank,
-)
+from homeport.appmaster.job_model.takeover import permits, previous_assignment, take_rank
 from homeport.config.config import Config
 from homeport.config.errors import FencedError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
@@ -17,12 +13,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMem
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.epochs import (
-    AmEpoch,
-    EpochManager,
-    ProcessorEpoch,
-    Rank,
-)
+from homeport.job_coordinator.metadata.epochs import AmEpoch, EpochManager, ProcessorEpoch, Rank
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.appmaster.lease.lease_table import (
-    LeaseTable,
-    RenewalGuard,
-    margin_ms,
-    unseen_ms,
-)
+from homeport.appmaster.lease.lease_table import LeaseTable, RenewalGuard, margin_ms, unseen_ms
 from homeport.job_coordinator.http.messages import LeaseAnswer
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation

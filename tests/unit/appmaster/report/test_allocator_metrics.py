@@ -29,11 +29,7 @@ from homeport.appmaster.allocation.protocol.events import (
 )
 from homeport.appmaster.allocation.protocol.instructions import EndFailover, WriteFailover
 from homeport.appmaster.allocation.protocol.reasons import Reason, ReasonKind
-from homeport.appmaster.report.allocator_metrics import (
-    MANAGER,
-    AllocatorMetrics,
-    samza_name,
-)
+from homeport.appmaster.report.allocator_metrics import MANAGER, AllocatorMetrics, samza_name
 from homeport.appmaster.report.recovery import Recovery, RecoveryKind, RecoveryPhase
 from homeport.job_coordinator.grouper.standby_models import temporary_id
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
@@ -351,8 +347,7 @@ def test_a_standby_that_fell_before_its_active(counted: Counted) -> None:
 
 
 @pytest.mark.parametrize(
-    ("standby_home", "right"),
-    [("b", OfStandbys(to_standby=1)), (None, OfStandbys(to_nobody=1))],
+    ("standby_home", "right"), [("b", OfStandbys(to_standby=1)), (None, OfStandbys(to_nobody=1))]
 )
 def test_a_failover_that_begins_with_the_job_model(
     counted: Counted, standby_home: str | None, right: OfStandbys

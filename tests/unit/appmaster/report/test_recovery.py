@@ -18,11 +18,7 @@ from homeport.appmaster.allocation.protocol.events import (
     TimerFired,
 )
 from homeport.appmaster.allocation.protocol.reasons import Reason, ReasonKind
-from homeport.appmaster.report.recovery import (
-    RecoveryKind,
-    RecoveryPhase,
-    cause_of,
-)
+from homeport.appmaster.report.recovery import RecoveryKind, RecoveryPhase, cause_of
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
@@ -315,13 +311,7 @@ def test_an_operators_move_is_a_recovery_from_its_stop_on(alone: Watched) -> Non
     alone.at(2_100, check_in("r3", "c", request=3))
     body = alone.stated(2_110)
     assert (body["cause"], body["kind"], body["to"]) == ("ordered", "elsewhere", "c")
-    assert body["phases_ms"] == {
-        "detect": 10,
-        "decide": 10,
-        "stop": 0,
-        "resource": 100,
-        "start": 0,
-    }
+    assert body["phases_ms"] == {"detect": 10, "decide": 10, "stop": 0, "resource": 100, "start": 0}
 
 
 def test_a_container_that_is_moved_before_it_worked(alone: Watched) -> None:

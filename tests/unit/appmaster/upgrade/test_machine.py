@@ -20,11 +20,7 @@ from homeport.appmaster.upgrade.machine import (
 )
 from homeport.appmaster.upgrade.seen import ContainerSeen, Seen, in_order
 from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.model.upgrade import (
-    UpgradeOrders,
-    UpgradePhase,
-    UpgradeState,
-)
+from homeport.job_coordinator.model.upgrade import UpgradeOrders, UpgradePhase, UpgradeState
 from tests.unit.appmaster.upgrade.upgraded_jobs import (
     BACK,
     BEGUN,

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from homeport.appmaster.upgrade.machine import (
-    PREPARATION_MS,
-    Next,
-    decide,
-)
+from homeport.appmaster.upgrade.machine import PREPARATION_MS, Next, decide
 from homeport.appmaster.upgrade.seen import ContainerSeen, Seen
-from homeport.job_coordinator.model.upgrade import (
-    UpgradePhase,
-)
+from homeport.job_coordinator.model.upgrade import UpgradePhase
 from tests.unit.appmaster.upgrade.upgraded_jobs import (
     BOTH_NEW,
     GOES_BACK,
@@ -121,8 +115,7 @@ def test_one_that_is_not_ready_keeps_no_other_from_its_restart() -> None:
     last = replace(GOES_BACK, previous="old", given=(), current=S0)
     assert decide(last, ORDER, BOTH_NEW).waits == "the launcher of processor 0 prepares the package"
     ready = job(
-        p0=ContainerSeen(P0, package="new"),
-        s0=ContainerSeen(S0, P0, package="new", prepared="old"),
+        p0=ContainerSeen(P0, package="new"), s0=ContainerSeen(S0, P0, package="new", prepared="old")
     )
     assert decide(last, ORDER, ready).restart == S0
 

@@ -8,11 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from homeport.appmaster.yarn.skein_driver import (
-    driver_java_options,
-    import_skein,
-    starting_driver,
-)
+from homeport.appmaster.yarn.skein_driver import driver_java_options, import_skein, starting_driver
 from homeport.config.errors import UnavailableError
 
 

@@ -230,8 +230,7 @@ def test_a_changelogs_own_compaction_lag_wins_over_that_of_all() -> None:
 def test_a_changelog_may_name_its_system_and_topic_properties() -> None:
     """system.stream wins over job.changelog.system; changelog.kafka.* is handed on."""
     config = _config(
-        **_STORE,
-        **{"job.changelog.system": "other", "stores.s.changelog.kafka.segment.ms": "5"},
+        **_STORE, **{"job.changelog.system": "other", "stores.s.changelog.kafka.segment.ms": "5"}
     )
     store = StorageConfig.of(config).stores["s"]
     assert store.changelog == SystemStream("other", "s-log")

@@ -392,10 +392,7 @@ def test_a_key_of_samzas_that_would_change_the_result_is_refused() -> None:
 
 def test_a_key_without_effect_is_a_warning() -> None:
     """Java-only client properties, and an unused Spark, are reported."""
-    more = {
-        "systems.kafka.consumer.key.deserializer": "x.Y",
-        "job.hotstandby.prewarm": "true",
-    }
+    more = {"systems.kafka.consumer.key.deserializer": "x.Y", "job.hotstandby.prewarm": "true"}
     assert validate(_GOOD.merged(more)) == (
         (
             "systems.kafka.consumer.key.deserializer = x.Y has no effect: librdkafka has nothing "
@@ -429,10 +426,7 @@ def test_a_spark_beside_a_standby_must_fit_into_the_container() -> None:
     assert validate(config.merged({"cluster-manager.container.memory.mb": "1280"})) == ()
     for more in (
         {"cluster-manager.container.memory.mb": "1024"},
-        {
-            "cluster-manager.container.memory.mb": "1536",
-            "task.spark.driver.memory.mb": "800",
-        },
+        {"cluster-manager.container.memory.mb": "1536", "task.spark.driver.memory.mb": "800"},
     ):
         with pytest.raises(ConfigError, match="need 288 MB of Python's share"):
             validate(config.merged(more))

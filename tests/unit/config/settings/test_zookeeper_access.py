@@ -13,11 +13,7 @@ from homeport.config.settings.zookeeper_access import (
 )
 
 PREFIX = "job.coordinator.zk"
-USER = {
-    "auth.scheme": "DIGEST-MD5",
-    "auth.username": "alice",
-    "auth.password": "env:ZK",
-}
+USER = {"auth.scheme": "DIGEST-MD5", "auth.username": "alice", "auth.password": "env:ZK"}
 TLS = {"tls.enabled": "true", "tls.certificate.path": "c.pem", "tls.key.path": "k.pem"}
 
 

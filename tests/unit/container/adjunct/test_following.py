@@ -58,11 +58,7 @@ def test_what_was_read_before_never_takes_the_position_back() -> None:
             RefusalReason.RECREATED,
             "it was recreated: its topic id was id-1, it is id-2",
         ),
-        (
-            _look(9, 5_000),
-            RefusalReason.AHEAD,
-            "the store stands at offset 10, and it ends at 9",
-        ),
+        (_look(9, 5_000), RefusalReason.AHEAD, "the store stands at offset 10, and it ends at 9"),
         (
             _look(30, 5_000, oldest=12),
             RefusalReason.BEHIND_OLDEST,

@@ -105,10 +105,7 @@ def test_partitions_that_alternate_are_taken_one_after_the_other() -> None:
     parts.manager.process_table(pa.concat_tables(ones))
     assert [
         (run.partition.partition, run.offsets, keys) for run, keys, _ in parts.planes.taken
-    ] == [
-        (0, [1, 3], [b"k1", b"k3"]),
-        (3, [0, 2], [b"k0", b"k2"]),
-    ]
+    ] == [(0, [1, 3], [b"k1", b"k3"]), (3, [0, 2], [b"k0", b"k2"])]
 
 
 def test_a_partition_ends_where_the_next_one_begins() -> None:

@@ -81,9 +81,7 @@ def test_the_table_of_persistent_stores(
 @pytest.mark.parametrize("found", [NO_STORE, _OLD, _VALID])
 @pytest.mark.parametrize(("store", "starts"), [(_MARKED, _OLDEST), (PLANES, _LAST)])
 def test_the_table_of_stores_that_do_not_persist(
-    store: AdjunctStore,
-    found: FoundStore,
-    starts: dict[SystemStreamPartition, InputPosition],
+    store: AdjunctStore, found: FoundStore, starts: dict[SystemStreamPartition, InputPosition]
 ) -> None:
     """Bootstrap is always forced where the stream is marked, else the last offset counts."""
     done = _recovered(replace(store, is_kept=False), found)

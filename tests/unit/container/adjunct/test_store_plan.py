@@ -7,11 +7,7 @@ from pathlib import PurePosixPath
 
 from homeport.container.adjunct.store_plan import PlannedStore, StorePlan, plan_stores
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
-from homeport.job_coordinator.model.job_model import (
-    SystemStreamPartition,
-    TaskMode,
-    TaskModel,
-)
+from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskMode, TaskModel
 from tests.unit.container.adjunct.adjuncts import PLANES, adjunct
 
 _AIRLINES = adjunct("airlines", is_broadcast=True)

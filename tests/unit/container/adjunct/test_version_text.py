@@ -59,8 +59,7 @@ def test_a_catalogue_comes_back_as_it_was(catalogue: Catalogue) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "[]", "{", '{"planes":{}}', '{"k.p.0":{"next":true,"records":0,"left":"open"}}'],
+    "text", ["", "[]", "{", '{"planes":{}}', '{"k.p.0":{"next":true,"records":0,"left":"open"}}']
 )
 def test_what_is_no_text_of_parts_is_refused(text: str) -> None:
     """In one line with its beginning."""

@@ -236,9 +236,7 @@ def test_two_partitions_make_a_version_whole_together() -> None:
 def test_a_version_that_one_partition_never_ends_does_not_hold_up_the_next() -> None:
     """Its producer died and took the next number."""
     versions = _read(
-        TWO,
-        (_P, 0, "begin:1 . end:1 begin:2 . end:2"),
-        (_Q, 0, "begin:1 . . begin:2 . end:2"),
+        TWO, (_P, 0, "begin:1 . end:1 begin:2 . end:2"), (_Q, 0, "begin:1 . . begin:2 . end:2")
     ).versions
     assert versions.building[1][_Q].left is Left.LEFT
     verdict = versions.verdict(0)

@@ -131,9 +131,7 @@ def named(processor: ProcessorId, epoch: int) -> str:
     return transactional_id("j", "1", Incarnation(processor, epoch))
 
 
-def test_under_zookeeper_the_newest_version_is_fenced(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_under_zookeeper_the_newest_version_is_fenced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its members, and those before that none of them has reported as fenced."""
     job = Written(monkeypatch, "zookeeper")
     job.version({P: (TaskName("a"),)})

@@ -42,10 +42,7 @@ def test_json_keeps_every_byte(tmp_path: Path) -> None:
             "key": {"bytes": "YQ=="},
             "value": {"bytes": "dGV4dA==", "fault": "not of the serde 'json'"},
         },
-        {
-            "key": {"bytes": "YWI="},
-            "value": {"bytes": "AP8=", "fault": "not of the serde 'json'"},
-        },
+        {"key": {"bytes": "YWI="}, "value": {"bytes": "AP8=", "fault": "not of the serde 'json'"}},
     ]
 
 

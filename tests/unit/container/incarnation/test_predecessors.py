@@ -81,9 +81,7 @@ def test_the_wait_covers_a_stop_and_a_lease_that_runs_out() -> None:
     ],
 )
 def test_predecessors_are_earlier_incarnations_and_those_of_the_permit(
-    holder: Holder,
-    *,
-    expected: bool,
+    holder: Holder, *, expected: bool
 ) -> None:
     """Of this job alone: another's, a later one, and a tool are none."""
     assert is_predecessor("job-1", PERMIT, holder) is expected

@@ -145,9 +145,7 @@ def test_a_child_has_what_its_model_says(tmp_path: Path) -> None:
     assert standbys_of_child(plain, PERMIT, environment, stop, NoLauncher()) == (plain, None)
 
 
-def test_the_adjunct_stores_of_the_container_are_those_of_its_active_tasks(
-    tmp_path: Path,
-) -> None:
+def test_the_adjunct_stores_of_the_container_are_those_of_its_active_tasks(tmp_path: Path) -> None:
     """Where there are any; beside none the standbys keep them."""
     more = {
         "task.broadcast.inputs": "kafka.airlines#0",

@@ -443,11 +443,7 @@ def _unfollowed(_changes: Changes, _positions: Mapping[tuple[str, int], int]) ->
 
 @pytest.mark.parametrize(
     ("new", "over", "commits"),
-    [
-        ({TASK}, {}, 1),
-        (set(), {}, 0),
-        ({TASK}, {"task.checkpoint.factory": "none"}, 0),
-    ],
+    [({TASK}, {}, 1), (set(), {}, 0), ({TASK}, {"task.checkpoint.factory": "none"}, 0)],
 )
 def test_the_start_of_a_task_is_committed_only_without_a_checkpoint(
     new: set[TaskName], over: dict[str, str], commits: int

@@ -95,9 +95,7 @@ def test_a_lease_that_is_held_keeps_no_launcher_from_ending(held: _Held) -> None
     assert [thread.daemon for thread in held.threads] == [True, True]
 
 
-def test_the_log_names_an_absent_keeper_once_each_time(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_the_log_names_an_absent_keeper_once_each_time(caplog: pytest.LogCaptureFixture) -> None:
     """Many renewals fail meanwhile; it was away twice here, and the lease lives on."""
     keeper = _Keeper([False, False, False, True, False, False])
     with caplog.at_level(logging.WARNING, "launcher"):

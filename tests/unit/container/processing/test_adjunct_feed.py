@@ -358,7 +358,5 @@ def test_the_history_has_no_offsets_of_adjunct_streams(case: _Case) -> None:
     offsets = {_TASK: {_SSP: 3, _FLIGHTS: 5}, other: {_SSP: 3}}
     assert parts.of_tasks(offsets) == {_TASK: {_FLIGHTS: 5}}
     first, last = {other: {_SSP: 1}}, {_TASK: {_FLIGHTS: 5}}
-    assert spans(parts.of_tasks(first), parts.of_tasks(last)) == {
-        _TASK: {"kafka.flights.0": 5},
-    }
+    assert spans(parts.of_tasks(first), parts.of_tasks(last)) == {_TASK: {"kafka.flights.0": 5}}
     assert bare.of_tasks(offsets) is offsets

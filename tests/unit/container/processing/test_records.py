@@ -101,10 +101,7 @@ def test_a_dead_letter_keeps_the_record_and_says_where_it_was() -> None:
     assert (send.topic, send.key, send.value) == ("dead.letters", b"\xff", b"1")
     assert send.headers == [
         ("h", b"1"),
-        (
-            "homeport.reason",
-            b"its key cannot be read by the serde 'string': not UTF-8: b'\\xff'",
-        ),
+        ("homeport.reason", b"its key cannot be read by the serde 'string': not UTF-8: b'\\xff'"),
         ("homeport.source.topic", b"in"),
         ("homeport.source.partition", b"3"),
         ("homeport.source.offset", b"7"),

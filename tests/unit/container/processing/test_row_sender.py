@@ -59,10 +59,7 @@ def test_serdes_of_the_stream_make_what_is_no_bytes() -> None:
     table = pa.table({"key": [1, None], "value": [b"x", b"y"]})
     assert _sent(table, key="integer") == [_send(b"x", b"\0\0\0\1"), _send(b"y", None)]
     rows = pa.table({"value": [{"n": 1}, {"n": None}]})
-    assert _sent(rows, msg="own") == [
-        _send(b"{'n': 1}", None),
-        _send(b"{'n': None}", None),
-    ]
+    assert _sent(rows, msg="own") == [_send(b"{'n': 1}", None), _send(b"{'n': None}", None)]
 
 
 class Text:

@@ -214,10 +214,7 @@ BROKEN: list[tuple[Exception, type[HomeportError]]] = [
     (Exception("Corruption: block checksum mismatch"), DamagedStoreError),
     (MemoryError(), HomeportError),
 ]
-READS: list[Step] = [
-    lambda store, _: store.get("key"),
-    lambda store, _: list(store.all()),
-]
+READS: list[Step] = [lambda store, _: store.get("key"), lambda store, _: list(store.all())]
 
 
 @pytest.mark.parametrize("step", READS, ids=["get", "all"])

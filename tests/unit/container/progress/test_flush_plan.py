@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.container.progress.flush_plan import (
-    FlushAction,
-    FlushStep,
-    StoreProgress,
-    flush_plan,
-)
+from homeport.container.progress.flush_plan import FlushAction, FlushStep, StoreProgress, flush_plan
 from homeport.container.progress.transaction_plan import StoreId
 from homeport.job_coordinator.model.ids import TaskName
 

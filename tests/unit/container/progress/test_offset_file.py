@@ -98,11 +98,7 @@ def test_only_offsets_are_offsets() -> None:
 
 @pytest.mark.parametrize(
     ("text", "offset"),
-    [
-        ('{"kafka.a.b-log.3":"42"}', 42),
-        ('{"kafka.a.b-log.3":42}', 42),
-        ("42", 42),
-    ],
+    [('{"kafka.a.b-log.3":"42"}', 42), ('{"kafka.a.b-log.3":42}', 42), ("42", 42)],
 )
 def test_files_that_samza_wrote_are_read(text: str, offset: int) -> None:
     """R12: a map of the one partition, its topic with dots too, or the bare offset."""

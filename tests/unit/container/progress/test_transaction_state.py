@@ -60,10 +60,7 @@ def test_a_transaction_has_the_end_that_was_prepared(
     ends.take(key("two"), value(EMPTY, []), COORDINATOR_EPOCH + 1)
     ends.take(key("two"), None, COORDINATOR_EPOCH + 1)
     found = [replace(ended, unlike_ms={}) for ended in ends.in_place(LOG)]
-    assert found == [
-        _ended("two", Outcome.ABORTED),
-        _ended("one", Outcome.COMMITTED),
-    ]
+    assert found == [_ended("two", Outcome.ABORTED), _ended("one", Outcome.COMMITTED)]
     assert ends.in_place(OUT) == ends.in_place(LOG)
     assert ends.in_place(("a-changelog", 2)) == []
 

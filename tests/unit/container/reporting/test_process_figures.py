@@ -116,10 +116,7 @@ class Source:
 def test_each_task_has_the_lag_of_its_input() -> None:
     """Of what the container reads; a task with an unknown head has none."""
     a, b, c, fed = (SystemStreamPartition("kafka", name, 0) for name in "abcf")
-    tasks = [
-        TaskModel(TaskName("one"), (a, b, fed), 0),
-        TaskModel(TaskName("two"), (c,), 1),
-    ]
+    tasks = [TaskModel(TaskName("one"), (a, b, fed), 0), TaskModel(TaskName("two"), (c,), 1)]
     source = Source({a: 3, b: 4, c: None})
     found = values(task_lags(tasks, source))  # type: ignore[arg-type]  # stands for the consumer
     assert found == {("task_input_lag_records", "one"): 7}

@@ -21,10 +21,7 @@ FIELDS: list[dict[str, Any]] = [
     {"name": "c", "type": {"type": "enum", "name": "Colour", "symbols": ["RED", "BLUE"]}},
     {"name": "d", "type": {"type": "int", "logicalType": "date"}},
     {"name": "e", "type": {"type": "long", "logicalType": "timestamp-millis"}},
-    {
-        "name": "f",
-        "type": {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2},
-    },
+    {"name": "f", "type": {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2}},
     {"name": "g", "type": {"type": "string", "logicalType": "uuid"}},
     {"name": "h", "type": {"type": "int", "logicalType": "time-millis"}},
     {"name": "i", "type": {"type": "array", "items": ["null", "int"]}},

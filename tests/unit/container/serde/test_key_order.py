@@ -102,9 +102,7 @@ def test_keys_without_an_order_of_their_own_go_by_their_bytes() -> None:
     assert list(store.range({"b": 0}, {"a": 0})) == []
 
 
-def test_a_range_by_the_text_of_numbers_is_warned_of_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_range_by_the_text_of_numbers_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
     """As 10 comes before 9 there; text alone is as it looks."""
     store = _store(serde("json"), ["a", ["b", 1], True])
     with caplog.at_level(logging.WARNING):

@@ -9,14 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from descriptor_sets import (
-    CLOSED,
-    KINDS,
-    MESSAGE,
-    WELL_KNOWN,
-    flight_descriptors,
-    odd_descriptors,
-)
+from descriptor_sets import CLOSED, KINDS, MESSAGE, WELL_KNOWN, flight_descriptors, odd_descriptors
 from google.protobuf.message import Message
 
 from homeport.config.errors import WireError

@@ -57,10 +57,7 @@ class Local:
         """Whether that generation works."""
         state = self.state
         work = None if state is None else state.work
-        return work is not None and (work.phase, work.generation) == (
-            WorkPhase.RUNNING,
-            generation,
-        )
+        return work is not None and (work.phase, work.generation) == (WorkPhase.RUNNING, generation)
 
     def until_running(self, generation: int) -> None:
         """Returns when that generation works."""

@@ -39,11 +39,7 @@ from homeport.job_coordinator.status.shape import ShownChange, ShownStandby
 ONE, TWO = ProcessorId("one"), ProcessorId("two")
 FIRST, SECOND = Registration(1, ONE, Host("h1")), Registration(2, TWO, Host("h2"))
 PLAN = next_plan(
-    None,
-    (FIRST, SECOND),
-    {ONE: (TaskName("a"),), TWO: (TaskName("b"),)},
-    {},
-    frozenset(),
+    None, (FIRST, SECOND), {ONE: (TaskName("a"),), TWO: (TaskName("b"),)}, {}, frozenset()
 )
 CONFIG = Config({"job.name": "j", "job.default.system": "kafka", "my.password": "secret"})
 

@@ -14,11 +14,7 @@ from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.follow import Look
 from homeport.container.progress.store_meta import Expectation, StoreMeta
-from homeport.container.storage.changelog_follower import (
-    ChangelogFollower,
-    next_offset,
-    place_of,
-)
+from homeport.container.storage.changelog_follower import ChangelogFollower, next_offset, place_of
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.storage_engines import StorageEngines

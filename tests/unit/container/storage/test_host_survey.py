@@ -11,11 +11,7 @@ from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.progress.refusal import RefusalReason
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.storage.directory import StoreDirectory
-from homeport.container.storage.host_survey import (
-    extent_of,
-    offset_texts,
-    state_found,
-)
+from homeport.container.storage.host_survey import extent_of, offset_texts, state_found
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
 

@@ -10,15 +10,7 @@ from typing import Any
 
 import pytest
 from storage_engine_conformance import StorageEngineConformance
-from stores_in_memory_log import (
-    CONFIG,
-    NOTHING,
-    TASK,
-    Log,
-    directory_of,
-    opened,
-    transaction,
-)
+from stores_in_memory_log import CONFIG, NOTHING, TASK, Log, directory_of, opened, transaction
 from toy_engine import TOY, TOY_FILE, ToyStore, register
 
 from homeport.config.errors import StoreError

@@ -97,9 +97,7 @@ def test_the_factory_has_the_documents_arguments() -> None:
     ],
 )
 def test_what_a_manager_may_not_do_ends_the_container_in_one_line(
-    key: str,
-    value: Mapping[str, Any],
-    story: str,
+    key: str, value: Mapping[str, Any], story: str
 ) -> None:
     """It names manager, place and rule."""
     with _runner() as runner:

@@ -40,9 +40,7 @@ def sends(*arguments: Any, **options: Any) -> type[StreamTask]:  # noqa: ANN401 
 
 
 def refused(
-    task: type[StreamTask],
-    topics: Mapping[str, Mapping[str, str]] | None = None,
-    **keys: str,
+    task: type[StreamTask], topics: Mapping[str, Mapping[str, str]] | None = None, **keys: str
 ) -> str:
     """Return the line that the container ends with after one record."""
     given = {**CONFIG, **{name.replace("__", "."): value for name, value in keys.items()}}

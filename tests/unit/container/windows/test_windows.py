@@ -14,13 +14,7 @@ from homeport.container.api import StreamTask
 from homeport.container.callables import TaskFailedError
 from homeport.container.testing import TestRunner
 from homeport.container.windows import Aggregate, Hopping, Session, Tumbling
-from tests.unit.container.windows.window_jobs import (
-    KEPT,
-    SESSIONS,
-    WindowBatch,
-    WindowTask,
-    config,
-)
+from tests.unit.container.windows.window_jobs import KEPT, SESSIONS, WindowBatch, WindowTask, config
 
 
 @pytest.fixture(autouse=True)
@@ -260,10 +254,7 @@ def test_what_does_not_fit_fails_the_task_in_one_line(
     """With the remedy."""
     KEPT.update(kept)
     if record is None:
-        with (
-            pytest.raises(TaskFailedError, match=said),
-            TestRunner(config(serde), task=WindowTask),
-        ):
+        with pytest.raises(TaskFailedError, match=said), TestRunner(config(serde), task=WindowTask):
             pass
         return
     with TestRunner(config(serde), task=WindowTask) as runner:

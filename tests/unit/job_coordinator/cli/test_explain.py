@@ -140,10 +140,7 @@ def test_the_account_of_a_standby_that_failed() -> None:
     [
         ({"phase": "requested", "requested_host": None}, "for a container on any host"),
         ({"phase": "allocated", "requested_host": "a"}, "for the launcher on a to check in"),
-        (
-            {"phase": "queued", "requested_host": "a"},
-            "for its turn at a, which another requests",
-        ),
+        ({"phase": "queued", "requested_host": "a"}, "for its turn at a, which another requests"),
         ({"phase": "backing-off"}, "for its retry delay to pass"),
         ({"phase": "starting"}, "for its report that its stores are restored"),
         ({"phase": "stopping"}, "for the evidence that it has stopped"),

@@ -49,8 +49,7 @@ def test_commands_of_config_have_help(name: str, capsys: pytest.CaptureFixture[s
 def test_an_unknown_command_gives_one_line() -> None:
     """It names those that there are."""
     with pytest.raises(
-        HomeportError,
-        match=r"no command 'jobmodel': did you mean job-model\? it has audit, chec",
+        HomeportError, match=r"no command 'jobmodel': did you mean job-model\? it has audit, chec"
     ):
         homeport.run(["jobmodel"])
 

@@ -113,11 +113,7 @@ _GOLDEN = [
         b'[1,"set-migration-info","migration-info"]',
         b'{"0910":"true"}',
     ),
-    (
-        wire.set_submission(2),
-        b'[1,"set-submission","submission"]',
-        b'{"number":"2"}',
-    ),
+    (wire.set_submission(2), b'[1,"set-submission","submission"]', b'{"number":"2"}'),
     (
         wire.set_submission(2, "application_1_0001"),
         b'[1,"set-submission","submission"]',
@@ -194,9 +190,7 @@ _GOLDEN = [
     ),
     (
         wire.set_topic(
-            MessageType.SET_CHECKPOINT_TOPIC,
-            "kafka.__samza_checkpoint_ver_1_for_j_1",
-            "dGhlIGlk",
+            MessageType.SET_CHECKPOINT_TOPIC, "kafka.__samza_checkpoint_ver_1_for_j_1", "dGhlIGlk"
         ),
         b'[1,"set-checkpoint-topic","kafka.__samza_checkpoint_ver_1_for_j_1"]',
         b'{"topic-id":"dGhlIGlk"}',
@@ -386,11 +380,7 @@ def test_bytes_of_each_namespace(message: CoordinatorStreamMessage, key: bytes) 
 def test_unknown_types_are_kept_whatever_their_value(value: bytes) -> None:
     """Samza's start points and placements have other values; they are no damage."""
     message = wire.decode(b'[1,"samza-startpoint-v1","kafka.in.0"]', value)
-    assert (message.type, message.key, message.values) == (
-        "samza-startpoint-v1",
-        "kafka.in.0",
-        {},
-    )
+    assert (message.type, message.key, message.values) == ("samza-startpoint-v1", "kafka.in.0", {})
     assert message.raw == value
 
 

@@ -116,14 +116,7 @@ def test_the_own_processor_comes_before_others_on_its_host() -> None:
 def test_the_host_comes_before_any_other() -> None:
     """HA-STANDALONE: P1 and P2 on H1, P3 and P4 on H3; P1 dies: its tasks go to P2."""
     processors = _processors({"P4": "H3", "P3": "H3", "P2": "H1"})
-    known = _known(
-        {
-            "a": ("P1", "H1"),
-            "b": ("P2", "H1"),
-            "c": ("P3", "H3"),
-            "d": ("P4", "H3"),
-        }
-    )
+    known = _known({"a": ("P1", "H1"), "b": ("P2", "H1"), "c": ("P3", "H3"), "d": ("P4", "H3")})
     assert _group("abcd", known, processors) == {"P2": ["a", "b"], "P3": ["c"], "P4": ["d"]}
 
 

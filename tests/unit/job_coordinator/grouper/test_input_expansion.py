@@ -15,11 +15,7 @@ from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING, PreviousAssignment
 from homeport.job_coordinator.grouper.ssp_grouper import TaskPartitions
 from homeport.job_coordinator.model.ids import TaskName
-from homeport.job_coordinator.model.job_model import (
-    JobModel,
-    SystemStream,
-    SystemStreamPartition,
-)
+from homeport.job_coordinator.model.job_model import JobModel, SystemStream, SystemStreamPartition
 
 CONFIG = Config(
     {
@@ -84,10 +80,7 @@ def test_thirty_two_partitions_become_sixty_four_and_more() -> None:
     for i in range(32):
         name = f"Partition {i}"
         assert _partitions(second)[name] == {"a": [i, i + 32], "b": [i]}
-        assert _partitions(third)[name] == {
-            "a": [i, i + 32, i + 64, i + 96],
-            "b": [i, i + 32],
-        }
+        assert _partitions(third)[name] == {"a": [i, i + 32, i + 64, i + 96], "b": [i, i + 32]}
     assert len(_partitions(third)) == 32
     assert third.max_change_log_stream_partitions == 32
 

@@ -19,10 +19,7 @@ from homeport.job_coordinator.grouper.job_model_calculator import (
     input_streams,
 )
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING, PreviousAssignment
-from homeport.job_coordinator.grouper.task_name_grouper import (
-    ContainerTasks,
-    GroupByContainerCount,
-)
+from homeport.job_coordinator.grouper.task_name_grouper import ContainerTasks, GroupByContainerCount
 from homeport.job_coordinator.grouper.validation import first_fault
 from homeport.job_coordinator.model.codec import decode_job_model, encode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName

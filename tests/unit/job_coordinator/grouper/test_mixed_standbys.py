@@ -198,10 +198,7 @@ def test_backups_have_room_by_a_chain_of_moves() -> None:
     names = [TaskName(f"t{i}") for i in range(4)]
     p, q, gone = ProcessorId("p"), ProcessorId("q"), ProcessorId("x")
     of = dict(zip(names, (gone, gone, p, q), strict=True))
-    standbys = {
-        names[0]: {TaskName("s0"): p, TaskName("s1"): q},
-        names[1]: {TaskName("s2"): p},
-    }
+    standbys = {names[0]: {TaskName("s0"): p, TaskName("s1"): q}, names[1]: {TaskName("s2"): p}}
     before = PreviousAssignment(task_processors=of, standbys=standbys)
     after = on_backups(before, [p, q], names)
     assert [after.task_processors[n] for n in names] == [q, p, p, q]

@@ -228,10 +228,7 @@ def test_a_grouper_may_refuse_the_configuration_in_its_own_words() -> None:
             "broken_module_of_a_job:G",
             "RuntimeError: at import; see that it is in yarn.package.path",
         ),
-        (
-            "exiting_module_of_a_job:G",
-            "SystemExit: 0; see that it is in yarn.package.path",
-        ),
+        ("exiting_module_of_a_job:G", "SystemExit: 0; see that it is in yarn.package.path"),
     ],
 )
 def test_a_module_that_does_not_import_is_reported(name: str, why: str) -> None:

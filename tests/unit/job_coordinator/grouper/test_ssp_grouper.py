@@ -35,9 +35,7 @@ def _ssp(stream: str, partition: int) -> SystemStreamPartition:
     return SystemStreamPartition("kafka", stream, partition)
 
 
-def _sets(
-    tasks: TaskPartitions,
-) -> dict[str, set[SystemStreamPartition]]:
+def _sets(tasks: TaskPartitions) -> dict[str, set[SystemStreamPartition]]:
     return {name: set(ssps) for name, ssps in tasks.items()}
 
 

@@ -8,10 +8,7 @@ from hypothesis import strategies as st
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.job_coordinator.grouper.standby_models import (
-    temporary_standby,
-    with_standbys,
-)
+from homeport.job_coordinator.grouper.standby_models import temporary_standby, with_standbys
 from homeport.job_coordinator.grouper.validation import first_fault
 from homeport.job_coordinator.model.codec import decode_job_model, encode_job_model
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName

@@ -92,14 +92,8 @@ _A, _B = _container("0", _task("a-b", 0)), _container("1", _task("b", 1, changel
 @pytest.mark.parametrize(
     ("containers", "fault"),
     [
-        (
-            [_A, _replica("0-0", "0", _standby("s", 0, of="a-b"))],
-            None,
-        ),
-        (
-            [_A, _replica("0-0", "0", _standby("s", 0)), _replica("x", "0", _standby("t", 0))],
-            None,
-        ),
+        ([_A, _replica("0-0", "0", _standby("s", 0, of="a-b"))], None),
+        ([_A, _replica("0-0", "0", _standby("s", 0)), _replica("x", "0", _standby("t", 0))], None),
         (
             [_A, _container("0-0", _standby("s", 1))],
             "standby task 's' has inputs and changelog partition of no active task",

@@ -9,10 +9,7 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.job_coordinator.http.access import Role, Tokens, is_of_another_page
 
-READ, OPERATE = (
-    keys.JOB_COORDINATOR_READ_TOKENS.name,
-    keys.JOB_COORDINATOR_OPERATE_TOKENS.name,
-)
+READ, OPERATE = (keys.JOB_COORDINATOR_READ_TOKENS.name, keys.JOB_COORDINATOR_OPERATE_TOKENS.name)
 
 
 def config_with(key: str, name: str, *tokens: bytes) -> Config:

@@ -53,11 +53,7 @@ def test_an_am_that_does_not_answer_is_unavailable(stranger: socket.socket) -> N
     [
         (b"", UnavailableError, "no answer"),
         (b"SSH-2.0-OpenSSH\r\n", UnavailableError, "no answer"),
-        (
-            b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{",
-            UnavailableError,
-            "no answer",
-        ),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{", UnavailableError, "no answer"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>", WireError, "is not JSON"),
         (b"HTTP/1.1 404 No\r\nContent-Length: 6\r\n\r\n<html>", WireError, "404"),
         (b"HTTP/1.1 302 Go\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n", WireError, "302"),

@@ -23,22 +23,13 @@ from homeport.job_coordinator.kafka.topics import (
     coordinator_topic_spec,
 )
 
-_CONFIG = Config(
-    {
-        "job.name": "my_job",
-        "job.default.system": "kafka",
-    }
-)
+_CONFIG = Config({"job.name": "my_job", "job.default.system": "kafka"})
 
 
 def test_coordinator_topic() -> None:
     """One compacted partition, segments of 25 MiB unless configured, replication 3."""
     spec = coordinator_topic_spec(JobConfig.of(_CONFIG))
-    assert (spec.name, spec.partitions, spec.replication) == (
-        "__samza_coordinator_my-job_1",
-        1,
-        3,
-    )
+    assert (spec.name, spec.partitions, spec.replication) == ("__samza_coordinator_my-job_1", 1, 3)
     assert spec.config == {"cleanup.policy": "compact", "segment.bytes": "26214400"}
     assert spec.cleanup_policy == "compact"
     other = _CONFIG.merged({"systems.kafka.default.stream.segment.bytes": "1000"})

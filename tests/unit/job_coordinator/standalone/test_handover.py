@@ -68,10 +68,7 @@ def test_no_incarnation_of_the_last_plan_may_begin_and_each_is_to_be_fenced() ->
     """Those that the plan lists, and the members themselves; a fenced list is not listed again."""
     before = Plan(
         5,
-        (
-            Member(P, 3, 5, (A,), (incarnation(Q, 4),)),
-            Member(Q, 4, 4, (B,), (incarnation(P, 2),)),
-        ),
+        (Member(P, 3, 5, (A,), (incarnation(Q, 4),)), Member(Q, 4, 4, (B,), (incarnation(P, 2),))),
     )
     plan = last_plan(before, {Q: 4})
     assert plan.version == 6

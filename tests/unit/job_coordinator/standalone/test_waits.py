@@ -62,19 +62,13 @@ ALONE = THERE[:1]
             replace(LEADER, barrier=BarrierSeen(1, BarrierPhase.TIMED_OUT)),
             ["for version 2 (The barrier timed out): nothing may change for job.debounce.time.ms"],
         ),
-        (
-            replace(LEADER, registrations=ALONE, computing=1),
-            [f"{CHANGED}: {COMPUTED}"],
-        ),
+        (replace(LEADER, registrations=ALONE, computing=1), [f"{CHANGED}: {COMPUTED}"]),
         (replace(LEADER, computing=1), [f"for version 2: {COMPUTED}"]),
         (
             replace(LEADER, plan=None, barrier=None, work=Work(), computing=0),
             ["for a version after 0 that has a place for it", f"{FIRST_ONE}: {COMPUTED}"],
         ),
-        (
-            replace(LEADER, publishing=2),
-            ["for version 2: ZooKeeper takes it"],
-        ),
+        (replace(LEADER, publishing=2), ["for version 2: ZooKeeper takes it"]),
         (
             replace(OTHER, registrations=(THERE[0], replace(THERE[1], sequence=3)), sequence=3),
             ["for a version after 1 that has a place for it", f"{CHANGED}: one at h1 leads"],

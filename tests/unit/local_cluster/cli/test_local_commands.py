@@ -67,12 +67,7 @@ def test_a_topic_has_a_name_that_kafka_takes() -> None:
 
 
 def _status(nodes: int = 3, brokers: int = 1, zookeeper: str | None = None) -> dict[str, object]:
-    return {
-        "name": "dev",
-        "nodes": [{}] * nodes,
-        "brokers": [{}] * brokers,
-        "zookeeper": zookeeper,
-    }
+    return {"name": "dev", "nodes": [{}] * nodes, "brokers": [{}] * brokers, "zookeeper": zookeeper}
 
 
 def test_a_running_cluster_is_not_taken_for_another_one() -> None:

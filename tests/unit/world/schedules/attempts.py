@@ -14,12 +14,7 @@ from homeport.appmaster.driver import coordinator_stream_client as stream_desk
 from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient
 from homeport.appmaster.job_model import takeover
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.metadata.epochs import (
-    AmEpoch,
-    EpochManager,
-    ProcessorEpoch,
-    Rank,
-)
+from homeport.job_coordinator.metadata.epochs import AmEpoch, EpochManager, ProcessorEpoch, Rank
 from homeport.job_coordinator.metadata.lifecycle import StopManager
 from homeport.job_coordinator.model.incarnation import am_transactional_id
 from tests.unit.world import am

@@ -68,11 +68,7 @@ def lists_its_own_chain_only(patch: pytest.MonkeyPatch) -> None:
 
 
 @schedule(
-    "I1",
-    lists_its_own_chain_only,
-    "1@1 wrote to task 1 after 0@3",
-    containers=2,
-    partitions=2,
+    "I1", lists_its_own_chain_only, "1@1 wrote to task 1 after 0@3", containers=2, partitions=2
 )
 def a_task_moves_while_its_owner_sleeps(scene: Scene) -> None:
     """1@1 is about to send when its machine stands still; it wakes when 0@3 has its task."""
@@ -100,11 +96,7 @@ def permits_who_gains_at_once(patch: pytest.MonkeyPatch) -> None:
 
 
 @schedule(
-    "P1",
-    permits_who_gains_at_once,
-    "0@3 was permitted while 1@1 ran",
-    containers=2,
-    partitions=2,
+    "P1", permits_who_gains_at_once, "0@3 was permitted while 1@1 ran", containers=2, partitions=2
 )
 def a_former_owner_is_slow_to_stop(scene: Scene) -> None:
     """1@1 stands still in a commit when it must stop: its launcher waits, and kills it."""

@@ -28,8 +28,7 @@ def begins_or_is_refused(scene: Scene) -> Attempt:
     """The next submission's first attempt: it ends by itself, or the container starts again."""
     attempt = scene.attempt(submission=2, host="am2")
     scene.until(
-        lambda: not attempt.supervisor.is_alive or scene.started() > 1,
-        "it is refused or starts",
+        lambda: not attempt.supervisor.is_alive or scene.started() > 1, "it is refused or starts"
     )
     scene.run(3000)
     return attempt
@@ -78,10 +77,7 @@ def looks_at_topics_only_once(patch: pytest.MonkeyPatch) -> None:
 
 
 @schedule(
-    "S6",
-    looks_at_topics_only_once,
-    "0@1 still writes positions",
-    config={"task.commit.ms": "1000"},
+    "S6", looks_at_topics_only_once, "0@1 still writes positions", config={"task.commit.ms": "1000"}
 )
 def the_checkpoint_topic_is_made_anew_under_a_container(scene: Scene) -> None:
     """It would leave the positions of some tasks in a topic that lacks those of all others."""

@@ -119,11 +119,7 @@ def test_a_version_that_has_just_begun_outlives_a_crash(
 
 @pytest.mark.parametrize("is_whole", [True, False], ids=["no position", "no engine"])
 def test_a_death_while_a_version_gets_its_folder_costs_no_version(
-    host: Host,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    is_whole: bool,
+    host: Host, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, *, is_whole: bool
 ) -> None:
     """What has no position yet never began; its records are read again."""
     host.planes = _VERSIONS

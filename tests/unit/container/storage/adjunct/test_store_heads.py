@@ -151,12 +151,7 @@ _COLUMNS = {"planes": EntryColumns("planes", _FORM, _binary, _binary)}
 
 @pytest.mark.parametrize(("is_bounded", "partitions", "seed"), [*_cases()])
 def test_frames_have_the_predicted_rows(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    is_bounded: bool,
-    partitions: int,
-    seed: int,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_bounded: bool, partitions: int, seed: int
 ) -> None:
     """Whenever a batch asks for them; they keep their number until something changes."""
     monkeypatch.setattr(adjunct_frames, "_MOST_CHANGES", 3)

@@ -13,13 +13,7 @@ from json_answers import require_promised
 
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.cli import homeport
-from homeport.job_coordinator.cli.scripting.json_outputs import (
-    OUTPUTS,
-    Field,
-    Form,
-    Output,
-    schema,
-)
+from homeport.job_coordinator.cli.scripting.json_outputs import OUTPUTS, Field, Form, Output, schema
 
 _OTHERWISE = {"local env", "local logs"}
 """What has ``--json`` and is no object of ours, or no more than names and texts."""
