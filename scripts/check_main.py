@@ -68,7 +68,8 @@ def _tools(paths: Sequence[str]) -> list[Tool]:
 def _mypy_targets(paths: Sequence[str]) -> tuple[str, ...]:
     if paths:
         code = ("appmaster/", "config/", "container/", "job_coordinator/", "local_cluster/")
-        return tuple(f"build/ns/homeport/{p}" if p.startswith(code) else p for p in paths)
+        roofed = tuple(f"build/ns/{p}" if p.startswith("homeport/") else p for p in paths)
+        return tuple(f"build/ns/homeport/{p}" if p.startswith(code) else p for p in roofed)
     return _TYPED
 
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Makes build/ns/homeport/<package>, links to the five code folders, so that pytest, mypy and
+# Makes build/ns/homeport/<package>, links to the code folders, so that pytest, mypy and
 # import-linter see the working tree under its import names. Ignored by git; safe to repeat.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 mkdir -p "$root/build/ns/homeport"
-for package in appmaster config container job_coordinator local_cluster; do
-  link="$root/build/ns/homeport/$package"
-  if [[ "$(readlink "$link" || true)" != "../../../$package" ]]; then
-    ln -sfn "../../../$package" "$link"
+for folder in appmaster config container job_coordinator local_cluster homeport/cli homeport/testing; do
+  link="$root/build/ns/homeport/${folder#homeport/}"
+  if [[ "$(readlink "$link" || true)" != "../../../$folder" ]]; then
+    ln -sfn "../../../$folder" "$link"
   fi
 done

@@ -64,8 +64,8 @@ from homeport.config.settings.log_section import LogConfig
 from homeport.config.settings.sections import ClusterManagerConfig, JobConfig, YarnConfig
 from homeport.job_coordinator import logs
 from homeport.job_coordinator.access.served_access import ServedAccess
-from homeport.job_coordinator.cli.config_change import require_model
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
+from homeport.job_coordinator.config_change import require_model
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.history.writer import HistoryWriter, history_directory
 from homeport.job_coordinator.http.actions import Operators

@@ -1,6 +1,5 @@
-"""TestRunner: a job's own code under pytest, with Kafka's part in memory. See docs/testing.md."""
+"""The former name of ``homeport.testing``; tests of jobs that import it go on."""
 
-from homeport.container.testing.broker import Record
-from homeport.container.testing.runner import TestRunner, TestRunnerError
+from homeport.testing import Record, TestRunner, TestRunnerError
 
 __all__ = ["Record", "TestRunner", "TestRunnerError"]

@@ -1,23 +1,3 @@
-"""A pytest plugin: ``pytest_plugins = ["homeport.container.testing.fixture"]`` in a conftest.py.
+"""The former name of the pytest plugin ``homeport.testing.fixture``."""
 
-It needs pytest, which the extra ``testing`` has. On hosts, which have none, the module is empty.
-"""
-
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-
-from homeport.container.testing.runner import TestRunner
-
-try:
-    import pytest
-except ModuleNotFoundError:
-    pass
-else:
-
-    @pytest.fixture
-    def job_runner() -> Iterator[Callable[..., TestRunner]]:
-        """Starts TestRunners, of the same arguments; all have stopped when the test ends."""
-        with ExitStack() as stack:
-            yield lambda *args, **more: stack.enter_context(TestRunner(*args, **more))
+from homeport.testing.fixture import *  # noqa: F403 - whatever it has

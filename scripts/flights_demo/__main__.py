@@ -43,9 +43,9 @@ from flights_demo.verdict import (
 )
 from flights_demo.victim import Killed, Victim
 from homeport.config.errors import HomeportError
-from homeport.container.testing.fault_schedule import LEAST_FAULTS
 from homeport.local_cluster.cluster import LocalCluster
 from homeport.local_cluster.errors import ClusterError
+from homeport.testing.fault_schedule import LEAST_FAULTS
 
 sys.path.insert(0, str(EXAMPLE))
 from data import FLIGHTS

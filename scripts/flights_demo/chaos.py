@@ -1,6 +1,6 @@
 """Faults on the running demo, by a schedule that a seed reproduces (``scripts/demo --chaos SEED``).
 
-The faults are those of ``homeport.container.testing.chaos``, which users have for their own jobs.
+The faults are those of ``homeport.testing.chaos``, which users have for their own jobs.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Final
 
 from flights_demo.job import CONTAINERS, DemoJob
 from flights_demo.screen import Screen
-from homeport.container.testing.chaos import Chaos
-from homeport.container.testing.fault_schedule import KINDS, LEAST_FAULTS, Extent
 from homeport.local_cluster.cluster import LocalCluster
+from homeport.testing.chaos import Chaos
+from homeport.testing.fault_schedule import KINDS, LEAST_FAULTS, Extent
 
 KILLS: Final = 20
 """Of a kill loop, which hits ``KILLED`` only."""

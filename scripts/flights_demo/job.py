@@ -76,7 +76,7 @@ class DemoJob:
 
     def _run_job(self, operation: str) -> str:
         # Straight to the module: the wrapper's set-up has been done by the time the demo runs.
-        argv = [self._python, "-m", "homeport.appmaster.cli.run_job", *self.command(operation)[1:]]
+        argv = [self._python, "-m", "homeport.cli.yarn.run_job", *self.command(operation)[1:]]
         # A process group of its own: it gets no Ctrl-C of the terminal. This script ends it with a
         # signal, so that it cleans up.
         child = subprocess.Popen(
@@ -142,7 +142,7 @@ class DemoJob:
         Raises:
             DemoError: it fails; the message has what it says of that.
         """
-        module = "homeport.job_coordinator.cli.homeport"
+        module = "homeport.cli.main"
         job = [a for a in self.command("")[1:] if not a.startswith("--operation")]
         argv = [self._python, "-m", module, *words, *job]
         # A process group of its own: it gets no Ctrl-C of the terminal.
@@ -181,7 +181,7 @@ class DemoJob:
         argv = [
             sys.executable,
             "-m",
-            "homeport.job_coordinator.cli.coordinator_stream_writer",
+            "homeport.cli.job.coordinator_stream_writer",
             *(a for a in self.command("")[1:] if not a.startswith("--operation")),
             "--type=set-config",
             f"--key={key}",

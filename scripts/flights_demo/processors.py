@@ -136,7 +136,7 @@ class Processors:
         """The processor of that id, and of a location of that name, runs."""
         (self._state / name).mkdir(parents=True, exist_ok=True)
         argv = [
-            *(sys.executable, "-m", "homeport.job_coordinator.cli.homeport", "run-processor"),
+            *(sys.executable, "-m", "homeport.cli.main", "run-processor"),
             *(*self._arguments, f"--processor-id={name}", f"--config=job.location-id={name}"),
             f"--work-dir={self._logs}",
         ]

@@ -15,10 +15,10 @@ from flights_demo.common import await_that
 from flights_demo.job import DemoJob
 from flights_demo.screen import DemoError, Screen
 from flights_demo.verdict import Reader, key_written_s
-from homeport.container.testing.program_search import find_programs
 from homeport.job_coordinator.program_names import DRIVER
 from homeport.local_cluster import processes
 from homeport.local_cluster.cluster import LocalCluster
+from homeport.testing.program_search import find_programs
 
 KEY = "job.container.count"
 COUNTS = (5, 2)

@@ -26,7 +26,7 @@ SHARE = VENV / "share" / "homeport"
 BUILD = ROOT / "build"
 LOG = BUILD / "setup.log"
 PINS = ROOT / "scripts" / "constraints.txt"
-PACKAGES = ("appmaster", "config", "container", "job_coordinator", "local_cluster")
+PACKAGES = ("appmaster", "config", "container", "homeport", "job_coordinator", "local_cluster")
 
 _BUILD_TOOLS = ("pip", "setuptools", "wheel")
 _NEEDED_BYTES = 4 * 1024**3
@@ -215,7 +215,8 @@ def _ensure_homeport(progress: Progress) -> None:
 def _ensure_links() -> None:
     """The tree of links by which the tools see the sources (scripts/link_namespace.sh)."""
     namespace = BUILD / "ns" / "homeport"
-    if not all((namespace / package).is_dir() for package in PACKAGES):
+    linked = (*(p for p in PACKAGES if p != "homeport"), "cli", "testing")
+    if not all((namespace / package).is_dir() for package in linked):
         progress = Progress()
         run_logged(progress, "links", [str(ROOT / "scripts" / "link_namespace.sh")], LOG)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from homeport.job_coordinator.cli.scripting.json_outputs import OUTPUTS, Field
+from homeport.cli.json_outputs import OUTPUTS, Field
 
 PAGE = "docs/json-output.md"
 
 _HEAD = """\
-<!-- Written by scripts/pages --write from job_coordinator/cli/scripting/json_outputs.py. -->
+<!-- Written by scripts/pages --write from homeport/cli/json_outputs.py. -->
 
 # Output for scripts
 

@@ -23,7 +23,7 @@ from docker_cluster.credentials import USERS
 BUILD = Path(__file__).resolve().parents[2] / "build"
 PRIVATE = {"homeport-coordinator.json", "homeport-token", "job-model-1.json"}
 """What AM and containers are handed, which their owner alone can read."""
-HOMEPORT = "homeport.job_coordinator.cli.homeport"
+HOMEPORT = "homeport.cli.main"
 LAUNCHER = "homeport.container.launcher.launcher"
 LIST = "java -cp $HADOOP_CONF_DIR:/opt/hadoop/jars/* org.apache.hadoop.fs.FsShell -ls /"
 _LIMIT_S = 180.0

@@ -13,7 +13,7 @@ import pytest
 
 from homeport.config.errors import ConfigError
 from homeport.container.adjunct.frames import FrameError
-from homeport.container.testing import TestRunner, shared_spark
+from homeport.testing import TestRunner, shared_spark
 
 _KEYS = {
     "task.inputs": "kafka.flights, kafka.planes",

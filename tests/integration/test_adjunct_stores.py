@@ -14,9 +14,9 @@ from stream_containers import Job, Running, make_job
 from homeport.config.errors import StoreError
 from homeport.container.progress.transaction_plan import RESERVED_PREFIX
 from homeport.container.rocksdb.rocksdb_view import RocksDbView
-from homeport.container.testing import TestRunner, shared_spark
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.status.container_report import ContainerReport
+from homeport.testing import TestRunner, shared_spark
 
 _PLANES, _AIRLINES = 3000, 50
 JOIN = """

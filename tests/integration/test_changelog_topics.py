@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from confluent_kafka.admin import ResourceType as Kind
 from stream_containers import DEADLINE_S, Job, jobs
 
-from homeport.appmaster.cli import preflight
+from homeport.cli.yarn import preflight
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import SystemConfig

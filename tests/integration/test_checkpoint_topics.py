@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from stream_containers import DEADLINE_S, Job, jobs
 
-from homeport.appmaster.cli import preflight
 from homeport.appmaster.job_model.takeover import create_topics
+from homeport.cli.yarn import preflight
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import SystemConfig, TaskConfig

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from homeport.appmaster.cli.preflight import check_classes, check_pipeline
 from homeport.appmaster.environment.job_python import interpreter
+from homeport.cli.yarn.preflight import check_classes, check_pipeline
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError
 

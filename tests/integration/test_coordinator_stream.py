@@ -346,7 +346,7 @@ def test_threads_share_a_store(store: CoordinatorStreamStore) -> None:
 def _run_writer(config: Config, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     path = folder / "job.properties"
     path.write_text("".join(f"{key}={value}\n" for key, value in config.items()), encoding="utf-8")
-    module = "homeport.job_coordinator.cli.coordinator_stream_writer"
+    module = "homeport.cli.job.coordinator_stream_writer"
     return subprocess.run(
         [sys.executable, "-m", module, f"--config-path=file://{path}", *arguments],
         capture_output=True,

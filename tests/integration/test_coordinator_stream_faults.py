@@ -37,7 +37,7 @@ KEYS = 30
 WRITE_ALL = """
 import sys
 from homeport.config.loading.loader import load
-from homeport.job_coordinator.cli.coordinator_stream_writer import (
+from homeport.cli.job.coordinator_stream_writer import (
     WritableType, message_of, write,
 )
 
@@ -99,7 +99,7 @@ def test_the_writer_refuses_a_stream_of_the_wrong_shape(
         [
             sys.executable,
             "-m",
-            "homeport.job_coordinator.cli.coordinator_stream_writer",
+            "homeport.cli.job.coordinator_stream_writer",
             f"--config-path={written(config, tmp_path)}",
             "--type=set-config",
             "--key=task.commit.ms",

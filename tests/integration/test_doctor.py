@@ -60,7 +60,7 @@ def doctor(
         path.write_text("".join(f"{k}={v}\n" for k, v in values.items()))
         arguments.append(f"--config-path={path}")
     done = subprocess.run(
-        [sys.executable, "-m", "homeport.job_coordinator.cli.homeport", "doctor", *arguments],
+        [sys.executable, "-m", "homeport.cli.main", "doctor", *arguments],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,

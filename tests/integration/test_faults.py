@@ -37,7 +37,7 @@ from tests.faults import Faults
 
 T = TypeVar("T")
 
-HOMEPORT_LOCAL = [sys.executable, "-m", "homeport.job_coordinator.cli.homeport", "local"]
+HOMEPORT_LOCAL = [sys.executable, "-m", "homeport.cli.main", "local"]
 
 PORT = 8041
 PLACES = ("kafka", "rm", "nm1", "nm2", CLIENT)

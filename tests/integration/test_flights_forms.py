@@ -26,7 +26,7 @@ from reference_streams import (
 from stream_containers import Job, make_job
 
 from homeport.config.loading.loader import load
-from homeport.container.testing.partitioner import partition_of
+from homeport.testing.partitioner import partition_of
 
 FOLDER = Path(__file__).parents[2] / "examples" / "flights"
 ALONE = "sql-alone"

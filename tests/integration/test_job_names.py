@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from recorded_jobs import record_job
 from yarn_jobs import Job
 
-from homeport.appmaster.cli import state_reset
+from homeport.cli.yarn import state_reset
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import JobConfig, SystemConfig
@@ -25,9 +25,9 @@ from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorS
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
 from homeport.job_coordinator.model.job_model import SystemStream
 
-HOMEPORT = "homeport.job_coordinator.cli.homeport"
-WRITER = "homeport.job_coordinator.cli.coordinator_stream_writer"
-RUN_JOB = "homeport.appmaster.cli.run_job"
+HOMEPORT = "homeport.cli.main"
+WRITER = "homeport.cli.job.coordinator_stream_writer"
+RUN_JOB = "homeport.cli.yarn.run_job"
 
 
 @dataclass

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from stream_containers import Job, make_job
 
-from homeport.container.testing import Record, TestRunner
+from homeport.testing import Record, TestRunner
 
 TASK = """
 from homeport.container.api import StreamTask

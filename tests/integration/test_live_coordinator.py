@@ -27,7 +27,7 @@ from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorS
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
 
-WRITER = "homeport.job_coordinator.cli.coordinator_stream_writer"
+WRITER = "homeport.cli.job.coordinator_stream_writer"
 COUNT = "job.container.count"
 DROP = "task.drop.deserialization.errors"
 DRIVER = ".application_master"

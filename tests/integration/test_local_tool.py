@@ -28,7 +28,7 @@ def name() -> Iterator[str]:
 
 def _local(name: str, *words: str, records: str = "") -> str:
     """What a command of ``homeport local`` prints; it succeeds."""
-    command = [sys.executable, "-m", "homeport.job_coordinator.cli.homeport", "local", *words]
+    command = [sys.executable, "-m", "homeport.cli.main", "local", *words]
     done = subprocess.run(
         [*command, "--name", name],
         input=records,

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from suites import long
 
-_HOMEPORT = [sys.executable, "-m", "homeport.job_coordinator.cli.homeport"]
+_HOMEPORT = [sys.executable, "-m", "homeport.cli.main"]
 _LIMIT_S = 120.0
 
 

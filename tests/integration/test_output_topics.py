@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from homeport.appmaster.cli import preflight
+from homeport.cli.yarn import preflight
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import SystemConfig

@@ -20,8 +20,8 @@ from reference_streams import Row, airline_records, airport_records, plane_recor
 
 from homeport.config.errors import ConfigError
 from homeport.container.spark.pipeline_failures import PipelineFailedError
-from homeport.container.testing import Record, TestRunner, shared_spark
 from homeport.local_cluster.processes import children
+from homeport.testing import Record, TestRunner, shared_spark
 
 FLIGHTS = Path(__file__).parents[2] / "examples" / "flights" / "flights.properties"
 ALONE = "sql-alone"

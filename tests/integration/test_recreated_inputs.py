@@ -12,8 +12,8 @@ import yarn_jobs
 from confluent_kafka.admin import AdminClient, NewTopic
 from suites import long
 
-from homeport.appmaster.cli import preflight
 from homeport.appmaster.job_model.input_acceptance import InputAcceptance
+from homeport.cli.yarn import preflight
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import SystemConfig, TaskConfig

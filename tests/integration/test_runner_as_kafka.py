@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from stream_containers import Job, jobs, until_led
 
 from homeport.config.errors import HomeportError
-from homeport.container.testing import TestRunner
+from homeport.testing import TestRunner
 
 SEED, SENDS = 31, 400
 LIMIT = 1_000_000

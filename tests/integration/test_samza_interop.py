@@ -47,7 +47,7 @@ _ODD = 'größe-ß "日本" \\ 😀\t\x01\u2028.x'
 _KEYS = {"job.container.count": "3", f"job.{_ODD}": f" {_ODD}\nline", "empty": ""}
 _TUNNEL = "jmx-tunneling-url"
 _EXECUTION = "set-execution-env-container-id-mapping"
-_WRITER = "homeport.job_coordinator.cli.coordinator_stream_writer"
+_WRITER = "homeport.cli.job.coordinator_stream_writer"
 
 
 def _partition(system: str, stream: str, partition: int) -> SystemStreamPartition:

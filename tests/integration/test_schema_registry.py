@@ -33,8 +33,8 @@ from homeport.container.processing.records import UndecodableError
 from homeport.container.processing.row_sender import RowSender
 from homeport.container.processing.task_instance import Context, Outputs
 from homeport.container.serde.serdes import SerdeFailedError
-from homeport.container.testing import Record, TestRunner
 from homeport.job_coordinator.model.ids import TaskName
+from homeport.testing import Record, TestRunner
 
 ENTRY = "serializers.registry.flights"
 OLD = json.dumps(

@@ -12,7 +12,7 @@ import pyarrow as pa
 from homeport.container.api import BatchTask, MessageCollector
 from homeport.container.serde.ddl import struct_of_ddl
 from homeport.container.serde.json_schema_serde import json_schema_serde
-from homeport.container.testing import TestRunner
+from homeport.testing import TestRunner
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

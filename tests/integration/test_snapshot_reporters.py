@@ -9,8 +9,8 @@ import uuid
 import pytest
 from topic_records import committed
 
-from homeport.appmaster.cli import preflight
 from homeport.appmaster.driver.snapshot_sender import SnapshotSender
+from homeport.cli.yarn import preflight
 from homeport.config.config import Config
 from homeport.config.settings.reporters_section import snapshot_reporters
 from homeport.config.settings.sections import SystemConfig

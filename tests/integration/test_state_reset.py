@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from yarn_jobs import PARTITIONS, Job
 
-from homeport.appmaster.cli.state_reset import check_topics, state_topics
+from homeport.cli.yarn.state_reset import check_topics, state_topics
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import SystemConfig

@@ -17,10 +17,10 @@ from operators import Operator
 from recorded_jobs import record_job
 from stream_containers import COUNTER, make_job
 
+from homeport.cli.formatting import size
+from homeport.cli.host import checkpoint_change
+from homeport.cli.host.job_on_host import recorded_job
 from homeport.config.errors import UnavailableError
-from homeport.container.cli import checkpoint_change
-from homeport.container.cli.formatting import size
-from homeport.container.cli.job_on_host import recorded_job
 from homeport.container.kafka.checkpoints import Checkpoint
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 

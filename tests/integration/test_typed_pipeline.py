@@ -12,7 +12,7 @@ from homeport.container.adjunct.frames import NO_FRAMES, StoreFrames
 from homeport.container.api import BATCH_SCHEMA, BatchTask, MessageCollector
 from homeport.container.spark.inputs import Rows, SplitRows
 from homeport.container.spark.micro_batch import SparkPipeline
-from homeport.container.testing import TestRunner
+from homeport.testing import TestRunner
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -58,7 +58,7 @@ def run_job(
     path = folder / "job.properties"
     path.write_text("".join(f"{k}={v}\n" for k, v in values.items()))
     return subprocess.run(
-        [sys.executable, "-m", "homeport.appmaster.cli.run_job", f"--config-path={path}"],
+        [sys.executable, "-m", "homeport.cli.yarn.run_job", f"--config-path={path}"],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,

@@ -20,7 +20,7 @@ from yarn_actions import act
 from yarn_jobs import Job, wait_for
 
 OK, UNAUTHORIZED = 200, 401
-_TOOL = [sys.executable, "-m", "homeport.job_coordinator.cli.homeport"]
+_TOOL = [sys.executable, "-m", "homeport.cli.main"]
 
 
 def _start(job: Job, *words: str) -> subprocess.Popen[str]:

@@ -13,6 +13,7 @@ import gc
 import importlib
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -24,9 +25,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-MODULE = "homeport.job_coordinator.cli.homeport"
-_PRELOADED = "homeport.job_coordinator.cli."
-"""Whose commands are imported before. Those of other packages load what has threads."""
+MODULE = "homeport.cli.main"
+_PRELOADED = re.compile(r"homeport\.cli\.(job\.)?\w+")
+"""Whose commands are imported before. Those of other rooms load what has threads."""
 _MOST = 1 << 16
 """Bytes of a request."""
 
@@ -87,7 +88,7 @@ def _server() -> str:
 def _serve(address: str) -> None:
     """Fork a process for each connection, until standard input ends."""
     for command in importlib.import_module(MODULE).COMMANDS.values():
-        if command.module.startswith(_PRELOADED):
+        if _PRELOADED.fullmatch(command.module):
             importlib.import_module(command.module)
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "a fork would lack the other threads"
     gc.freeze()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import jsonschema
 
-from homeport.job_coordinator.cli.scripting.json_outputs import OUTPUTS, Form, schema
+from homeport.cli.json_outputs import OUTPUTS, Form, schema
 
 
 def require_promised(words: Sequence[str], printed: str) -> None:

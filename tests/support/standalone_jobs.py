@@ -23,7 +23,7 @@ from topic_records import committed
 
 DEADLINE_S = 120.0
 PARTITIONS = 4
-_HOMEPORT = "homeport.job_coordinator.cli.homeport"
+_HOMEPORT = "homeport.cli.main"
 
 
 @dataclass

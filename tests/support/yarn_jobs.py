@@ -154,7 +154,7 @@ class Job:
         arguments = [f"--config={o}" for o in overrides]
         return subprocess.run(
             [
-                *self.cluster.command("homeport.appmaster.cli.run_job"),
+                *self.cluster.command("homeport.cli.yarn.run_job"),
                 f"--config-path={self.path}",
                 f"--operation={operation}",
                 *(["--reset-state"] if reset_state else []),
@@ -204,13 +204,13 @@ class Job:
             tool.wait()
 
     def _homeport(self, arguments: Sequence[str]) -> list[str]:
-        module = "homeport.job_coordinator.cli.homeport"
+        module = "homeport.cli.main"
         return [*self.cluster.command(module), *arguments, f"--config-path={self.path}"]
 
     def submitting(self) -> subprocess.Popen[str]:
         """``run-job`` as it begins to submit the job."""
         self.path.write_text("".join(f"{k}={v}\n" for k, v in self.values.items()))
-        module = "homeport.appmaster.cli.run_job"
+        module = "homeport.cli.yarn.run_job"
         return subprocess.Popen(
             [*self.cluster.command(module), f"--config-path={self.path}"],
             env=self.environment,

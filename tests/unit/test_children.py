@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("appmaster", "config", "container", "job_coordinator", "local_cluster")
+PACKAGES = ("appmaster", "config", "container", "homeport", "job_coordinator", "local_cluster")
 STARTS = {"run", "Popen", "call", "check_call", "check_output"}
 OF_THEIR_OWN = {
     "container/launcher/stop_reporter.py": "it writes to Kafka that its launcher's child stopped",

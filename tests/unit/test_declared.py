@@ -16,14 +16,14 @@ from packaging.utils import canonicalize_name
 from local_setup.environment import pins
 
 ROOT = Path(__file__).resolve().parents[2]
-PRODUCT = ("appmaster", "config", "container", "job_coordinator", "local_cluster")
+PRODUCT = ("appmaster", "config", "container", "homeport", "job_coordinator", "local_cluster")
 EXTRA_OF = {
     "container/reporting/otlp_traces.py": "traces",
     "container/serde/avro_serde.py": "avro",
     "container/serde/protobuf_serde.py": "protobuf",
     "container/serde/protobuf_values.py": "protobuf",
     "container/serde/registry_serde.py": "schema-registry",
-    "container/testing/fixture.py": "testing",
+    "homeport/testing/fixture.py": "testing",
 }
 """The modules that need an extra. All of them can be imported without it."""
 TOOLS = ("scripts", "tests", "examples")

@@ -21,7 +21,15 @@ _ATTEMPT = re.compile(r"\b[Ss]afety[\s:,;]+(?:rules? )?[A-Z]?\d[^,.;:)\n]*")
 """What an author may write for a citation, also over the end of a line."""
 _RULE = re.compile(r"\b[KALCISP]\d\b")
 _CITING = (".py", ".md", ".toml", ".txt", ".cfg", ".sh")
-_PRODUCT = ("appmaster/", "container/", "job_coordinator/", "config/", "local_cluster/", "scripts/")
+_PRODUCT = (
+    "appmaster/",
+    "container/",
+    "job_coordinator/",
+    "config/",
+    "local_cluster/",
+    "homeport/",
+    "scripts/",
+)
 
 
 def _rules() -> list[str]:

@@ -13,7 +13,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-CODE_FOLDERS = ("appmaster", "config", "container", "job_coordinator", "local_cluster")
+CODE_FOLDERS = ("appmaster", "config", "container", "homeport", "job_coordinator", "local_cluster")
+ROOTS = {
+    f"homeport.{folder.rpartition('/')[2]}": folder
+    for folder in (
+        *(f for f in CODE_FOLDERS if f != "homeport"),
+        "homeport/cli",
+        "homeport/testing",
+    )
+}
+"""The packages below ``homeport`` and their folders: what stands in the folder homeport is the
+product's face."""
 MODULE_LINES = 600
 FUNCTION_LINES = 60
 FOLDER_MODULES = 20
@@ -46,6 +56,11 @@ def _functions(file: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
 
 def _shown(file: Path) -> str:
     return str(file.relative_to(ROOT))
+
+
+def _imported_as(path: Path) -> str:
+    parts = path.relative_to(ROOT).parts
+    return ".".join(parts if parts[0] == "homeport" else ("homeport", *parts))
 
 
 def test_modules_are_short() -> None:
@@ -99,12 +114,12 @@ def test_each_error_has_a_name_of_its_own() -> None:
 
 
 def test_packages_listed_are_the_packages_there() -> None:
-    """setup.cfg lists exactly the folders that hold an __init__.py, and maps the five roots."""
+    """setup.cfg lists exactly the folders that hold an __init__.py, and maps the roots."""
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg", encoding="utf-8")
     listed = config["options"]["packages"].split()
     there = [
-        ".".join(("homeport", *file.parent.relative_to(ROOT).parts))
+        _imported_as(file.parent)
         for file in _files()
         if file.name == "__init__.py" and file.relative_to(ROOT).parts[0] in CODE_FOLDERS
     ]
@@ -112,7 +127,7 @@ def test_packages_listed_are_the_packages_there() -> None:
     mapped = dict(
         line.split(" = ") for line in config["options"]["package_dir"].split("\n") if line
     )
-    assert mapped == {f"homeport.{folder}": folder for folder in CODE_FOLDERS}
+    assert mapped == ROOTS
 
 
 def test_what_says_pure_is_held_by_the_contract() -> None:
@@ -124,8 +139,7 @@ def test_what_says_pure_is_held_by_the_contract() -> None:
     for folder in CODE_FOLDERS:
         for file in sorted((ROOT / folder).rglob("*.py")):
             about = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
-            name = ".".join(("homeport", *file.relative_to(ROOT).with_suffix("").parts))
-            name = name.removesuffix(".__init__")
+            name = _imported_as(file.with_suffix("")).removesuffix(".__init__")
             if "PURE" in about and not any(f"{name}.".startswith(f"{each}.") for each in held):
                 free.append(name)
     assert free == []
@@ -133,14 +147,14 @@ def test_what_says_pure_is_held_by_the_contract() -> None:
 
 @pytest.mark.parametrize("folder", CODE_FOLDERS)
 def test_every_code_folder_is_a_package(folder: str) -> None:
-    """Below the five roots a folder with Python has an __init__.py; it is not shipped without."""
+    """Below the roots a folder with Python has an __init__.py; it is not shipped without."""
     holding = {file.parent for file in _python_files() if file.is_relative_to(ROOT / folder)}
     assert [_shown(d) for d in sorted(holding) if not (d / "__init__.py").is_file()] == []
 
 
-@pytest.mark.parametrize("folder", CODE_FOLDERS)
+@pytest.mark.parametrize("folder", ROOTS.values())
 def test_types_are_shipped(folder: str) -> None:
-    """Each of the five roots has its py.typed."""
+    """Each of the roots has its py.typed."""
     assert (ROOT / folder / "py.typed").is_file()
 
 

@@ -21,13 +21,13 @@ from homeport.appmaster.report.audited_changes import placement_named
 from homeport.config.config import Config
 from homeport.config.errors import WireError
 from homeport.config.secret_names import shown_value
-from homeport.job_coordinator.cli.config_change import (
+from homeport.job_coordinator.clocks import wall_ms
+from homeport.job_coordinator.config_change import (
     ConfigChange,
     check_key,
     check_operators_key,
     checked_change,
 )
-from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,

@@ -22,7 +22,7 @@ from homeport.local_cluster.errors import ClusterError, ClusterRunningError
 from homeport.local_cluster.kafka_broker import answers
 from homeport.local_cluster.resource_manager import node_states
 
-HOMEPORT_LOCAL = [sys.executable, "-m", "homeport.job_coordinator.cli.homeport", "local"]
+HOMEPORT_LOCAL = [sys.executable, "-m", "homeport.cli.main", "local"]
 WAIT_S = 20.0
 NUMBERS = itertools.count(1)
 

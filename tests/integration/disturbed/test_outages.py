@@ -17,18 +17,13 @@ import pytest
 from suites import long
 from yarn_jobs import LIMIT_S, Job, parent_of, wait_for
 
+from homeport.cli.job.job_view import JobView
+from homeport.cli.job.placement_request import Patience, answers, new_request, write_order
 from homeport.config.config import Config
 from homeport.config.errors import UnansweredError, UnavailableError
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.incarnation.kafka_watch import watch_kafka
 from homeport.container.kafka.log_reader import LogReader
-from homeport.job_coordinator.cli.job_view import JobView
-from homeport.job_coordinator.cli.placement_request import (
-    Patience,
-    answers,
-    new_request,
-    write_order,
-)
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     MessageType,
     set_config,

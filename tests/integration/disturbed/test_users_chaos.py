@@ -8,7 +8,7 @@ import pytest
 from yarn_jobs import Job
 
 from homeport.config.errors import ConfigError, UnavailableError
-from homeport.container.testing.chaos import Chaos
+from homeport.testing.chaos import Chaos
 
 KINDS = ("kill-container", "kill-launcher", "pause-container-long", "kill-driver")
 

@@ -15,10 +15,10 @@ from zookeeper_ensemble import zookeeper_ensemble
 from zookeeper_security import secured_zookeeper, user
 from zookeeper_server import ZooKeeperServer, zookeeper_server
 
-from homeport.appmaster.cli.doctor_areas import Area, NodeQuestion, findings
 from homeport.appmaster.doctor.finding import Finding, Level
 from homeport.appmaster.doctor.zookeeper_checks import check_servers
 from homeport.appmaster.doctor.zookeeper_facts import server_facts
+from homeport.cli.yarn.doctor_areas import Area, NodeQuestion, findings
 from homeport.config.config import Config
 from homeport.config.settings.standalone_section import StandaloneConfig
 from homeport.local_cluster.jars import default_cache, ensure_jars

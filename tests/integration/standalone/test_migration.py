@@ -15,10 +15,10 @@ from standby_jobs import standby_job
 from yarn_jobs import PARTITIONS, Job, wait_for
 from zookeeper_server import ZooKeeperServer
 
-from homeport.appmaster.cli import job as yarn_job
 from homeport.appmaster.job_model.migration import Migration
 from homeport.appmaster.job_model.takeover import stream_of
 from homeport.appmaster.lease.fencing import fence_all
+from homeport.cli.yarn import job as yarn_job
 from homeport.config.config import Config
 from homeport.config.errors import FencedError
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
@@ -50,7 +50,7 @@ def answer(done: subprocess.CompletedProcess[str]) -> str:
 
 def start_processor(job: Job, node: str, host: str, name: str) -> subprocess.Popen[bytes]:
     """A processor where the job's container ran, on the state that is there."""
-    command = job.cluster.command("homeport.job_coordinator.cli.homeport")
+    command = job.cluster.command("homeport.cli.main")
     folder = job.path.parent
     with (folder / f"{name}.log").open("ab") as log:
         return subprocess.Popen(

@@ -12,7 +12,7 @@ import pytest
 from homeport.config.errors import ConfigError, in_one_line
 
 ROOT = Path(__file__).resolve().parents[3]
-PACKAGES = ("appmaster", "config", "container", "job_coordinator", "local_cluster")
+PACKAGES = ("appmaster", "config", "container", "homeport", "job_coordinator", "local_cluster")
 
 
 def _errors() -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from homeport.cli.host.check_classes import main
 from homeport.config.errors import ConfigError
 from homeport.container.callables import TaskFailedError, fault_of, unrun
 from homeport.container.classes import (
@@ -20,9 +21,8 @@ from homeport.container.classes import (
     load_serde,
     load_task_class,
 )
-from homeport.container.cli.check_classes import main
-from homeport.container.testing import TestRunner
 from homeport.container.windows import Aggregate, Tumbling
+from homeport.testing import TestRunner
 from tests.unit.container.windows.window_jobs import KEPT, WindowTask, config
 
 _HEAD = """

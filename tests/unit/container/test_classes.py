@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from homeport.cli.host.check_classes import main
 from homeport.config.errors import ConfigError
 from homeport.config.settings.serde_names import SchemaSerde
 from homeport.container.classes import (
@@ -18,7 +19,6 @@ from homeport.container.classes import (
     load_task_class,
     require_task_class,
 )
-from homeport.container.cli.check_classes import main
 from homeport.container.serde.serdes import SerdeFailedError
 
 MODULE = """
@@ -163,7 +163,7 @@ def _checked(
 def test_an_extractor_is_made_by_a_factory(capsys: pytest.CaptureFixture[str]) -> None:
     """What is none, or not whole, is refused before the job begins."""
     key = "stores.planes.adstore.key.value.extractor.factory"
-    module = "tests.unit.container.testing.joining_job"
+    module = "tests.unit.testing.joining_job"
     assert _checked(extractors=[[key, f"{module}:Models"]]) == 0
     capsys.readouterr()
     for name, words in (
@@ -179,7 +179,7 @@ def test_an_extractor_is_made_by_a_factory(capsys: pytest.CaptureFixture[str]) -
 
 def test_managers_are_made_by_a_factory(capsys: pytest.CaptureFixture[str]) -> None:
     """As extractors are."""
-    module = "tests.unit.container.testing.managing_job"
+    module = "tests.unit.testing.managing_job"
     assert _checked(manager=f"{module}:Managers") == 0
     capsys.readouterr()
     for name, words in (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from another_user import unprivileged
 
-from homeport.appmaster.cli.preflight import check_token_folder
+from homeport.cli.yarn.preflight import check_token_folder
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.private_files import private_folder
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from nodes_in_memory import NodesInMemory
 
-from homeport.appmaster.cli.migrate_command import Where
+from homeport.cli.yarn.migrate_command import Where
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import FencedError
 from homeport.job_coordinator.metadata.configuration import ConfigManager

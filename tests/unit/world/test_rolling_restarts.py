@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from homeport.appmaster.cli.job import SOURCE
+from homeport.cli.yarn.job import SOURCE
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.upgrade import RollingRestartManager
 from homeport.job_coordinator.model.rolling_restart import REWRITTEN

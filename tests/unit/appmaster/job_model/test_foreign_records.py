@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from homeport.appmaster.cli import one_time_configuration
 from homeport.appmaster.job_model import publication, takeover
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.live_configuration import LiveConfiguration
 from homeport.appmaster.job_model.model_change import ModelPlanner, first_model
 from homeport.appmaster.yarn.submission_file import Submitted
+from homeport.cli.yarn import one_time_configuration
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire

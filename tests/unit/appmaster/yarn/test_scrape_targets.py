@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from homeport.appmaster.cli import metrics_targets_command
 from homeport.appmaster.yarn.application_tags import APPLICATION_TAG, HTTPS_TAG
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
 from homeport.appmaster.yarn.scrape_targets import TargetServer, targets
+from homeport.cli.usage import run_app
+from homeport.cli.yarn import metrics_targets_command
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError, UnavailableError
-from homeport.job_coordinator.cli.usage import run_app
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.standalone.plan import Registration
 from homeport.job_coordinator.zookeeper.leader_address import RegisteredProcessor

@@ -28,8 +28,6 @@ from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, S
 from homeport.container.storage.directory_lock import NO_WAIT
 from homeport.container.storage.storage_engines import StorageEngines
 from homeport.container.storage.task_store import passed
-from homeport.container.testing.broker import Broker
-from homeport.container.testing.clients import MemoryConsumer
 from homeport.job_coordinator.grouper.standby_models import with_standbys
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
@@ -39,6 +37,8 @@ from homeport.job_coordinator.model.job_model import (
     TaskModel,
 )
 from homeport.job_coordinator.status.container_report import AdjunctState, StoreLag
+from homeport.testing.broker import Broker
+from homeport.testing.clients import MemoryConsumer
 
 _CONFIG = {
     "job.name": "j",

@@ -22,13 +22,13 @@ from homeport.container.kafka.checkpoints import Checkpoint, read_whole_checkpoi
 from homeport.container.progress.checkpoint import CheckpointKey, encode_key, encode_value
 from homeport.container.progress.transaction_plan import Changes
 from homeport.container.storage.container_storage import ContainerStorage
-from homeport.container.testing import TestRunner
-from homeport.container.testing.broker import Broker
-from homeport.container.testing.clients import MemoryLog, MemoryProducer
-from homeport.container.testing.memory_container import InjectedCrash
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
-from tests.unit.container.testing.counting_job import Count, config
+from homeport.testing import TestRunner
+from homeport.testing.broker import Broker
+from homeport.testing.clients import MemoryLog, MemoryProducer
+from homeport.testing.memory_container import InjectedCrash
+from tests.unit.testing.counting_job import Count, config
 
 PARTITIONS = 2
 LOG = "counts-changelog"

@@ -14,10 +14,10 @@ from homeport.config.config import Config
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.progress.input_schedule import StoredInputs
-from homeport.container.testing.broker import Broker
-from homeport.container.testing.clients import MemoryConsumer
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
+from homeport.testing.broker import Broker
+from homeport.testing.clients import MemoryConsumer
 
 _TABLE, _IN = (SystemStreamPartition("kafka", name, 0) for name in ("table", "in"))
 

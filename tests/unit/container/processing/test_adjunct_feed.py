@@ -39,10 +39,10 @@ from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, S
 from homeport.container.storage.adjunct.stream_ends import StreamEnds
 from homeport.container.storage.directory_lock import NO_WAIT
 from homeport.container.storage.storage_engines import StorageEngines
-from homeport.container.testing.broker import Broker, Stored
-from homeport.container.testing.clients import MemoryConsumer, MemoryMessage
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
+from homeport.testing.broker import Broker, Stored
+from homeport.testing.clients import MemoryConsumer, MemoryMessage
 from tests.unit.container.adjunct.adjuncts import adjunct
 from tests.unit.container.adjunct.tables import table
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from google.protobuf import descriptor_pb2
 
+from homeport.cli.host.check_classes import main
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.settings.serde_names import SchemaSerde, serde_name
-from homeport.container.cli.check_classes import main
 from homeport.container.serde.forms import form_of, forms_of, require_readable, shown
 from homeport.job_coordinator.metadata.state_facts import StoreForms
 

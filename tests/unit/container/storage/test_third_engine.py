@@ -13,9 +13,9 @@ from storage_engine_conformance import StorageEngineConformance
 from stores_in_memory_log import CONFIG, NOTHING, TASK, Log, directory_of, opened, transaction
 from toy_engine import TOY, TOY_FILE, ToyStore, register
 
+from homeport.cli.host import state_dump, state_verify
 from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StorageConfig
-from homeport.container.cli import state_dump, state_verify
 from homeport.container.engine.storage_engine import StorageEngine
 from homeport.container.restore.restore_worker import RestoreWorker, WorkerBrief
 from homeport.container.storage.host_survey import state_found

@@ -12,10 +12,10 @@ import pytest
 
 from homeport.container.api import StreamTask, TaskContext
 from homeport.container.callables import TaskFailedError
-from homeport.container.testing import TestRunner
 from homeport.container.windows import Aggregate, Hopping, Session, Tumbling, Windows
 from homeport.container.windows.facts import code_of, kind_of
 from homeport.container.windows.window_store import WindowStore
+from homeport.testing import TestRunner
 from tests.unit.container.windows.window_jobs import KEPT, SUM, WindowTask, config
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from homeport.container.testing import Record, TestRunner
+from homeport.testing import Record, TestRunner
 
 PAGE = Path(__file__).parents[4] / "docs" / "windows.md"
 BASE = {

@@ -14,9 +14,9 @@ import pytest
 
 from homeport.container.api import BatchTask, MessageCollector, TaskContext
 from homeport.container.callables import TaskFailedError
-from homeport.container.testing import TestRunner
 from homeport.container.windows import Aggregate, Hopping, Session, Tumbling, Windows
 from homeport.container.windows.window_store import Place, WindowStore
+from homeport.testing import TestRunner
 from tests.unit.container.windows.window_jobs import KEPT, WindowTask, config
 
 _DAY = 86_400_000

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from homeport.container.api import StreamTask
 from homeport.container.callables import TaskFailedError
-from homeport.container.testing import TestRunner
 from homeport.container.windows import Aggregate, Hopping, Session, Tumbling
+from homeport.testing import TestRunner
 from tests.unit.container.windows.window_jobs import KEPT, SESSIONS, WindowBatch, WindowTask, config
 
 

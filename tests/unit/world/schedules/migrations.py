@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from nodes_in_memory import NodesInMemory
 
-from homeport.appmaster.cli import migrate_command
-from homeport.appmaster.cli.migrate_command import Where
 from homeport.appmaster.job_model.publication import NEVER, Owners
 from homeport.appmaster.lease.fencing import fence_all
+from homeport.cli.yarn import migrate_command
+from homeport.cli.yarn.migrate_command import Where
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore

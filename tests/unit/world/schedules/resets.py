@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from homeport.appmaster.cli import preflight, state_reset
 from homeport.appmaster.job_model import takeover
 from homeport.appmaster.lease import fencing
+from homeport.cli.yarn import preflight, state_reset
 from homeport.container.kafka.transactional_producer import TransactionalProducer
 from tests.unit.world.clock import Process
 from tests.unit.world.judges import counted

@@ -1,0 +1,107 @@
+"""``python -m homeport.cli.host.check_classes``: can a container use the job's classes?
+
+Run by run-job in a process of its own, with the job's interpreter and the job's code on PYTHONPATH,
+so that it also finds an interpreter without homeport.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from homeport.cli.job.check_job_model import CHECKED
+from homeport.config.errors import HomeportError
+from homeport.config.settings.input_serdes import InputSerde, serde_of_columns
+from homeport.config.system_stream import SystemStream
+from homeport.container.api import BatchTask
+from homeport.container.classes import (
+    load_columns,
+    load_extractor_factory,
+    load_manager_factory,
+    load_serde,
+    load_task_class,
+    require_single_calls,
+)
+from homeport.container.serde.forms import require_readable
+from homeport.container.spark.inputs import Takes, stream_names
+from homeport.container.spark.option_check import require_taken
+from homeport.container.spark.value_columns import value_columns
+from homeport.container.spark.work import FunctionWork
+from homeport.job_coordinator.metadata.state_facts import StoreForms
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0 and ``CHECKED`` when all named classes are usable; else 1 and one line on stderr."""
+    parser = argparse.ArgumentParser(prog="check_classes", description=__doc__)
+    parser.add_argument("--task-class", metavar="MODULE:CLASS")
+    parser.add_argument("--max-concurrency", metavar="CALLS", type=int, default=1)
+    parser.add_argument("--pipeline", metavar="MODULE:FUNCTION")
+    parser.add_argument("--input", metavar="SYSTEM.STREAM", action="append", default=[])
+    parser.add_argument("--store", metavar="NAME", action="append", default=[])
+    parser.add_argument(
+        "--more", action="store_true", help="standard input has what may hold secrets, as JSON"
+    )
+    given = parser.parse_args(arguments)
+    try:
+        takes: Takes | None = None
+        gets_batches = False
+        if given.task_class:
+            task_class = load_task_class(given.task_class)
+            require_single_calls(task_class, given.max_concurrency)
+            gets_batches = issubclass(task_class, BatchTask)
+        if given.pipeline:
+            inputs = (SystemStream.parse(name) for name in given.input)
+            names = stream_names(stream for stream in inputs if stream is not None)
+            takes = FunctionWork.load(given.pipeline, names, given.store).takes
+        if given.more:
+            _check(json.load(sys.stdin), takes, gets_batches=gets_batches)
+    except HomeportError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(f"\n{CHECKED}")
+    return 0
+
+
+def _check(asked: Mapping[str, Any], takes: Takes | None, *, gets_batches: bool) -> None:
+    """Raises HomeportError for the first fault.
+
+    ``asked``: ``java-options`` of the job's Spark; ``serdes``, each (key, name, stream, which is
+    empty for a store's); ``stores``, each (key serde, value serde, name, recorded forms or None);
+    ``extractors``, each (key, name); ``manager`` of adjunct stores, or None;
+    ``inputs``, each as ``InputSerde``; ``has-pipeline``. ``takes``: the frames of a pipeline that
+    is a function. ``gets_batches``: of the task.
+    """
+    if asked["java-options"]:
+        require_taken(asked["java-options"])
+    for key, name, stream in asked["serdes"]:
+        load_serde(key, name, stream)
+    for key, msg, store, recorded in asked.get("stores", ()):
+        require_readable(store, (key, msg), StoreForms(*recorded) if recorded else None)
+    for key, name in asked["extractors"]:
+        load_extractor_factory(key, name)
+    if asked["manager"] is not None:
+        load_manager_factory(asked["manager"])
+    inputs = [InputSerde(*item) for item in asked["inputs"]]
+    _check_columns(inputs, takes, has_pipeline=asked["has-pipeline"], gets_batches=gets_batches)
+
+
+def _check_columns(
+    inputs: Sequence[InputSerde], takes: Takes | None, *, has_pipeline: bool, gets_batches: bool
+) -> None:
+    if takes is not None:
+        value_columns(inputs, takes)
+    elif has_pipeline:  # of SQL: its frames are known when its text is
+        for item in inputs:
+            if item.has_schema:
+                load_columns(item)
+    elif gets_batches:
+        found = serde_of_columns(inputs)
+        if found is not None:
+            load_columns(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

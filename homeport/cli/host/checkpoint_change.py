@@ -1,0 +1,226 @@
+"""What has to hold before a checkpoint is set by hand, and how it is set.
+
+A container reads its task's checkpoint once, when it starts, and writes from then on. A record that
+is written beside one that runs would be lost with its next transaction, or be half of what the
+state says. So the job must not run; each incarnation that may still write is fenced by its id (one
+that lives on after all ends, and its successor reads what is written here); and afterwards stream
+and ZooKeeper are looked at again: an incarnation permitted meanwhile may have read the old one,
+which the command reports. Which incarnations may write is in the permits on YARN, in the newest
+version under ZooKeeper, and in the reports of fences of a job of run-local, whose folder no tool
+finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from homeport.cli.host.job_on_host import RecordedJob
+from homeport.cli.job.job_view import running_job
+from homeport.config.errors import ConfigError, HomeportError, UnavailableError
+from homeport.config.settings.standalone_section import require_no_migration
+from homeport.container.kafka.checkpoints import Checkpoint, write_checkpoint
+from homeport.container.kafka.log_reader import LogReader
+from homeport.container.kafka.transactional_producer import fence
+from homeport.container.progress.checkpoint import Change, CheckpointKey
+from homeport.job_coordinator.metadata.epochs import (
+    EpochManager,
+    FenceReport,
+    ProcessorEpoch,
+    Submission,
+)
+from homeport.job_coordinator.metadata.lifecycle import StopManager
+from homeport.job_coordinator.metadata.state_reset import permitted_incarnations
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
+from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
+from homeport.job_coordinator.standalone.handover import (
+    last_plan,
+    require_known,
+    require_none_registered,
+    to_fence,
+)
+from homeport.job_coordinator.zookeeper.handover_nodes import Kept
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a task is to go on, as the operator gave it; all none: at the end."""
+
+    offset: int | None
+    is_earliest: bool
+    at_ms: int | None
+
+    @staticmethod
+    def of(*, offset: int | None, earliest: bool, latest: bool, at_ms: int | None) -> Place:
+        """What the options say; ConfigError where there is not exactly one."""
+        if (offset is not None) + earliest + latest + (at_ms is not None) != 1:
+            raise ConfigError(
+                "--offset",
+                None if offset is None else str(offset),
+                "exactly one of --offset, --earliest, --latest and --timestamp says where",
+                "give one",
+            )
+        return Place(offset, earliest, at_ms)
+
+
+def require_not_running(job: RecordedJob) -> None:
+    """The job does not run, as far as its AM and its stream show.
+
+    Raises:
+        ConfigError: it does, or is being submitted.
+    """
+    require_no_migration(job.view.recorded_config())
+    name = job.job.name
+    if job.view.running is not None:
+        raise ConfigError(
+            "job.name",
+            name,
+            f"the job runs ({job.view.running.application}), and would go on from where it is",
+            "stop it: on YARN by run-job --operation=kill, standalone all its processors",
+        )
+    _tree(job)
+    last = EpochManager(job.view.stream).read_submission()
+    if last is not None and last.application is None:
+        raise ConfigError(
+            "job.name",
+            name,
+            f"submission {last.number} of the job is under way",
+            "wait until run-job has returned, or run it once more, and stop the job",
+        )
+
+
+def require_no_state(job: RecordedJob, task: TaskModel, readers: Mapping[str, LogReader]) -> None:
+    """None of the task's changelogs has ever had a record.
+
+    Raises:
+        ConfigError: one has: there is a state, which would stay as it is.
+    """
+    partition = task.changelog_partition
+    for store in job.stores.values():
+        changelog = store.changelog
+        if changelog is None:
+            continue
+        place = (changelog.stream, partition)
+        if readers[changelog.system].ends([place])[place].head == 0:
+            continue
+        raise ConfigError(
+            f"stores.{store.name}.changelog",
+            str(changelog),
+            f"task {task.task_name!r} has state, which stays where it is: a compacted changelog "
+            "cannot be taken back to an earlier input position",
+            "run-job --reset-state throws state and positions away and begins where "
+            "samza.offset.default says",
+        )
+
+
+def resolve(place: Place, ssp: SystemStreamPartition, reader: LogReader) -> int:
+    """The next offset to read; ConfigError where there is no such offset in the partition."""
+    where = (ssp.stream, ssp.partition)
+    ends = reader.ends([where])[where]
+    if place.is_earliest:
+        return ends.oldest
+    if place.at_ms is not None:
+        found = reader.offset_at(*where, place.at_ms)
+        return ends.head if found is None else found
+    if place.offset is None:
+        return ends.head
+    if not ends.oldest <= place.offset <= ends.head:
+        raise ConfigError(
+            "--offset",
+            str(place.offset),
+            f"the partition has offsets {ends.oldest} to {ends.head}, its end",
+            "name one of them, or use --earliest or --latest",
+        )
+    return place.offset
+
+
+def changed(before: Checkpoint, ssp: SystemStreamPartition, next_offset: int) -> Checkpoint:
+    """PURE: ``before``, but that ``ssp`` goes on at ``next_offset``, which its changes say.
+
+    A change that no container has seen stays in them, and says where the partition went on before
+    the first of them.
+    """
+    unseen = {change.ssp: change for change in before.changes}
+    processed = before.offsets.get(ssp)
+    first = None if processed is None else processed + 1
+    if ssp in unseen:
+        first = unseen[ssp].first
+    changes = {**unseen, ssp: Change(ssp, first, next_offset)}
+    return Checkpoint({**before.offsets, ssp: next_offset - 1}, tuple(changes.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """The evidence that an incarnation may write: in the stream, and in ZooKeeper's nodes."""
+
+    submission: Submission | None
+    epochs: Mapping[ProcessorId, ProcessorEpoch]
+    reports: Mapping[ProcessorId, FenceReport]
+    tree: Kept | None
+
+
+def write(job: RecordedJob, task: TaskModel, wanted: Checkpoint) -> None:
+    """The task's next incarnation goes on after the offsets of ``wanted``, and says its changes.
+
+    Raises:
+        UnavailableError: Kafka, or ZooKeeper, did not answer; or the job was started meanwhile.
+    """
+    before = _runs(job)
+    system = job.systems()[job.task.checkpoint_system]
+    for incarnation in _unstopped(job, before):
+        fence(system, transactional_id(job.job.name, job.job.id, incarnation))
+    key = CheckpointKey(job.job.ssp_grouper_factory, task.task_name)
+    topic = job.task.checkpoint_topic
+    write_checkpoint(system, topic, key, wanted.offsets, wanted.changes)
+    try:
+        has_begun = _has_begun(job, before)
+    except HomeportError as error:
+        raise UnavailableError(f"{error}; whether {_STARTED}: {_REMEDY}") from None
+    if has_begun:
+        raise UnavailableError(f"{_STARTED}: {_REMEDY}")
+
+
+_STARTED = "the job was started while its checkpoint was set, and may have read the one before"
+_REMEDY = "stop it, on YARN by run-job --operation=kill, else its processors, and set it again"
+
+
+def _has_begun(job: RecordedJob, before: _Runs) -> bool:
+    job.view.stream.catch_up()
+    return _runs(job) != before or running_job(job.view.given, job.view.stream) is not None
+
+
+def _runs(job: RecordedJob) -> _Runs:
+    epochs = EpochManager(job.view.stream)
+    return _Runs(
+        epochs.read_submission(), epochs.read_processor_epochs(), epochs.read_fenced(), _tree(job)
+    )
+
+
+def _tree(job: RecordedJob) -> Kept | None:
+    """Return ZooKeeper's nodes of a job that does not run; None: it runs elsewhere.
+
+    Raises:
+        ConfigError: a processor is registered, or the tree is not the newest.
+        UnavailableError: ZooKeeper does not answer, so that it is not known.
+    """
+    with job.tree() as nodes:
+        if nodes is None:
+            return None
+        kept = nodes.read()
+    require_none_registered(job.job.name, kept.processors)
+    highest = EpochManager(job.view.stream).highest()
+    if highest:
+        require_known(kept.plan, highest)
+    return kept
+
+
+def _unstopped(job: RecordedJob, runs: _Runs) -> list[Incarnation]:
+    """Return the incarnations that may write, and have no record of their stop."""
+    stream = job.view.stream
+    found = {*permitted_incarnations(stream)} - StopManager(stream).read().keys()
+    if runs.tree is not None and runs.tree.plan is not None:
+        found |= {*to_fence(last_plan(runs.tree.plan, runs.tree.fenced))}
+    elif job.is_local:
+        found |= {Incarnation(p, report.epoch) for p, report in runs.reports.items()}
+    return sorted(found)

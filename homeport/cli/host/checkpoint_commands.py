@@ -1,0 +1,206 @@
+"""``homeport checkpoint``: show, set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from homeport.cli.host import checkpoint_change
+from homeport.cli.host.job_on_host import OneTask, RecordedJob, recorded_job
+from homeport.cli.options import AsJson, ConfigPath, Overrides, loaded, new_app, note
+from homeport.config.config import LONG_MAX
+from homeport.config.errors import ConfigError
+from homeport.config.settings.input_section import TIME_REMEDY, TIME_RULE, time_ms
+from homeport.container.kafka.checkpoints import Checkpoint, read_whole_checkpoints
+from homeport.container.kafka.log_reader import LogReader
+from homeport.container.progress.restore import ChangelogRange
+from homeport.job_coordinator.metadata.input_topics import InputTopicManager
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
+from homeport.job_coordinator.model.json_values import compact_json
+
+app = new_app("Shows how far a job has read its input, or sets it while the job does not run.")
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far one task has read one partition; ``processed``: the last message; None: unknown."""
+
+    task: TaskName
+    ssp: SystemStreamPartition
+    processed: int | None
+    ends: ChangelogRange
+
+    @property
+    def lag(self) -> int | None:
+        """Offsets up to the head, of which transaction markers take some."""
+        if self.processed is None:
+            return None
+        return max(0, self.ends.head - max(self.processed + 1, self.ends.oldest))
+
+    def to_json(self) -> dict[str, Any]:
+        """For a script; ``offset`` is the checkpoint's, the next to read is one more."""
+        return {
+            "task": self.task,
+            "ssp": self.ssp.name,
+            "offset": self.processed,
+            "oldest": self.ends.oldest,
+            "head": self.ends.head,
+            "lag": self.lag,
+        }
+
+    def __str__(self) -> str:
+        """For people."""
+        ends = f"oldest {self.ends.oldest}, head {self.ends.head}"
+        if self.processed is None:
+            return f"{self.task}  {self.ssp.name}: no checkpoint; {ends}"
+        lost = self.ends.oldest - self.processed - 1
+        gone = f", of which {lost} messages are no longer there" if lost > 0 else ""
+        return (
+            f"{self.task}  {self.ssp.name}: processed {self.processed}, next "
+            f"{self.processed + 1}{gone}; {ends}, lag {self.lag}"
+        )
+
+
+@app.command("show", short_help="print the checkpoint of every task")
+def show(
+    *,
+    config_path: ConfigPath,
+    config: Overrides = None,
+    task: OneTask = None,
+    as_json: AsJson = False,
+) -> None:
+    """Prints, per task and input partition, the last processed offset, the head, and the lag.
+
+    --json: one object per line.
+    """
+    with recorded_job(loaded(config_path, config)) as job, job.readers() as readers:
+        tasks = job.chosen_tasks(task)
+        note(f"from {job.task.checkpoint_topic}")
+        for position in positions(job, tasks, readers):
+            print(compact_json(position.to_json()).decode() if as_json else position)
+
+
+def positions(
+    job: RecordedJob, tasks: list[TaskModel], readers: Mapping[str, LogReader]
+) -> list[Position]:
+    """How far each of ``tasks`` has read each of its partitions.
+
+    Raises:
+        ConfigError: the job has no checkpoints.
+        StoreError: a checkpoint was written under another grouper.
+    """
+    known = checkpoints(job, tasks, readers)
+    offsets = {task_name: found.offsets for task_name, found in known.items()}
+    ssps = sorted({ssp for task in tasks for ssp in task.system_stream_partitions})
+    ends: dict[SystemStreamPartition, ChangelogRange] = {}
+    for system, reader in readers.items():
+        own = [ssp for ssp in ssps if ssp.system == system]
+        found = reader.ends([(ssp.stream, ssp.partition) for ssp in own])
+        ends.update((ssp, found[ssp.stream, ssp.partition]) for ssp in own)
+    return [
+        Position(task.task_name, ssp, offsets.get(task.task_name, {}).get(ssp), ends[ssp])
+        for task in tasks
+        for ssp in task.system_stream_partitions
+    ]
+
+
+def checkpoints(
+    job: RecordedJob, tasks: list[TaskModel], readers: Mapping[str, LogReader]
+) -> dict[TaskName, Checkpoint]:
+    """Those of ``tasks`` that have one; errors as above."""
+    if not job.task.checkpoint_enabled:
+        raise ConfigError(
+            "task.checkpoint.factory",
+            "none",
+            "the job keeps no checkpoints",
+            "remove the key and submit the job again",
+        )
+    return read_whole_checkpoints(
+        readers[job.task.checkpoint_system],
+        job.task.checkpoint_topic,
+        job.job.ssp_grouper_factory,
+        {task.task_name for task in tasks},
+        InputTopicManager(job.view.stream).floors(),
+    )
+
+
+@app.command("set", short_help="set where a task goes on, while the job does not run")
+def set_(
+    *,
+    task: Annotated[str, typer.Option("--task", help="The task's name, or its directory's.")],
+    ssp: Annotated[
+        str, typer.Option("--ssp", help="Its input partition: SYSTEM.STREAM.PARTITION.")
+    ],
+    config_path: ConfigPath,
+    config: Overrides = None,
+    offset: Annotated[
+        int | None,
+        typer.Option("--offset", min=0, max=LONG_MAX, help="The next offset that it is to read."),
+    ] = None,
+    earliest: Annotated[
+        bool, typer.Option("--earliest", help="The oldest message that is there is the next.")
+    ] = False,
+    latest: Annotated[
+        bool, typer.Option("--latest", help="What comes from now on is the next.")
+    ] = False,
+    timestamp: Annotated[
+        str | None,
+        typer.Option(
+            "--timestamp",
+            help="The first message of that time or later is the next: milliseconds since the "
+            "epoch, or ISO 8601, such as 2013-07-04T12:00:00+00:00.",
+        ),
+    ] = None,
+) -> None:
+    """Sets where a task goes on reading one of its partitions; its others stay as they are.
+
+    Refused while the job runs, and where the task has state: a state cannot be taken back, as its
+    changelog keeps each key's last value only, and a state that has seen more or less than the
+    input position says is a wrong result. run-job --reset-state throws both away; the job then
+    begins where samza.offset.default says. The history of the task's next container has the
+    change, so that check-history knows of it.
+    """
+    place = checkpoint_change.Place.of(
+        offset=offset, earliest=earliest, latest=latest, at_ms=milliseconds(timestamp)
+    )
+    with recorded_job(loaded(config_path, config)) as job, job.readers() as readers:
+        (model,) = job.chosen_tasks(task)
+        partition = chosen_partition(model, ssp)
+        checkpoint_change.require_not_running(job)
+        checkpoint_change.require_no_state(job, model, readers)
+        next_offset = checkpoint_change.resolve(place, partition, readers[partition.system])
+        before = checkpoints(job, [model], readers).get(model.task_name, Checkpoint({}))
+        wanted = checkpoint_change.changed(before, partition, next_offset)
+        checkpoint_change.write(job, model, wanted)
+    was = before.offsets.get(partition)
+    print(
+        f"{model.task_name}  {partition.name}: next {next_offset}, "
+        f"before {'no checkpoint' if was is None else f'next {was + 1}'}"
+    )
+
+
+def chosen_partition(task: TaskModel, text: str) -> SystemStreamPartition:
+    """The input partition of ``task`` that ``text`` names.
+
+    Raises:
+        ConfigError: it has no such partition.
+    """
+    named = {ssp.name: ssp for ssp in task.system_stream_partitions}
+    if text not in named:
+        rule = f"the task reads {', '.join(named) or 'nothing'}"
+        raise ConfigError("--ssp", text, rule, "name one of these")
+    return named[text]
+
+
+def milliseconds(text: str | None) -> int | None:
+    """The time that ``text`` names, in ms since the epoch; ConfigError where it names none."""
+    if text is None:
+        return None
+    at_ms = time_ms(text)
+    if at_ms is None:
+        raise ConfigError("--timestamp", text, TIME_RULE, TIME_REMEDY)
+    return at_ms

@@ -1,0 +1,228 @@
+"""``homeport state``: ls, dump, verify, restore."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from itertools import chain
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from homeport.cli.formatting import number
+from homeport.cli.host import state_adjuncts, state_dump, state_list, state_restore, state_verify
+from homeport.cli.host.job_on_host import (
+    Bases,
+    HostName,
+    OneStore,
+    OneTask,
+    host_named,
+    job_folders_of,
+    recorded_job,
+)
+from homeport.cli.host.state_verify import Answer
+from homeport.cli.options import AsJson, ConfigPath, Overrides, loaded, new_app, note
+from homeport.config.config import INT_MAX
+from homeport.config.errors import ConfigError, StoreError
+from homeport.config.settings.sections import JobConfig
+from homeport.config.settings.stores_section import StorageConfig, StoreConfig
+from homeport.container.engine.storage_engine import StoreView
+from homeport.container.progress.host_directories import task_directory
+from homeport.container.storage.adjunct.store_look import VisibleView, is_adjunct
+from homeport.container.storage.storage_engines import persistent_engine
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.json_values import compact_json
+
+app = new_app("Looks at the state that a job has on this host; no running container is disturbed.")
+
+
+@app.command("ls", short_help="list the state directories of this host, and what is in them")
+def ls(
+    *,
+    config_path: ConfigPath,
+    config: Overrides = None,
+    base: Bases = None,
+    host: HostName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Prints every store directory that the job has on this host, and other jobs' in short.
+
+    Of each: its task, its role here, size and files, OFFSET, the position that the store itself
+    names, the changelog's head and how many offsets behind, when it last stood there, which process
+    has it open, and whether a start would use it, or why not; of an adjunct store its stream, the
+    positions in it, how many offsets behind, records and version. What a running container has not
+    flushed is not seen. --json: one object per directory.
+    """
+    with recorded_job(loaded(config_path, config)) as job:
+        name = host_named(job, host)
+        folders = job_folders_of(job.job, base)
+        note(f"from {job.view.origin}, on {name}: {', '.join(str(f.path) for f in folders)}")
+        for line in state_list.lines(job, folders, name, as_json=as_json):
+            print(line)
+
+
+@app.command("dump", short_help="print what a store holds, key by key")
+def dump(  # noqa: PLR0913 - each is an option of the command line
+    *,
+    store: Annotated[str, typer.Argument(metavar="STORE", help="The store's name.")],
+    task: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TASK",
+            help="The task's name, such as 'Partition 0'; of a store that a container has whole, "
+            "'container-' and its processor.",
+        ),
+    ] = None,
+    config_path: ConfigPath,
+    config: Overrides = None,
+    base: Bases = None,
+    directory: Annotated[
+        Path | None,
+        typer.Option("--dir", help="The store's own directory, such as a copy, in place of TASK."),
+    ] = None,
+    key: Annotated[str | None, typer.Option("--key", help="The pair of this key alone.")] = None,
+    prefix: Annotated[
+        str | None, typer.Option("--prefix", help="Keys whose bytes begin with this text.")
+    ] = None,
+    is_hex: Annotated[
+        bool, typer.Option("--hex", help="--key and --prefix are bytes in hexadecimal digits.")
+    ] = False,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, max=INT_MAX, help="So many at most.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Prints keys and values of one store of one task, in the order of the keys' bytes.
+
+    They are read with the store's serdes, own ones from PYTHONPATH, from what is flushed on the
+    disk, while a container may have it open; nothing is written there, and Kafka is not asked.
+    Bytes that are no text are printed as 0x and hexadecimal digits. --json: one object per pair,
+    bytes as {"bytes": base64}.
+    """
+    given = loaded(config_path, config)
+    found = _store(StorageConfig.of(given).stores, store)
+    path = directory or _only_path(JobConfig.of(given), base, store, task)
+    serdes = state_dump.serdes_of(found)
+    query = state_dump.Query.of(serdes[0], key, prefix, is_hex=is_hex)
+    with closing(_view(path, found)) as view:
+        for line in state_dump.lines(view, serdes, query, limit, as_json=as_json):
+            print(line)
+
+
+def _view(path: Path, store: StoreConfig) -> StoreView:
+    if is_adjunct(path):
+        filled = VisibleView(path, store.factory)
+        at = ", ".join(f"{ssp} {part.next}" for ssp, part in sorted(filled.parts.items()))
+        note(f"from {path}, flushed up to {at or 'no partition'}")
+        return filled
+    view = persistent_engine(store.factory).view(path)
+    note(f"from {path}, flushed up to changelog offset {view.position}")
+    return view
+
+
+def _store(stores: Mapping[str, StoreConfig], name: str) -> StoreConfig:
+    if name not in stores:
+        rule = f"the job's stores are: {', '.join(stores) or 'none'}"
+        raise ConfigError("STORE", name, rule, "name one of these")
+    return stores[name]
+
+
+def _only_path(job: JobConfig, bases: list[Path] | None, store: str, task: str | None) -> Path:
+    if task is None:
+        raise ConfigError("TASK", None, "a store is one of a task", "name it, or use --dir")
+    folders = [folder.path for folder in job_folders_of(job, bases)]
+    name = task_directory(store, TaskName(task))
+    paths = [folder / name for folder in folders if (folder / name).is_dir()]
+    if not paths:
+        where = ", ".join(str(folder) for folder in folders)
+        rule = f"there is no directory {name} below {where}"
+        raise ConfigError("TASK", task, rule, "homeport state ls lists what is there")
+    if len(paths) > 1:
+        rule = f"it has several directories: {', '.join(str(path) for path in paths)}"
+        raise ConfigError("TASK", task, rule, "name one with --dir")
+    return paths[0]
+
+
+@app.command("verify", short_help="compare stores with their changelogs, or with other directories")
+def verify(
+    *,
+    config_path: ConfigPath,
+    config: Overrides = None,
+    base: Bases = None,
+    store: OneStore = None,
+    task: OneTask = None,
+    against: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--against",
+            help="Compare with the directories of this base instead, such as another host's; may "
+            "be given many times.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compares every store directory of this host with its changelog, key by key.
+
+    The changelog is replayed up to the store's position; keys that were written again since, and
+    whose older record is compacted away, are counted as not decided. An adjunct store is compared
+    with its stream in the same way, by the job's own extractor from PYTHONPATH where it has one;
+    not decided is also a key that two partitions have, and, without samza.bootstrap, one that the
+    store need not have read. With --against it is two
+    directories of one store and task, such as a standby's and its active's; then Kafka is not
+    asked. Exit code 1 where one differs, or could not be compared; the first keys are named.
+    Digests of the keys go to $TMPDIR: some 40 bytes a key, and the key.
+    """
+    given = loaded(config_path, config)
+    own = JobConfig.of(given)
+    if against:
+        wanted = state_verify.Wanted(store, task)
+        folders = job_folders_of(own, base)
+        others = job_folders_of(own, against, "--against")
+        _print_answers(state_verify.with_directories(folders, others, wanted), as_json=as_json)
+        return
+    with recorded_job(given) as job:
+        folders = job_folders_of(job.job, base)
+        stores = job.chosen_stores(store, has_adjuncts=True)
+        logged = state_verify.with_changelogs(job, folders, stores, job.chosen_tasks(task))
+        filled = state_adjuncts.with_streams(job, folders, store, task)
+        _print_answers(chain(logged, filled), as_json=as_json)
+
+
+def _print_answers(answers: Iterable[Answer], *, as_json: bool) -> None:
+    count, unequal = 0, 0
+    for answer in answers:
+        count += 1
+        unequal += not answer.is_equal
+        print(compact_json(answer.to_json()).decode() if as_json else answer, flush=True)
+    if not count:
+        raise StoreError("no such directory was found: nothing was compared; see homeport state ls")
+    if unequal:
+        raise StoreError(f"{unequal} of {number(count, 'directory', 'directories')} not equal")
+    note(f"{number(count, 'directory', 'directories')} equal")
+
+
+@app.command("restore", short_help="make store directories from the changelogs, in a folder apart")
+def restore(
+    *,
+    to: Annotated[
+        Path, typer.Option("--to", help="Folder to make them in: new, or that of such a restore.")
+    ],
+    config_path: ConfigPath,
+    config: Overrides = None,
+    store: OneStore = None,
+    task: OneTask = None,
+) -> None:
+    """Restores the job's store directories from its changelogs, below a folder of their own.
+
+    Below it they are named as on a host, with OFFSET and STORE-META: homeport state dump and
+    verify read them there with --base, and a container would use them. Run again, a store that was
+    finished is only brought up to date, one that was not goes on, or begins from the start and says
+    why. The job may run meanwhile.
+    """
+    with recorded_job(loaded(config_path, config)) as job:
+        stores, tasks = job.chosen_stores(store), job.chosen_tasks(task)
+        if state_restore.claim(to, job.job):
+            note(f"{to} has an earlier restore of this job: going on with it")
+        for line in state_restore.restore(job, to, stores, tasks, note):
+            print(line, flush=True)

@@ -1,0 +1,248 @@
+"""What ``homeport state ls`` says: each directory of the job on a host, other jobs' in short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from homeport.cli.formatting import age, number, size
+from homeport.cli.host.job_on_host import JobFolder, RecordedJob
+from homeport.cli.host.state_adjuncts import ShownAdjunct, shown
+from homeport.config.errors import StoreError
+from homeport.config.settings.stores_section import StoreConfig
+from homeport.config.system_stream import SystemStream
+from homeport.container.host.clocks import read_clocks
+from homeport.container.kafka.clients import PartitionError
+from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
+from homeport.container.progress.clock_reading import ClockReading
+from homeport.container.progress.host_directories import DirectoryKind, HostRole, Owner, kind_of
+from homeport.container.progress.restore import (
+    ChangelogRange,
+    ChangelogTopic,
+    LocalState,
+    expectation_of,
+    plan_restore,
+)
+from homeport.container.storage.changelog_reader import ChangelogReader
+from homeport.container.storage.host_survey import (
+    FoundDirectory,
+    OffsetTexts,
+    found_directories,
+    job_folders,
+    offset_texts,
+    state_found,
+)
+from homeport.job_coordinator.model.ids import Host
+from homeport.job_coordinator.model.json_values import compact_json
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One directory. ``behind`` counts offsets, of which transaction markers take some.
+
+    ``local``: what a container would find; None: the directory is no task's of the job's.
+    ``reason``: why a start would restore in full; None: it would not.
+    """
+
+    found: FoundDirectory
+    kind: DirectoryKind
+    owner: Owner | None
+    texts: OffsetTexts
+    local: LocalState | None
+    head: int | None
+    reason: str | None
+    now_ms: int
+    adjunct: ShownAdjunct | None = None
+
+    @property
+    def position(self) -> int | None:
+        """What the store holds its changelog up to."""
+        return None if self.local is None else self.local.position
+
+    @property
+    def behind(self) -> int | None:
+        """Offsets between the store's position and the changelog's head."""
+        if self.head is None or self.position is None:
+            return None
+        return max(0, self.head - 1 - self.position)
+
+    @property
+    def at_head_ms(self) -> int | None:
+        """When the store last held all that its changelog held, by STORE-META."""
+        meta = None if self.local is None else self.local.meta
+        return meta.at_head.wall_ms if meta and meta.at_head.wall_ms else None
+
+    def to_json(self) -> dict[str, Any]:
+        """For a script."""
+        holder, owner = self.found.holder, self.owner
+        return {
+            "path": str(self.found.path),
+            "kind": self.kind.value,
+            "store": owner.store if owner else self.found.name.parent.name,
+            "task": owner.task.task_name if owner else self.found.name.name,
+            "role": owner.role.value if owner else None,
+            "active_host": owner.active_host if owner else None,
+            "bytes": self.found.extent.size_bytes,
+            "files": self.found.extent.files,
+            "newest_ms": self.found.extent.newest_ms,
+            "offset": self.texts.offset,
+            "offset_v2": self.texts.offset_v2,
+            "side_input_offsets": self.texts.side_input_offsets,
+            "position": self.position,
+            "head": self.head,
+            "behind": self.behind,
+            "at_head_ms": self.at_head_ms,
+            "holder": None if holder is None else asdict(holder),
+            "is_valid": self.local is not None and self.reason is None,
+            "reason": self.reason,
+            **({} if self.adjunct is None else self.adjunct.to_json()),
+        }
+
+    def __str__(self) -> str:
+        """For people, in one line."""
+        parts = [self._whose(), self._extent()]
+        if self.adjunct is not None:
+            parts.append(str(self.adjunct))
+        elif self.texts.offset is not None or self.local is not None:
+            parts.append(self._offsets())
+        parts.append(self._age())
+        if self.found.holder is not None:
+            parts.append(f"open by {self.found.holder}")
+        reason = self.reason if self.adjunct is None else self.adjunct.reason
+        if self.local is not None or self.adjunct is not None:
+            parts.append("valid" if reason is None else f"would not be used: {reason}")
+        return f"{self.found.name}: {'; '.join(parts)}"
+
+    def _whose(self) -> str:
+        if self.owner is None:
+            return str(self.kind)
+        if self.owner.role is not HostRole.ELSEWHERE:
+            return f"{self.owner.role} here"
+        host = self.owner.active_host
+        return f"elsewhere, active on {host}" if host else "elsewhere"
+
+    def _extent(self) -> str:
+        extent = self.found.extent
+        return f"{size(extent.size_bytes)} in {number(extent.files, 'file')}"
+
+    def _offsets(self) -> str:
+        known = [f"OFFSET {self.texts.offset or 'none'}"]
+        if self.position is not None:
+            known.append(f"position {self.position}")
+        if self.head is not None:
+            known.append(f"head {self.head}")
+        if self.behind is not None:
+            known.append(f"{self.behind} behind")
+        return ", ".join(known)
+
+    def _age(self) -> str:
+        if self.at_head_ms is not None:
+            return f"at the head {age(self.now_ms - self.at_head_ms)} ago"
+        return f"newest file {age(self.now_ms - self.found.extent.newest_ms)} old"
+
+
+def lines(
+    job: RecordedJob, folders: Sequence[JobFolder], host: Host, *, as_json: bool
+) -> Iterator[str]:
+    """Every directory of the job, then other jobs' in short; of each folder."""
+    with job.readers() as readers:
+        for folder in folders:
+            for row in _rows(job, folder, host, readers):
+                yield compact_json(row.to_json()).decode() if as_json else str(row)
+            yield from _others(folder, as_json=as_json)
+
+
+def _rows(
+    job: RecordedJob, folder: JobFolder, host: Host, readers: Mapping[str, LogReader]
+) -> Iterator[Row]:
+    with job.tree(read_only=True) as nodes:
+        owners, adjuncts = job.owners(host, nodes), job.adjuncts
+    heads = _Heads(KafkaChangelogReader(readers))
+    for found in found_directories(folder.path):
+        owner = owners.get(found.name)
+        now = read_clocks()
+        local: LocalState | None = None
+        head: int | None = None
+        reason: str | None = None
+        if owner is not None and owner.store in job.stores:
+            local, head, reason = _judged(job, owner, found.path, heads, now)
+        kind, texts = kind_of(found.name, owners), offset_texts(found.path)
+        planned = adjuncts.get(found.name)
+        adjunct = None
+        if planned is not None:
+            adjunct = shown(job, planned, found.path, readers, now)
+        yield Row(found, kind, owner, texts, local, head, reason, now.wall_ms, adjunct)
+
+
+def _judged(
+    job: RecordedJob, owner: Owner, path: Path, heads: _Heads, now: ClockReading
+) -> tuple[LocalState | None, int | None, str | None]:
+    """What a container would find, its changelog's head, and why it would read all of that."""
+    store, task = job.stores[owner.store], owner.task
+    if store.changelog is None:
+        return None, None, None
+    # Before the request of the head: a store that goes on is never seen ahead of it.
+    local = state_found(path, store, task)
+    asked = heads.of(store, task.changelog_partition)
+    if isinstance(asked, str):
+        return local, None, asked
+    topic, ends = asked
+    if not store.is_kept:
+        return local, ends.head, "the store begins empty at each start, by its configuration"
+    grouper = job.job.ssp_grouper_factory
+    plan = plan_restore(local, ends, expectation_of(store.changelog, topic, task, grouper, now))
+    return local, ends.head, plan.reason
+
+
+class _Heads:
+    """What the broker says of the changelogs, by one request for each topic."""
+
+    def __init__(self, reader: ChangelogReader) -> None:
+        self._reader = reader
+        self._topics: dict[SystemStream, ChangelogTopic | str] = {}
+
+    def of(self, store: StoreConfig, partition: int) -> tuple[ChangelogTopic, ChangelogRange] | str:
+        """The topic of the store and the range of the partition; else why there are none."""
+        changelog = store.changelog
+        if changelog is None:
+            return "the store has no changelog"
+        try:
+            if changelog not in self._topics:
+                self._topics[changelog] = self._reader.topics([changelog])[changelog]
+            topic = self._topics[changelog]
+            if isinstance(topic, str):
+                return topic
+            (ends,) = self._reader.ranges([(changelog, partition)])
+        except PartitionError as error:
+            self._topics[changelog] = str(error)
+            return str(error)
+        return topic, ends
+
+
+def _others(folder: JobFolder, *, as_json: bool) -> Iterator[str]:
+    if folder.base is None:
+        return
+    for other in job_folders(folder.base):
+        if other == folder.path:
+            continue
+        try:
+            extents = [found.extent for found in found_directories(other)]
+        except StoreError as error:
+            yield _unreadable(str(other), str(error), as_json=as_json)
+            continue
+        total = sum(extent.size_bytes for extent in extents)
+        if as_json:
+            counted = {"directories": len(extents), "bytes": total}
+            body = {"path": str(other), "kind": "other job", **counted}
+            yield compact_json(body).decode()
+        else:
+            count = number(len(extents), "directory", "directories")
+            yield f"{other.name}: another job; {count}, {size(total)}"
+
+
+def _unreadable(path: str, fault: str, *, as_json: bool) -> str:
+    if as_json:
+        return compact_json({"path": path, "kind": "other job", "faults": [fault]}).decode()
+    return f"{path}: another job; {fault}"

@@ -1,0 +1,102 @@
+"""``homeport audit``: each change of a running job: operator, address, before and after.
+
+The driver that runs has its own changes in memory. Those of earlier ones are in the history, on the
+hosts where the ApplicationMaster ran (``--history``).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from homeport.cli.job.job_view import require_running
+from homeport.cli.options import AsJson, ConfigPath, Overrides, loaded, new_app, note
+from homeport.config.errors import ConfigError
+from homeport.job_coordinator.http.audit import UNKNOWN, Change
+
+app = new_app()
+
+_EVENT = "audit"
+
+
+@app.command()
+def audit(
+    *,
+    config_path: ConfigPath,
+    config: Overrides = None,
+    history: Annotated[
+        Path | None,
+        typer.Option(help="Read this folder of a history instead, which outlives the job."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Prints the changes of the job, the oldest first: by HTTP, and by tools.
+
+    The running job answers, with the changes since its driver began, at most the last 1,000.
+    Secrets are masked. Where the record of a change does not name its writer, it says unknown.
+    """
+    given = loaded(config_path, config)
+    if history is None:
+        running = require_running(given, "audit")
+        answer = running.client.audit()
+        note(f"from {running}, since {_clock(int(answer['since_ms']))}")
+        changes = list(answer["changes"])
+    else:
+        changes = changes_in(history)
+        note(f"from {history}")
+    if as_json:
+        print(json.dumps(changes, indent=1, ensure_ascii=False))
+        return
+    for change in changes:
+        print(line(change))
+
+
+def changes_in(folder: Path) -> list[dict[str, Any]]:
+    """Return those that the files of a history have, by time; whole lines alone.
+
+    Raises:
+        ConfigError: there is no such folder, or it cannot be read.
+    """
+    found = list[dict[str, Any]]()
+    try:
+        for path in folder.iterdir():
+            if path.suffix != ".jsonl":
+                continue
+            for text in path.read_text(encoding="utf-8", errors="replace").split("\n"):
+                if f'"{_EVENT}"' in text:
+                    found += _changes_of(text)
+    except (FileNotFoundError, NotADirectoryError):
+        rule, remedy = "it is no folder", "give job.history.dir"
+        raise ConfigError("--history", str(folder), rule, remedy) from None
+    except OSError as error:
+        rule = f"{error.filename} cannot be read: {error.strerror}"
+        remedy = "run this as the job's user, or let a group read job.history.dir (mode 2750)"
+        raise ConfigError("--history", str(folder), rule, remedy) from None
+    return sorted(found, key=lambda change: change["at_ms"])
+
+
+def _changes_of(text: str) -> Iterator[dict[str, Any]]:
+    try:
+        event = json.loads(text)
+        if event["event"] != _EVENT:
+            return
+        yield {"at_ms": int(event["ts_ms"]), **{n: event.get(n) for n in Change.__slots__}}
+    except (ValueError, KeyError, TypeError):
+        return  # the last line of a process that was killed, or of a full disk
+
+
+def line(change: Mapping[str, Any]) -> str:
+    """One change, with its time."""
+    texts = {n: change.get(n) for n in ("author", "address", "through", "what")}
+    named = {n: UNKNOWN if t is None else str(t) for n, t in texts.items()}
+    said = Change(**named, before=change.get("before"), after=change.get("after")).bounded()
+    return f"{_clock(int(change['at_ms']))}  {said}"
+
+
+def _clock(ms: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(ms / 1000)) + " UTC"

@@ -1,0 +1,214 @@
+"""``homeport config``: get, set, diff, reference."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from homeport.cli.job.coordinator_stream_writer import AtOnce, DryRun, Force, How, change_config
+from homeport.cli.job.job_view import open_job
+from homeport.cli.options import AsJson, ConfigPath, Overrides, ShowSecrets, loaded, new_app, note
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.reference import ReferenceFormat, reference
+from homeport.config.declarations.unknown_keys import meant_by
+from homeport.config.errors import ConfigError
+from homeport.config.printable import printable, printable_lines
+from homeport.config.secret_names import shown_value
+from homeport.config.settings.config_diff import ConfigDiff
+from homeport.job_coordinator.kafka.topics import topics_of
+from homeport.job_coordinator.metadata.configuration import ConfigManager
+
+app = new_app("Shows, compares and changes a job's configuration; lists all keys.")
+
+_SET_EPILOG = """\
+\b
+Examples:
+  homeport config set job.container.count 5 --config-path=my.properties
+  homeport config set job.container.count --delete --config-path=my.properties
+  homeport config set my.password - --config-path=my.properties < file
+"""
+_DIFF_EPILOG = """\
+\b
+Example, before a deployment:
+  homeport config diff --config-path=my.properties --config=task.commit.ms=5000
+"""
+_TITLES = {
+    "live": "taken by the running job at once",
+    "retunes_containers": "taken by the running job and its running containers",
+    "restarts_containers": "taken by the running job, whose containers restart",
+    "needs_redeploy": "from the next deployment",
+    "never_with_state": "refused: the job has state; run-job --reset-state begins from nothing",
+    "unread": "read by no program",
+}
+
+
+@app.command("get", short_help="print the configuration in force")
+def get(
+    *,
+    key: Annotated[
+        str | None, typer.Argument(help="One key; without it, all that are set.")
+    ] = None,
+    config_path: ConfigPath,
+    config: Overrides = None,
+    as_json: AsJson = False,
+    show_secrets: ShowSecrets = False,
+) -> None:
+    """Prints the configuration in force: the running job's, else the coordinator stream's.
+
+    Of one key the value is printed, and where it is not set its default.
+    """
+    with open_job(loaded(config_path, config)) as job:
+        found = job.config(show_secrets=show_secrets)
+        note(f"from {job.origin}")
+    if key is None:
+        lines = [f"{name}={value}" for name, value in found.items()]
+        print(
+            json.dumps(dict(found), indent=1, ensure_ascii=False)
+            if as_json
+            else printable_lines(lines)
+        )
+        return
+    value = _value_of(found, key)
+    print(json.dumps(value, ensure_ascii=False) if as_json else value)
+
+
+def _value_of(config: Config, key: str) -> str:
+    declared = keys.declared(key)
+    name = key
+    if declared is not None:
+        name = declared.given(config, *(declared.parts_of(key) or ()))
+    value = config.get(name)
+    if value is not None:
+        if name != key:
+            note(f"set as {name}")
+        return value
+    if declared is not None and declared.fallback:
+        note(f"not set: {declared.fallback} stands in for it")
+        return _value_of(config, declared.fallback)
+    if declared is None or not declared.default_text:
+        meant = meant_by(key) if declared is None else None
+        raise ConfigError(
+            key,
+            None,
+            "the job does not set it, and it has no default",
+            f"did you mean {meant}?" if meant else "homeport config get lists what is set",
+        )
+    note("not set: this is the default")
+    return declared.default_text
+
+
+@app.command("set", short_help="change one key, or take a change back", epilog=_SET_EPILOG)
+def set_(
+    *,
+    key: Annotated[str, typer.Argument(help="The key.")],
+    value: Annotated[
+        str | None, typer.Argument(help="Its new value; -: it is read from standard input.")
+    ] = None,
+    delete: Annotated[
+        bool,
+        typer.Option("--delete", help="Take back what was set: the deployment's value stands."),
+    ] = False,
+    config_path: ConfigPath,
+    config: Overrides = None,
+    force: Force = False,
+    at_once: AtOnce = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Changes one key of the job, as coordinator-stream-writer does, and says what that means.
+
+    The value stands above the properties file, in later deployments too, until it is taken back by
+    --delete. What would break a rule, or is read by no program, is refused before anything is
+    written; which containers restart is printed before it is.
+    """
+    if (value is None) != delete:
+        raise ConfigError(
+            "VALUE",
+            None if value is None else shown_value(key, value),
+            "exactly one of a value and --delete is needed",
+            "give one of them",
+        )
+    given, how = loaded(config_path, config), How(force, dry_run, at_once)
+    if value == "-":
+        change_config(given, key, _from_standard_input(key), how, is_typed=False)
+    else:
+        change_config(given, key, value, how)
+
+
+def _from_standard_input(key: str) -> str:
+    """One line, which is not shown while it is typed."""
+    if sys.stdin.isatty():
+        return getpass.getpass(f"{key}: ")
+    return sys.stdin.readline().removesuffix("\n")
+
+
+@app.command("diff", short_help="compare a file with what is in force", epilog=_DIFF_EPILOG)
+def diff(
+    *,
+    config_path: ConfigPath,
+    config: Overrides = None,
+    as_json: AsJson = False,
+    show_secrets: ShowSecrets = False,
+) -> None:
+    """Compares what is in force with the properties file, by what each difference would need.
+
+    In force is what the running job uses, else what the coordinator stream says. What was set by
+    coordinator-stream-writer, or config set, counts as part of the file, above which it stands.
+    """
+    file = loaded(config_path, config, topics_of)
+    with open_job(file) as job:
+        before = job.config(show_secrets=True)  # compared, not shown
+        after = file.merged(ConfigManager(job.stream).written())
+        note(f"from {job.origin}")
+    found = ConfigDiff.between(before, after)
+    changes = {
+        group: {
+            name: [_shown(c, name, show_secrets=show_secrets) for c in (before, after)]
+            for name in names
+        }
+        for group, names in vars(found).items()
+    }
+    if as_json:
+        print(json.dumps(changes, indent=1, ensure_ascii=False))
+        return
+    for group, title in _TITLES.items():
+        if changes[group]:
+            print(f"{title}:")
+        for name, (old, new) in changes[group].items():
+            print(printable(f"  {name}: {_text(old)} -> {_text(new)}"))
+    if found.is_empty:
+        print("no difference")
+
+
+def _shown(config: Config, name: str, *, show_secrets: bool) -> str | None:
+    value = config.get(name)
+    return value if value is None or show_secrets else shown_value(name, value)
+
+
+def _text(value: str | None) -> str:
+    return "(not set)" if value is None else value
+
+
+@app.command("reference", short_help="list every key there is")
+def reference_(
+    *,
+    part: Annotated[
+        str, typer.Argument(help="Only keys whose names hold this text, such as retry.")
+    ] = "",
+    form: Annotated[
+        ReferenceFormat, typer.Option("--format", help="How the table is printed.")
+    ] = ReferenceFormat.TEXT,
+    as_json: AsJson = False,
+) -> None:
+    """Lists every key: type, default, older names, meaning, and what a change means while it runs.
+
+    Then the keys of Samza's that have no effect here, each with the reason. Needs no job.
+    """
+    table = reference(ReferenceFormat.JSON if as_json else form, part)
+    if not table:
+        raise ConfigError("PART", part, "no key's name holds this text", "see all without it")
+    print(table)

@@ -1,0 +1,355 @@
+"""``coordinator-stream-writer``: puts one message into a job's coordinator stream.
+
+Source: COORD, "Coordinator Stream Writer".
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from homeport.cli.job.job_view import (
+    CONFIGURED_BY_FILE,
+    PLACED_BY_USER,
+    JobView,
+    open_job,
+    require_on_yarn,
+)
+from homeport.cli.job.placement_request import check
+from homeport.cli.usage import run_app, run_program
+from homeport.config.config import INT_MAX, Config
+from homeport.config.declarations.key_types import ListKey
+from homeport.config.errors import ConfigError
+from homeport.config.loading.loader import load
+from homeport.config.secret_names import has_secret, shown_value, warnings_of_overrides
+from homeport.job_coordinator.config_change import (
+    AT_ONCE,
+    FORCE,
+    ConfigChange,
+    check_deletion,
+    check_key,
+    checked_change,
+    require_model_here,
+)
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+)
+from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number
+from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
+from homeport.job_coordinator.metadata.configuration import ConfigManager, change_list
+from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentManager, TaskModeManager
+from homeport.job_coordinator.metadata.upgrade import RollingRestartManager
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName, host_of
+from homeport.job_coordinator.model.job_model import TaskMode
+from homeport.job_coordinator.model.list_change import ListChange
+from homeport.job_coordinator.model.placement import ANY_HOST
+
+
+class WritableType(StrEnum):
+    """Types that an operator may write; all others are the job's own."""
+
+    SET_CONFIG = "set-config"
+    SET_CHANGELOG = "set-changelog"
+    SET_CONTAINER_HOST = "set-container-host-assignment"
+
+
+@dataclass(frozen=True)
+class How:
+    """Options of a write.
+
+    ``is_forced``: also of a key that no program reads. ``is_dry_run``: only a look, no write.
+    ``is_at_once``: with the order to restart all containers together.
+    """
+
+    is_forced: bool = False
+    is_dry_run: bool = False
+    is_at_once: bool = False
+
+
+_PLAINLY = How()
+
+
+def message_of(
+    message_type: WritableType, key: str, value: str | None, *, is_forced: bool = False
+) -> CoordinatorStreamMessage:
+    """The message that the command line asks for; ``value`` None deletes the key.
+
+    Raises:
+        ConfigError: the key or the value is not what the type takes.
+    """
+    if not key.strip():
+        raise ConfigError("--key", key, "it must not be blank", "name what the message is about")
+    if message_type is WritableType.SET_CONFIG:
+        check_key(key, value, is_forced=is_forced)
+    if value is None:
+        return wire.tombstone(message_type, key)
+    if message_type is WritableType.SET_CONFIG:
+        return wire.set_config(key, value)
+    if message_type is WritableType.SET_CHANGELOG:
+        partition = whole_number(value, INT_MAX)
+        if partition is None:
+            rule = f"a changelog partition is a whole number from 0 to {INT_MAX}"
+            raise ConfigError("--value", value, rule, "write the number of a partition")
+        return wire.set_changelog(key, partition)
+    host = host_of(value)
+    if not host:
+        raise ConfigError("--value", value, "it must name a host", "use --delete to remove one")
+    return wire.set_container_host_assignment(key, host)
+
+
+def messages_for(
+    message: CoordinatorStreamMessage, assignment: TaskAssignmentManager
+) -> tuple[CoordinatorStreamMessage, ...]:
+    """``message``; for a processor's host the same of its tasks, whose records decide."""
+    if message.type != MessageType.SET_CONTAINER_HOST:
+        return (message,)
+    tasks = [t for t, processor in assignment.read().items() if processor == message.key]
+    if message.is_tombstone:
+        return LocalityManager.messages_to_forget(ProcessorId(message.key), tasks)
+    host = host_of(wire.host(message) or "")
+    return LocalityManager.messages(ProcessorId(message.key), tasks, host, epoch=None)
+
+
+def write(
+    config: Config,
+    message: CoordinatorStreamMessage,
+    how: How = _PLAINLY,
+    say: Callable[[str], object] = print,
+) -> str:
+    """Write ``message`` to the coordinator stream of the job that ``config`` describes.
+
+    ``say`` gets what it will mean, before it is written.
+
+    Returns:
+        One line about what was written, a secret masked.
+
+    Raises:
+        ConfigError: the job has no coordinator stream yet, or must not be changed so.
+        UnavailableError: Kafka did not answer in time.
+    """
+    with open_job(config) as job:
+        return _write(job, message, how, say)
+
+
+def _write(
+    job: JobView, message: CoordinatorStreamMessage, how: How, say: Callable[[str], object]
+) -> str:
+    meaning, warnings = "used from the job's next start", list[str]()
+    if message.type == MessageType.SET_CONFIG:
+        meaning = _checked(job, message).meaning(
+            is_running=job.running is not None, restarting=_actives(job), is_at_once=how.is_at_once
+        )
+    elif message.type == MessageType.SET_CHANGELOG:
+        partition = None if message.is_tombstone else wire.changelog_partition(message)
+        ChangelogPartitionManager(job.stream).refuse(TaskName(message.key), partition)
+    else:
+        warnings = placement_warnings(job, message)
+    for warning in warnings:
+        _warn(warning)
+    what = f"{job.topic}: {message.type} {message.key}"
+    if message.is_tombstone and message.key not in job.stream.latest(message.type):
+        return f"{what} was not there; nothing changes"
+    say(meaning)
+    if how.is_dry_run:
+        return "nothing was written"
+    messages = [*messages_for(message, TaskAssignmentManager(job.stream))]
+    if message.type == MessageType.SET_CONFIG:
+        given = (message.key, message.value("value"))
+        orders = RollingRestartManager(job.stream)
+        messages += orders.at_once_messages(*given, is_at_once=how.is_at_once)
+    job.stream.write(messages)
+    if message.is_tombstone:
+        return f"{what} deleted: the deployment's value, if any, stands again"
+    value = message.value("value", "Partition", "host") or ""
+    return f"{what} = {shown_value(message.key, value)}"
+
+
+def write_list(
+    job: JobView,
+    key: ListKey,
+    wanted: Callable[[tuple[str, ...]], ListChange],
+    say: Callable[[str], object],
+) -> bool:
+    """Change the items of the key as ``wanted`` says; no other writer's change is lost.
+
+    ``say`` gets what it will mean, before it is written; errors as of ``write``.
+
+    Returns:
+        Whether anything was to be changed.
+    """
+
+    def write_record(record: CoordinatorStreamMessage) -> None:
+        check_key(key.name, record.value("value"))
+        _write(job, record, _PLAINLY, say)
+
+    return change_list(job.stream, key, wanted, write_record, secrets.token_hex(8), job.given)
+
+
+def _warn(line: str) -> None:
+    print(f"warning: {line}", file=sys.stderr)
+
+
+def _actives(job: JobView) -> frozenset[str]:
+    """Return the processors that have tasks which process input."""
+    modes = TaskModeManager(job.stream).read()
+    owners = TaskAssignmentManager(job.stream).read().items()
+    return frozenset(p for t, p in owners if modes.get(t) is not TaskMode.STANDBY)
+
+
+def placement_warnings(job: JobView, message: CoordinatorStreamMessage) -> list[str]:
+    """Return why a running job would refuse such a move, one line each.
+
+    Raises:
+        ConfigError: the job's user places its processors.
+    """
+    require_on_yarn(job.given, job.stream, message.type, PLACED_BY_USER)
+    known = {*TaskAssignmentManager(job.stream).read().values()}
+    if job.running is not None:
+        host = ANY_HOST if message.is_tombstone else host_of(wire.host(message) or "")
+        try:
+            check(job.running.client.status(), message.key, host)
+        except ConfigError as error:
+            return [f"{error}; the record has no effect"]
+    elif known and message.key not in known:
+        there_are = ", ".join(sorted(known))
+        return [f"processor {message.key!r}: the job has {there_are}; the record has no effect"]
+    return []
+
+
+def _checked(job: JobView, message: CoordinatorStreamMessage) -> ConfigChange:
+    require_on_yarn(job.given, job.stream, "config set", CONFIGURED_BY_FILE)
+    if message.is_tombstone:
+        by_hand = ConfigManager(job.stream).written()
+        check_deletion(message.key, is_set_by_hand=message.key in by_hand)
+    key, value = message.key, message.value("value")
+    return checked_change(
+        key,
+        value,
+        job.recorded_config(),
+        job.given,
+        has_state=bool(ChangelogPartitionManager(job.stream).read()),
+        check_model=require_model_here(job.given, key, value, _warn),
+    )
+
+
+def change_config(
+    config: Config, key: str, value: str | None, how: How = _PLAINLY, *, is_typed: bool = True
+) -> None:
+    """The key has that value in the coordinator stream, or None: is deleted; says what it means.
+
+    ``is_typed``: the value stands on the command line.
+
+    Raises:
+        ConfigError: it must not be changed so; nothing was written.
+        UnavailableError: Kafka did not answer in time.
+    """
+    message = message_of(WritableType.SET_CONFIG, key, value, is_forced=how.is_forced)
+    for warning in check_key(key, value, is_forced=how.is_forced):
+        _warn(warning)
+    if is_typed and value is not None and has_secret(key, value):
+        _warn(
+            f"the value of {key} is on the command line, where everybody on this machine can read "
+            f"it: homeport config set {key} - reads it from standard input"
+        )
+    print(write(config, message, how))
+
+
+_EPILOG = """\
+set-config: a configuration key. set-changelog: a task's changelog partition.
+set-container-host-assignment: the host that a processor, and its tasks, should start on.
+
+\b
+Examples:
+  coordinator-stream-writer --config-path=my.properties \\
+    --type=set-config --key=task.commit.ms --value=5000
+  coordinator-stream-writer --config-path=my.properties \\
+    --type=set-config --key=task.commit.ms --delete
+  coordinator-stream-writer --config-path=my.properties \\
+    --type=set-container-host-assignment --key=0 --value=nm2
+"""
+
+Force = Annotated[
+    bool,
+    typer.Option(FORCE, help="Write a configuration key that no program reads; nothing restarts."),
+]
+AtOnce = Annotated[
+    bool,
+    typer.Option(
+        AT_ONCE,
+        help="Restart all active containers together where the key needs it, unwatched; else one "
+        "container restarts after the other, and all go back where one fails.",
+    ),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Only print what it would mean; write nothing.")
+]
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@app.command(epilog=_EPILOG)
+def command(  # noqa: PLR0913 - one for each option
+    *,
+    config_path: Annotated[
+        str, typer.Option(help="The job's properties file: a path or a file: URL.")
+    ],
+    message_type: Annotated[WritableType, typer.Option("--type", help="Kind of the message.")],
+    key: Annotated[
+        str,
+        typer.Option(
+            help="Configuration key (set-config), task name (set-changelog) or processor id "
+            "(set-container-host-assignment)."
+        ),
+    ],
+    value: Annotated[
+        str | None, typer.Option(help="Value, changelog partition or host name.")
+    ] = None,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete the key instead.")] = False,
+    config: Annotated[
+        list[str] | None,
+        typer.Option(help="key=value, laid over the properties file; may be given many times."),
+    ] = None,
+    force: Force = False,
+    at_once: AtOnce = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Writes one message to a job's coordinator stream.
+
+    A configuration key set here stands above the properties file, in later deployments too, until
+    it is deleted here; run-job says so. Whether a running job takes it at once, restarts its
+    containers, and which, or waits for its next deployment is printed before it is written. Other
+    types are used from its next start. A task keeps the changelog partition that has its state.
+    """
+    if (value is None) != delete:
+        raise ConfigError(
+            "--value",
+            None if value is None else shown_value(key, value),
+            "exactly one of --value and --delete is needed",
+            "give one of them",
+        )
+    for warning in warnings_of_overrides(config or ()):
+        _warn(warning)
+    loaded = load(config_path, config or ())
+    how = How(force, dry_run, at_once)
+    if message_type is WritableType.SET_CONFIG:
+        change_config(loaded, key, value, how)
+    else:
+        print(write(loaded, message_of(message_type, key, value), how))
+
+
+def main() -> None:
+    """Run the command line; a user's error is one line on standard error and its exit code."""
+    run_program(lambda: run_app(app), "coordinator-stream-writer")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""``homeport job-model``: which container has which tasks, inputs and changelog partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from homeport.cli.job.job_view import JobView, open_job
+from homeport.cli.options import AsJson, ConfigPath, Overrides, ShowSecrets, loaded, new_app, note
+from homeport.config.errors import ConfigError
+from homeport.job_coordinator.metadata.epochs import EpochManager
+from homeport.job_coordinator.metadata.recorded_model import recorded_model
+from homeport.job_coordinator.model.codec import encode_job_model
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskMode
+
+app = new_app()
+
+
+@app.command()
+def job_model(
+    *,
+    config_path: ConfigPath,
+    config: Overrides = None,
+    version: Annotated[
+        int | None,
+        typer.Option(min=1, help="An earlier version, of a running job; default the present one."),
+    ] = None,
+    processor: Annotated[str | None, typer.Option(help="One container's part alone.")] = None,
+    as_json: AsJson = False,
+    show_secrets: ShowSecrets = False,
+) -> None:
+    """Prints a job's JobModel: the running job's, else what the coordinator stream has recorded.
+
+    --json prints it as GET / does, with the configuration.
+    """
+    with open_job(loaded(config_path, config)) as job:
+        number, model = _model(job, version)
+        note(f"from {job.origin}")
+        model = replace(model, config=job.config(show_secrets=show_secrets))
+    if processor is not None:
+        model = _part(model, processor)
+    if as_json:
+        print(encode_job_model(model, mask_secrets=not show_secrets).decode())
+        return
+    for line in _lines(model, number):
+        print(line)
+
+
+def _model(job: JobView, version: int | None) -> tuple[int, JobModel]:
+    if job.running is not None:
+        number = job.running.model_version if version is None else version
+        return number, job.running.client.job_model(version)
+    recorded = EpochManager(job.stream).read_job_model_version()
+    if recorded is None:
+        raise ConfigError("--config-path", job.topic, "the job has no JobModel yet", "run it")
+    if version not in {None, recorded.version}:
+        raise ConfigError(
+            "--version",
+            str(version),
+            f"the job does not run, and its stream has version {recorded.version} alone",
+            "leave the option out",
+        )
+    return recorded.version, recorded_model(job.stream, job.recorded_config())
+
+
+def _part(model: JobModel, processor: str) -> JobModel:
+    container = model.containers.get(ProcessorId(processor))
+    if container is None:
+        known = ", ".join(model.containers) or "none"
+        raise ConfigError("--processor", processor, f"the job has {known}", "name one of these")
+    return replace(model, containers={container.processor_id: container})
+
+
+def _lines(model: JobModel, version: int) -> Iterator[str]:
+    tasks = sum(len(container.tasks) for container in model.containers.values())
+    yield f"version {version}: {len(model.containers)} containers, {tasks} tasks"
+    for container in model.containers.values():
+        yield f"processor {container.processor_id}{_role(container)}"
+        for task in container.tasks.values():
+            mode = "" if task.task_mode is TaskMode.ACTIVE else " (standby)"
+            inputs = ", ".join(
+                f"{ssp.system_stream}#{ssp.partition}" for ssp in task.system_stream_partitions
+            )
+            yield f"  {task.task_name}{mode}: changelog {task.changelog_partition}; {inputs}"
+
+
+def _role(container: ContainerModel) -> str:
+    active = container.active_processor
+    return "" if active is None else f", standby of {active}"

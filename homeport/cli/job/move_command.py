@@ -1,0 +1,80 @@
+"""``homeport move``: a running job's container goes to another host."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from homeport.cli.job import placement_request
+from homeport.cli.job.placement_request import NoWait, destination_of
+from homeport.cli.options import ConfigPath, Overrides, loaded, new_app
+from homeport.config.errors import ConfigError
+from homeport.job_coordinator.model.placement import CANCEL, MAX_EXPIRY_MS
+
+app = new_app()
+
+_EPILOG = """\
+\b
+Examples:
+  homeport move 0 nm2 --config-path=my.properties
+  homeport move 0 any --expiry-ms=60000 --config-path=my.properties
+  homeport move 0 nm2 --warm --config-path=my.properties
+  homeport move 0 --cancel --config-path=my.properties
+"""
+
+
+@app.command(epilog=_EPILOG)
+def move(
+    *,
+    processor: Annotated[str, typer.Argument(help="Id of the container, such as 0 or 0-0.")],
+    host: Annotated[
+        str | None,
+        typer.Argument(help="Where to: a host, any (another one), or last-seen (its own)."),
+    ] = None,
+    config_path: ConfigPath,
+    config: Overrides = None,
+    expiry_ms: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=MAX_EXPIRY_MS,
+            help="How long a place there is waited for, in ms; without it "
+            "cluster-manager.container.request.timeout.ms.",
+        ),
+    ] = None,
+    warm: Annotated[
+        bool,
+        typer.Option(
+            "--warm", help="Read the state at the destination first, while the container runs on."
+        ),
+    ] = False,
+    cancel: Annotated[
+        bool,
+        typer.Option(
+            "--cancel", help="End the moves and restarts of the container that have not ended."
+        ),
+    ] = False,
+    no_wait: NoWait = False,
+) -> None:
+    """Moves a container: a place is reserved first, then it is stopped, then started there.
+
+    Until the place is sure it runs on as it is. Its state follows by the changelog, or lies there
+    already. With --warm a standby on the destination reads the state first, and follows it; the
+    container stops when that is near enough, so that the pause does not depend on the size of the
+    state. The job's own standby, if it is there, gives way. The answer is printed when it is there,
+    or why it is not; exit code 1. Without host affinity it goes to any other host. Others of its
+    replicas are never on the same host. With --cancel, and no host, its moves and restarts end;
+    the container goes on as it is.
+    """
+    if cancel is (host is not None) or (cancel and (warm or expiry_ms is not None)):
+        rule = "a move needs a host, and --cancel goes without host, --warm and --expiry-ms"
+        raise ConfigError("HOST", host, rule, "give a host, or --cancel alone")
+    placement_request.ask(
+        loaded(config_path, config),
+        processor,
+        CANCEL if host is None else destination_of(host),
+        expiry_ms=expiry_ms,
+        no_wait=no_wait,
+        is_warm=warm,
+    )

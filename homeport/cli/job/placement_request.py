@@ -1,0 +1,277 @@
+"""What ``homeport move`` and ``homeport restart`` share: a request is written, and waited for.
+
+The request is a record of the coordinator stream in Samza's bytes, and so is the answer. The
+request stays the same when the command stops waiting.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated
+
+import typer
+
+from homeport.cli.job.job_view import (
+    PLACED_BY_USER,
+    JobView,
+    open_job,
+    require_on_yarn,
+    running_job,
+)
+from homeport.cli.options import note
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import (
+    ConfigError,
+    HomeportError,
+    UnansweredError,
+    UnavailableError,
+    WireError,
+)
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
+from homeport.job_coordinator.metadata.placement import PlacementManager
+from homeport.job_coordinator.model.ids import ProcessorId, host_of
+from homeport.job_coordinator.model.placement import (
+    ANY_HOST,
+    CANCEL,
+    FORCE_RESTART_LAST_SEEN,
+    LAST_SEEN,
+    PlacementRequest,
+    PlacementResponse,
+    PlacementStatus,
+)
+from homeport.job_coordinator.status.shape import ShownStatus
+
+DESTINATIONS = {"any": ANY_HOST, "last-seen": LAST_SEEN}
+"""Words that an operator types for a host."""
+
+NoWait = Annotated[
+    bool, typer.Option("--no-wait", help="Do not wait for the answer; print the id of the request.")
+]
+
+_POLL_S = 0.5
+_AM_POLL_S = 10.0
+_SILENCE_S = 300.0
+"""YARN's next attempt answers after a minute or two; a broker that starts again, sooner."""
+_KAFKA, _AM = "Kafka", "the AM"
+_TOLD = 20
+
+
+def ask(
+    config: Config,
+    processor: str,
+    destination: str,
+    *,
+    expiry_ms: int | None,
+    no_wait: bool,
+    is_warm: bool = False,
+) -> None:
+    """The request is written, its progress shown, and the answer printed.
+
+    Raises:
+        ConfigError: it cannot be done; nothing was written.
+        HomeportError: it was refused, or has failed.
+        UnavailableError: Kafka did not answer; nothing was written.
+        UnansweredError: its end is not known.
+    """
+    with open_job(config) as job:
+        require_on_yarn(config, job.stream, "move and restart", PLACED_BY_USER)
+        if job.running is None:
+            raise ConfigError(
+                keys.JOB_NAME.name,
+                config.get(keys.JOB_NAME.name),
+                "the job does not run, or its AM does not answer",
+                "start it with run-job, or try again",
+            )
+        status = job.running.client.status()
+        check(status, processor, destination)
+        request = new_request(
+            job.running.application, processor, destination, expiry_ms=expiry_ms, is_warm=is_warm
+        )
+        write_order(job.stream, [PlacementManager.request_message(request)])
+        note(f"asked of {job.running}")
+        if no_wait:
+            print(request.uuid)
+            return
+        print(outcome(final(answers(job.stream, request.uuid, Patience(job)))))
+
+
+def write_order(stream: CoordinatorStream, messages: Sequence[CoordinatorStreamMessage]) -> None:
+    """Write the messages of an order to the stream.
+
+    Raises:
+        UnansweredError: Kafka did not answer; they may be there, or may yet be.
+    """
+    try:
+        stream.write(messages)
+    except UnavailableError as error:
+        raise UnansweredError(
+            f"{error}; whether the order is in the coordinator stream is not known: see homeport "
+            "status before you give it again"
+        ) from None
+
+
+def new_request(
+    application: str,
+    processor: str,
+    destination: str,
+    *,
+    expiry_ms: int | None = None,
+    is_warm: bool = False,
+    is_drain: bool = False,
+) -> PlacementRequest:
+    """A request of now, for that run of the job."""
+    return PlacementRequest(
+        str(uuid.uuid4()),
+        application,
+        ProcessorId(processor),
+        destination,
+        expiry_ms,
+        int(time.time() * 1000),
+        is_warm,
+        is_drain,
+    )
+
+
+def check(status: ShownStatus, processor: str, destination: str) -> None:
+    """The running job knows the processor, and the host if one is named, and asks it.
+
+    Raises:
+        ConfigError: it does not.
+    """
+    known = [str(container.processor_id) for container in status.containers]
+    if processor not in known:
+        raise ConfigError("PROCESSOR", processor, "the job has none of that id", _one_of(known))
+    words = {ANY_HOST, LAST_SEEN, FORCE_RESTART_LAST_SEEN, CANCEL}
+    hosts = status.hosts
+    if destination in words or not hosts:
+        return
+    if destination not in hosts:
+        raise ConfigError(
+            "HOST", destination, "it is no live host of the cluster", _one_of([*hosts, "any"])
+        )
+    if destination in status.drained_hosts:
+        raise ConfigError(
+            "HOST",
+            destination,
+            "it is drained, so that no container is placed there",
+            f"take that back: homeport drain {destination} --undo",
+        )
+    if destination in status.excluded_hosts:
+        raise ConfigError(
+            "HOST", destination, "it has fallen silent and is not asked", "try another, or later"
+        )
+
+
+def _one_of(names: list[str]) -> str:
+    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
+    return f"there are {', '.join(names[:_TOLD])}{more}"
+
+
+def destination_of(host: str) -> str:
+    """What the request says where an operator typed ``host``, one of the two words, or a name."""
+    name = host_of(host)
+    return DESTINATIONS.get(name, name)
+
+
+def answers(
+    stream: CoordinatorStream, uuid: str, patience: Callable[[], None]
+) -> Iterator[PlacementResponse]:
+    """Every answer that is seen, up to the last one.
+
+    ``patience``: waits, then reads the stream on; what it raises comes out.
+    """
+    manager, seen = PlacementManager(stream), None
+    while True:
+        said = manager.read_responses().get(uuid)
+        if said is not None and said != seen:
+            seen = said
+            yield said
+            if said.status.is_final:
+                return
+        patience()
+
+
+def final(said: Iterator[PlacementResponse], about: str = "") -> PlacementResponse:
+    """The last answer; those before it are shown, behind ``about``."""
+    answer = next(said)
+    while not answer.status.is_final:
+        note(f"{about}{answer.status}: {answer.message}")
+        answer = next(said)
+    return answer
+
+
+def outcome(answer: PlacementResponse) -> str:
+    """The one line of an answer that is good.
+
+    Raises:
+        HomeportError: it is not; its line.
+    """
+    line = f"{answer.status}: {answer.message}"
+    if answer.status is not PlacementStatus.SUCCEEDED:
+        raise HomeportError(line)
+    return line
+
+
+class Patience:
+    """Waits for the end of an order, which the running job carries out without it.
+
+    It names what does not answer, and waits on: the order is in the coordinator stream.
+    """
+
+    def __init__(self, job: JobView, clock: Callable[[], float] = time.monotonic) -> None:
+        self._job = job
+        self._clock = clock
+        self._pause = threading.Event()
+        self._asked_s = now_s = clock()
+        self._heard_s = {_KAFKA: now_s, _AM: now_s}
+
+    def __call__(self) -> None:
+        """Pause, then read the coordinator stream on.
+
+        Raises:
+            UnansweredError: Kafka, or the AM, has not answered for long.
+        """
+        self._pause.wait(_POLL_S)
+        try:
+            self._job.stream.catch_up()
+        except UnavailableError as error:
+            self._unanswered(_KAFKA, f"{error}")
+            return
+        now_s = self._heard_s[_KAFKA] = self._clock()
+        if now_s - self._asked_s < _AM_POLL_S:
+            return
+        self._asked_s = now_s
+        if running_job(self._job.given, self._job.stream) is None:
+            self._unanswered(_AM, "the AM does not answer")
+        else:
+            self._heard_s[_AM] = now_s
+
+    def status(self) -> ShownStatus:
+        """Return the AM's status of the job, once it answers.
+
+        Raises:
+            UnansweredError: it has not for long.
+        """
+        while True:
+            running = running_job(self._job.given, self._job.stream)
+            with contextlib.suppress(UnavailableError, WireError):
+                if running is not None:
+                    return running.client.status()
+            self()
+
+    def _unanswered(self, partner: str, fault: str) -> None:
+        note(f"{fault}; what was ordered stays in the coordinator stream, and goes on")
+        silent_s = self._clock() - self._heard_s[partner]
+        if silent_s >= _SILENCE_S:
+            raise UnansweredError(
+                f"{partner} has not answered for {silent_s:.0f} s: what was ordered may go on; see "
+                "homeport status, and homeport coordinator-stream show for its records"
+            )

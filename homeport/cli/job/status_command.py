@@ -1,0 +1,178 @@
+"""``homeport status``: what of a running job is not where it should be, and what runs where."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Container, Iterator, Sequence
+from typing import Annotated
+
+import typer
+
+from homeport.cli.job.job_view import RunningJob, require_running
+from homeport.cli.options import AsJson, ConfigPath, Overrides, loaded, new_app, note
+from homeport.cli.usage import Control
+from homeport.config.config import Config
+from homeport.config.errors import UnavailableError
+from homeport.config.printable import printable_lines
+from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.status.container_report import ContainerReport
+from homeport.job_coordinator.status.shape import ShownContainer, ShownStandby, ShownStatus
+from homeport.job_coordinator.ui.first_screen import first_screen
+from homeport.job_coordinator.ui.times import span
+
+app = new_app()
+
+_CLEAR = Control("\x1b[H\x1b[2J")
+_HEAD = ("PROCESSOR", "ROLE", "PHASE", "HOST", "FOR", "EPOCH", "LAG", "PROCESSED", "FAILURES")
+_STANDBY_HEAD = ("STANDBY", "PROCESSOR", "STATE", "LAG", "SECONDS")
+_LAG = 6
+
+
+@app.command()
+def status(
+    *,
+    config_path: ConfigPath,
+    config: Overrides = None,
+    watch: Annotated[
+        float | None,
+        typer.Option("--watch", min=0.2, help="Look again each so many seconds, until Ctrl-C."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Prints first what does not run, since when, and what it waits for; then all containers.
+
+    LAG is, of an active container, what it has not read of its inputs, in records; of a standby,
+    what it has not read of its changelogs. PROCESSED counts the records of committed transactions
+    since the container began. Of a standalone job the standbys follow, with the processor that
+    keeps each. `homeport explain PROCESSOR` shows why one is where it is.
+    """
+    given = loaded(config_path, config)
+    running = require_running(given)
+    if watch is None:
+        _print(running, as_json=as_json)
+        return
+    while True:
+        try:
+            _print(running, as_json=as_json, clears=sys.stdout.isatty() and not as_json)
+        except UnavailableError as error:
+            note(f"{time.strftime('%H:%M:%S')}  {error}")
+            running = _found_again(running, given)
+        sys.stdout.flush()
+        time.sleep(watch)  # as the user asked
+
+
+def _found_again(running: RunningJob, given: Config) -> RunningJob:
+    """Another attempt's AM, or another leader, if one answers by now."""
+    try:
+        return require_running(given)
+    except UnavailableError:
+        return running
+
+
+def _print(running: RunningJob, *, as_json: bool, clears: bool = False) -> None:
+    body = running.client.status_body()
+    if as_json:
+        print(compact_json(body).decode())
+        return
+    now_ms = int(time.time() * 1000)
+    text = printable_lines(lines(ShownStatus.from_json(body), now_ms))
+    if clears:
+        sys.stdout.write(_CLEAR)
+    print(text)
+
+
+def lines(status: ShownStatus, now_ms: int) -> Iterator[str]:
+    """The first screen, out of the status. ``now_ms``: since 1970, by the reader's clock."""
+    job, containers = status.job, status.containers
+    yield (
+        f"{job.name}-{job.id}: {job.health or job.state}, {job.application}"
+        f", JobModel version {job.model_version}"
+    )
+    screen = first_screen(status, now_ms)
+    yield screen.headline
+    yield from (f"  {notice}" for notice in screen.notices)
+    for late in screen.late:
+        yield f"  {late.processor_id}: {late.phase}, for {_since(late.since_ms, now_ms)}"
+        yield from (f"      waits {wait}" for wait in late.waits)
+        yield from (f"      {why}" for why in late.why)
+    yield from _restores(containers)
+    yield ""
+    yield from _table([_HEAD, *(_row(container, now_ms) for container in containers)])
+    yield from _standbys(status)
+
+
+def _restores(containers: Sequence[ShownContainer]) -> Iterator[str]:
+    for container in containers:
+        for store in () if container.report is None else container.report.restoring:
+            left = store.seconds_left
+            ends = "" if left is None else f", some {span(int(left * 1000))} left"
+            yield (
+                f"  {container.processor_id} restores {store.store} of {store.task}: "
+                f"{store.records} records read, {store.remaining} offsets to go{ends}"
+            )
+
+
+def _standbys(status: ShownStatus) -> Iterator[str]:
+    """Of a standalone job: which processor keeps which standby, and what deaths have cost."""
+    rows = [
+        (standby.name, container.processor_id, *_progress(standby))
+        for container in status.containers
+        for standby in container.standbys
+    ]
+    if rows:
+        yield ""
+        yield from _table([_STANDBY_HEAD, *rows], numbers=range(3, 5))
+    taken = status.taken_over
+    if taken is not None and taken.lost:
+        yield (
+            f"{taken.lost} tasks have lost their processor, the last in version "
+            f"{taken.version}; {taken.unbacked} of them started without their standby"
+        )
+
+
+def _progress(standby: ShownStandby) -> tuple[str, str, str]:
+    seconds = standby.lag_seconds
+    state = "caught up" if standby.is_caught_up else "behind"
+    return (
+        "unknown" if standby.lag is None else state,
+        _number(standby.lag),
+        "-" if seconds is None else f"{seconds:.1f}",
+    )
+
+
+def _row(container: ShownContainer, now_ms: int) -> tuple[str, ...]:
+    report = container.report or ContainerReport()
+    return (
+        container.processor_id,
+        f"standby of {container.replica_of}" if container.is_standby else container.role,
+        container.phase.value,
+        container.host or "-",
+        _since(container.since_ms, now_ms),
+        _number(container.epoch),
+        _number(container.lag if container.is_standby else report.input_lag),
+        _number(report.processed),
+        str(container.failures or 0),
+    )
+
+
+def _since(since_ms: int | None, now_ms: int) -> str:
+    """How long it has been in its phase; "-" where that is not known."""
+    return span(now_ms - since_ms) if since_ms else "-"
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else str(value)
+
+
+def _table(
+    rows: Sequence[Sequence[str]], numbers: Container[int] = range(_LAG, len(_HEAD))
+) -> Iterator[str]:
+    """Columns as wide as what is in them; those of ``numbers`` to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if number in numbers else cell.ljust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()

@@ -1,0 +1,147 @@
+"""``homeport coordinator-stream``: show, tail."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from homeport.cli.job.job_view import TIMEOUT_S, stream_place
+from homeport.cli.options import AsJson, ConfigPath, Overrides, ShowSecrets, loaded, new_app, note
+from homeport.config.config import INT_MAX
+from homeport.config.printable import printable
+from homeport.config.secret_names import shown_value
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+)
+from homeport.job_coordinator.kafka.coordinator_stream_log import CoordinatorStreamLog, LoggedRecord
+from homeport.job_coordinator.metadata.upgrade import shown_record
+
+app = new_app("Shows the records of a job's coordinator stream as they lie in Kafka.")
+
+Type = Annotated[
+    str | None, typer.Option("--type", help="Only records of this type, such as set-config.")
+]
+
+
+@app.command("show", short_help="print the latest record of every key")
+def show(
+    *,
+    config_path: ConfigPath,
+    config: Overrides = None,
+    type_: Type = None,
+    key: Annotated[str | None, typer.Option(help="Only records with this key.")] = None,
+    as_json: AsJson = False,
+    show_secrets: ShowSecrets = False,
+) -> None:
+    """Prints the latest record of every key, in the order of writing; deleted keys are left out.
+
+    Each line: offset, type, key, values; writer and time. --json: one object per line.
+    """
+    latest: dict[tuple[str, str], LoggedRecord] = {}
+    damaged = 0
+    with _open(config_path, config) as log:
+        for record in log.to_head():
+            message = record.message
+            if message is None:
+                damaged += 1
+                continue
+            latest.pop((message.type, message.key), None)
+            if not message.is_tombstone:
+                latest[message.type, message.key] = record
+    for record in latest.values():
+        if _is_wanted(record, type_) and key in {None, record.message and record.message.key}:
+            print(printable(record_line(record, as_json=as_json, show_secrets=show_secrets)))
+    if damaged:
+        note(f"{damaged} damaged records are left out; tail shows them")
+
+
+@app.command("tail", short_help="print the last records, and go on")
+def tail(
+    *,
+    config_path: ConfigPath,
+    config: Overrides = None,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, max=INT_MAX, help="How many.")] = 20,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with what comes, until interrupted.")
+    ] = False,
+    type_: Type = None,
+    as_json: AsJson = False,
+    show_secrets: ShowSecrets = False,
+) -> None:
+    """Prints the last records, deletions and damaged ones too, as show does.
+
+    With --follow it ends when it is interrupted, by Ctrl-C.
+    """
+
+    def print_all(records: Iterable[LoggedRecord]) -> None:
+        for record in records:
+            if _is_wanted(record, type_):
+                line = record_line(record, as_json=as_json, show_secrets=show_secrets)
+                print(printable(line), flush=True)
+
+    with _open(config_path, config) as log:
+        wanted = (record for record in log.to_head() if _is_wanted(record, type_))
+        print_all(deque(wanted, maxlen=lines))
+        if follow:
+            print_all(log.onward())
+
+
+def _open(config_path: str, overrides: list[str] | None) -> CoordinatorStreamLog:
+    system, job = stream_place(loaded(config_path, overrides))
+    note(f"from the coordinator stream {job.coordinator_topic}")
+    return CoordinatorStreamLog(system, job, TIMEOUT_S)
+
+
+def _is_wanted(record: LoggedRecord, type_: str | None) -> bool:
+    return type_ is None or (record.message is not None and record.message.type == type_)
+
+
+def record_line(record: LoggedRecord, *, as_json: bool, show_secrets: bool) -> str:
+    """One record in one line."""
+    message = record.message
+    if message is None:
+        fault = {"offset": record.offset, "fault": record.fault}
+        return _json(fault) if as_json else f"{record.offset}  damaged: {record.fault}"
+    values = _values(message, show_secrets=show_secrets)
+    if as_json:
+        return _json(
+            {
+                "offset": record.offset,
+                "type": message.type,
+                "key": message.key,
+                "values": values,
+                "source": message.source,
+                "host": message.host,
+                "username": message.username,
+                "timestamp": message.timestamp_ms,
+            }
+        )
+    if values is None:
+        return f"{record.offset}  {message.type}  {message.key}  deleted"
+    said = values["value"] if [*values] == ["value"] else _json(values)
+    written = dt.datetime.fromtimestamp(message.timestamp_ms / 1000, dt.UTC)
+    at = written.isoformat(timespec="milliseconds")
+    who = f"{message.source or 'unknown'}, {message.username}@{message.host}"
+    return f"{record.offset}  {message.type}  {message.key} = {said}  ({who}, {at})"
+
+
+def _values(message: CoordinatorStreamMessage, *, show_secrets: bool) -> Mapping[str, str] | None:
+    if message.type == MessageType.SET_PACKAGE and (piece := message.value("data")) is not None:
+        return {"data": f"{len(piece)} characters of base64"}
+    if message.values is None or show_secrets:
+        return message.values
+    if message.type == MessageType.SET_UPGRADE:
+        return shown_record(message.values)
+    if message.type != MessageType.SET_CONFIG:
+        return message.values
+    return {name: shown_value(message.key, text) for name, text in message.values.items()}
+
+
+def _json(body: Mapping[str, Any]) -> str:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,199 @@
+"""``homeport local send`` and ``read``: records for a job to read, and what it has written."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated
+
+import typer
+from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from homeport.cli.local.common import DEFAULT_NAME, Name, running, say
+from homeport.cli.options import AsJson
+from homeport.config.errors import ConfigError, UnavailableError
+from homeport.job_coordinator.model.json_values import compact_json
+from homeport.local_cluster.errors import ClusterError
+
+_LIMIT_S = 30.0
+_POLL_S = 0.5
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+Topic = Annotated[str, typer.Argument(metavar="TOPIC")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """The commands of this module are commands of ``app``."""
+    app.command("send", short_help="send records to a topic, which is made")(send)
+    app.command("read", short_help="print the records of a topic")(read)
+
+
+def send(
+    topic: Topic,
+    records: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KEY=VALUE...]", help="As in 'ann={\"amount\": 5}'; default: lines of stdin."
+        ),
+    ] = None,
+    *,
+    name: Name = DEFAULT_NAME,
+    partitions: Annotated[
+        int, typer.Option("--partitions", min=1, help="Of the topic, if it is not there yet.")
+    ] = 1,
+) -> None:
+    """Sends records to a topic of the cluster's Kafka, and makes the topic if it is not there.
+
+    What is before the first = is the key; a record without = has no key. KEY= is a record without
+    a value, which deletes the key.
+    """
+    if not _TOPIC.fullmatch(topic):
+        rule = "a topic's name has at most 249 letters, digits and characters of ._-"
+        raise ConfigError("TOPIC", topic, rule, "give another name")
+    servers = running(name).bootstrap_servers
+    pairs = (pair(text.rstrip("\n")) for text in (records or sys.stdin) if text.strip())
+    _make(servers, topic, partitions)
+    say(f"{topic}: {_sent(servers, topic, pairs)} records sent")
+
+
+def read(
+    topic: Topic,
+    *,
+    name: Name = DEFAULT_NAME,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")
+    ] = False,
+    count: Annotated[
+        int | None,
+        typer.Option("--count", min=1, help="Wait for so many records, print them, and end."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Prints the committed records of a topic from its beginning: key, tab, value.
+
+    Without --follow and --count it ends where the topic ends now. With --count the topic need not
+    be there yet.
+
+    --json: one object per line, with partition, offset, key and value.
+    """
+    cluster = running(name)
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "group.id": f"homeport-local-{uuid.uuid4().hex}",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+        }
+    )
+    try:
+        waits = follow or count is not None
+        messages = _messages(consumer, topic, waits=waits)
+        for message in itertools.islice(messages, count):
+            place = message.partition() or 0, message.offset() or 0
+            text = record_line(place, message.key(), message.value(), as_json=as_json)
+            print(text, flush=waits)
+    except KafkaException as error:
+        raise _unavailable(error) from error
+    finally:
+        consumer.close()
+
+
+def pair(text: str) -> tuple[bytes | None, bytes | None]:
+    """Key and value, as ``KEY=VALUE`` says; None: there is none."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        return None, text.encode()
+    return key.encode() or None, value.encode() or None
+
+
+def record_line(place: tuple[int, int], key: object, value: object, *, as_json: bool) -> str:
+    """A record for a reader, or as one JSON object; ``place``: partition and offset."""
+    texts = {"key": _text(key), "value": _text(value)}
+    if not as_json:
+        return "\t".join("" if text is None else text for text in texts.values())
+    partition, offset = place
+    return compact_json({"partition": partition, "offset": offset, **texts}).decode()
+
+
+def _text(data: object) -> str | None:
+    """Text as it is; bytes that are no text as 0x and hexadecimal digits."""
+    if not isinstance(data, bytes):
+        return None if data is None else str(data)
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return f"0x{data.hex()}"
+
+
+def _make(servers: str, topic: str, partitions: int) -> None:
+    """The topic is there; UnavailableError where Kafka does not answer, or refuses it."""
+    # What it notes at its end, such as events that were not taken, is nothing for a user.
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 3})
+    try:
+        if topic in admin.list_topics(timeout=_LIMIT_S).topics:
+            return
+        admin.create_topics([NewTopic(topic, partitions)])[topic].result(_LIMIT_S)
+    except KafkaException as error:
+        if error.args[0].name() == "TOPIC_ALREADY_EXISTS":
+            return
+        raise _unavailable(error) from error
+
+
+def _sent(servers: str, topic: str, records: Iterable[tuple[bytes | None, bytes | None]]) -> int:
+    """How many; all of them are in Kafka."""
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "acks": "all"})
+    failed: list[object] = []
+    count = 0
+    for key, value in records:
+        while True:
+            try:
+                producer.produce(
+                    topic, value, key, on_delivery=lambda e, _: failed.append(e) if e else None
+                )
+                break
+            except BufferError:
+                producer.poll(_POLL_S)
+        count += 1
+    if producer.flush(_LIMIT_S) or failed:
+        why = str(failed[0]) if failed else f"no answer in {_LIMIT_S:.0f} s"
+        raise UnavailableError(f"Kafka did not take all records: {why}; homeport local status")
+    return count
+
+
+def _messages(consumer: Consumer, topic: str, *, waits: bool) -> Iterator[Message]:
+    """The records of all partitions, to the end of each, or without end."""
+    found = consumer.list_topics(timeout=_LIMIT_S).topics
+    while waits and topic not in found:
+        time.sleep(_POLL_S)  # Kafka has no call that waits for a topic
+        found = consumer.list_topics(timeout=_LIMIT_S).topics
+    if topic not in found:
+        raise ClusterError(f"Kafka has no topic {topic!r}: it has {_listed(list(found))}")
+    partitions = found[topic].partitions
+    consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
+    open_ones = set(partitions)
+    while open_ones or waits:
+        message = consumer.poll(_POLL_S)
+        if message is None:
+            continue
+        error = message.error()
+        if error is None:
+            yield message
+        elif error.name() == "_PARTITION_EOF":
+            open_ones.discard(message.partition())
+        else:
+            raise KafkaException(error)
+
+
+def _listed(topics: Sequence[str]) -> str:
+    """The user's topics; Kafka's own and those of jobs begin with two underscores."""
+    return ", ".join(sorted(t for t in topics if not t.startswith("__"))) or "none"
+
+
+def _unavailable(error: KafkaException) -> UnavailableError:
+    return UnavailableError(f"Kafka does not answer ({error.args[0].str()}): homeport local status")

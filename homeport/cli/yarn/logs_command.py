@@ -1,0 +1,151 @@
+"""``homeport logs``: what a container of a running job prints, from the node that it runs on."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import typer
+
+from homeport.appmaster.yarn.container_logs import ContainerLog
+from homeport.appmaster.yarn.node_names import NodeNames
+from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
+from homeport.cli.job.job_view import require_running
+from homeport.cli.options import AsJson, ConfigPath, Overrides, loaded, new_app, note
+from homeport.config.errors import ConfigError, UnavailableError
+from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.status.shape import ShownStatus
+
+app = new_app()
+
+_POLL_S = 0.5
+_LINE_BYTES = 400
+"""A line of a log is shorter, nearly always; where it is not, fewer lines are printed."""
+_OF = " of "
+_ON_ITS_HOST = (
+    "has no meaning for a standalone job, whose processors print where their user starts them",
+    "look at what the processor prints; homeport status shows its host",
+)
+_Place = tuple[str, str, str]
+"""Host, YARN's container, file."""
+
+
+@app.command()
+def logs(
+    *,
+    processor: Annotated[str, typer.Argument(help="The processor id of a container.")],
+    config_path: ConfigPath,
+    config: Overrides = None,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", "-f", help="Go on as it grows, also where the container moves."),
+    ] = False,
+    tail: Annotated[
+        int, typer.Option("--tail", min=0, help="Print so many of the last lines; 0: all.")
+    ] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """Prints the log of the container that runs as PROCESSOR, or of its last one if none runs.
+
+    HADOOP_CONF_DIR names the folder with the cluster's configuration; the NodeManager serves the
+    file. With --follow the log of the next container follows when this one has ended. --json: one
+    object per line of the log.
+    """
+    given = loaded(config_path, config)
+    running = require_running(given, "logs", _ON_ITS_HOST)
+    rest = ResourceManagerRest.from_environment(os.environ)
+    place = place_of(running.client.status(), processor)
+    if place is None:
+        raise UnavailableError(
+            f"container {processor} has not begun, so that there is no log of it: homeport "
+            f"explain {processor} shows what it waits for"
+        )
+    log, printer = _log(rest, place), Printer(as_json=as_json)
+    data, position = _last_lines(log, tail)
+    printer.write(data, place)
+    while follow:
+        time.sleep(_POLL_S)  # a NodeManager does not say that a file has grown
+        now = place_of(running.client.status(), processor) or place
+        data, position = log.after(position)
+        printer.write(data, place)
+        if now != place:
+            printer.end(place)
+            place, log, position = now, _log(rest, now), 0
+    printer.end(place)
+
+
+def _log(rest: ResourceManagerRest, place: _Place) -> ContainerLog:
+    """The log there; says which.
+
+    Raises:
+        UnavailableError: YARN does not know the node, or does not answer.
+    """
+    host, container, file = place
+    webs = [node.web for node in rest.nodes() if node.host == host and node.web]
+    if not webs:
+        raise UnavailableError(f"YARN does not know where the node {host} serves its logs")
+    address = NodeNames.from_environment(os.environ).with_known_address(webs[0])
+    log = ContainerLog(f"{urlsplit(rest.url).scheme}://{address}", container, file)
+    note(f"{log} on {host}")
+    return log
+
+
+def _last_lines(log: ContainerLog, tail: int) -> tuple[bytes, int]:
+    """The last lines, and where the log ends."""
+    data, length = log.after(0) if tail == 0 else log.last(tail * _LINE_BYTES)
+    lines = data.splitlines(keepends=True)
+    if len(data) < length:
+        lines = lines[1:]  # a part of a line
+    return b"".join(lines[-tail:] if tail else lines), length
+
+
+class Printer:
+    """Prints a log as it is, or each of its lines as an object."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._part = b""
+
+    def write(self, data: bytes, place: _Place) -> None:
+        """What has come to the log at that place; as objects, lines without an end wait for it."""
+        if not self._as_json:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+            return
+        *lines, self._part = (self._part + data).split(b"\n")
+        for line in lines:
+            host, container, file = place
+            body = {"host": host, "container": container, "file": file}
+            text = line.decode(errors="backslashreplace")
+            print(compact_json({**body, "line": text}).decode(), flush=True)
+
+    def end(self, place: _Place) -> None:
+        """Nothing more comes to the log: its last line needs no end."""
+        if self._part:
+            self.write(b"\n", place)
+
+
+def place_of(status: ShownStatus, processor: str) -> _Place | None:
+    """Where the log of that processor's container is, by the status; None: nowhere yet.
+
+    That of the container that runs; of one that does not, its last failure's.
+
+    Raises:
+        ConfigError: the job has no such processor.
+    """
+    container = status.container(ProcessorId(processor))
+    if container is None:
+        known = ", ".join(c.processor_id for c in status.containers)
+        raise ConfigError("PROCESSOR", processor, f"the job has {known}", "name one of these")
+    if container.resource and container.host and container.epoch:
+        file = f"container-{processor}-{container.epoch}.log"
+        return container.host, container.resource, file
+    for failure in reversed(status.failures):
+        file, found, resource = (failure.log or "").partition(_OF)
+        if failure.processor_id == processor and found and failure.host:
+            return failure.host, resource, file
+    return None

@@ -1,0 +1,112 @@
+"""``homeport metrics-targets``: where Prometheus finds the metrics of running jobs."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import threading
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+
+from homeport.appmaster.yarn.resource_manager_rest import (
+    CONF_DIR_VARIABLE,
+    Application,
+    ResourceManagerRest,
+)
+from homeport.appmaster.yarn.scrape_targets import TargetServer, of_yarn, why_left_out
+from homeport.appmaster.yarn.submission import job_tag
+from homeport.cli.options import loaded, new_app, note
+from homeport.cli.yarn.am_address import am_address
+from homeport.config.config import Config
+from homeport.config.errors import HomeportError
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.zookeeper.processor_targets import is_standalone, standalone_targets
+
+_SOURCE = "metrics-targets"
+
+app = new_app()
+
+
+@app.command(name="metrics-targets")
+def metrics_targets(
+    *,
+    listen: Annotated[
+        str | None,
+        typer.Option("--listen", help="HOST:PORT to serve them at, until it is interrupted."),
+    ] = None,
+    config_path: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--config-path",
+            help="Properties file of a job that serves https, or is standalone; repeatable.",
+        ),
+    ] = None,
+) -> None:
+    """Prints the targets of all running jobs as JSON for Prometheus, or serves them.
+
+    Printed into a file they are for file_sd_configs, served for http_sd_configs. HADOOP_CONF_DIR
+    names the folder with the cluster's configuration; only the ResourceManager is needed. Each
+    target is scraped through YARN's proxy and has the labels job_name, job_id and application.
+
+    The proxy does not reach a job that serves https. With --config-path its ApplicationMaster is
+    a target itself, as the job's coordinator stream in Kafka says. A standalone job is found by its
+    file too: each of its processors is a target, as ZooKeeper says. Where HADOOP_CONF_DIR is not
+    set, and a file names ZooKeeper, no YARN is read.
+    """
+    configs = [loaded(path, None) for path in config_path or ()]
+    jobs, standalone = HttpsJobs(configs), [c for c in configs if is_standalone(c)]
+    has_yarn = CONF_DIR_VARIABLE in os.environ or not standalone
+    rest = ResourceManagerRest.from_environment(os.environ) if has_yarn else None
+    if listen is None:
+        found, left_out = of_yarn(rest, jobs.url)
+        for application in left_out:
+            note(why_left_out(application))
+        print(json.dumps([*found, *standalone_targets(standalone)], indent=1))
+        return
+    host, port = _address(listen)
+    others = functools.partial(standalone_targets, standalone)
+    with TargetServer(rest, host, port, jobs.url, others) as server:
+        note(f"serves the targets at http://{host}:{server.server_address[1]}/")
+        server.serve_forever()
+
+
+def _address(listen: str) -> tuple[str, int]:
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or int(port) >= 2**16:
+        raise HomeportError(
+            f"--listen {listen!r}: it must be HOST:PORT with a port up to 65535, as 127.0.0.1:9400"
+        )
+    return host, int(port)
+
+
+class HttpsJobs:
+    """Some jobs, by their configurations; ``url`` may be called from several threads.
+
+    A coordinator stream is opened when its job is seen to run, and stays open.
+    """
+
+    def __init__(self, configs: Iterable[Config]) -> None:
+        self._configs = {job_tag(config): config for config in configs}
+        self._stores: dict[str, CoordinatorStreamStore] = {}
+        self._lock = threading.Lock()
+
+    def url(self, application: Application) -> str | None:
+        """Where its ApplicationMaster answers; "": nowhere yet; None: it is none of these jobs.
+
+        Raises:
+            UnavailableError: Kafka does not answer.
+        """
+        tag = next((tag for tag in application.tags if tag in self._configs), None)
+        if tag is None:
+            return None
+        with self._lock:
+            store = self._stores.get(tag)
+            if store is None:
+                store = CoordinatorStreamStore.of(self._configs[tag], source=_SOURCE)
+                store.bootstrap()
+                self._stores[tag] = store
+            address = am_address(store, application.application_id)
+        return "" if address is None else address.url

@@ -1,0 +1,395 @@
+"""What must hold before ``run-job`` writes anything: Kafka, YARN, the package, the classes.
+
+Each check raises ConfigError or UnavailableError with one line that names key, value, rule and
+remedy; none of them changes anything of the job.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import astuple
+from pathlib import Path
+from types import MappingProxyType
+
+from homeport.appmaster.environment.job_python import JobPython
+from homeport.appmaster.job_model.input_acceptance import InputAcceptance
+from homeport.appmaster.yarn.resource_manager_rest import Application, Node, ResourceManagerRest
+from homeport.appmaster.yarn.scheduler import Partition
+from homeport.cli.job import check_job_model as check_job_model_program
+from homeport.config.config import LONG_MAX, Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError, HomeportError, UnavailableError
+from homeport.config.settings.adjunct_section import AdjunctsConfig, extractor_key, streams_of_tasks
+from homeport.config.settings.input_serdes import input_serdes
+from homeport.config.settings.pipeline_section import SPARK_START_S, PipelineConfig
+from homeport.config.settings.reporters_section import snapshot_reporters
+from homeport.config.settings.sections import (
+    ClusterManagerConfig,
+    JobConfig,
+    SystemConfig,
+    TaskConfig,
+    YarnConfig,
+)
+from homeport.config.settings.serde_names import serde_name
+from homeport.config.settings.stores_section import StorageConfig
+from homeport.config.settings.used_systems import declared_outputs, used_systems
+from homeport.job_coordinator.client_files import token_folder
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number
+from homeport.job_coordinator.grouper.factories import has_own_grouper
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.grouper.validation import uneven_inputs
+from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
+from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
+from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
+from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.metadata.state_facts import StoreForms
+from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.parent_death import run_child
+from homeport.job_coordinator.private_files import private_folder
+
+_KAFKA_TIMEOUT_S = 10.0
+_CHECK_TIMEOUT_S = 120.0
+"""Of a program that loads the job's code; one that starts a Spark has that one's time besides."""
+_NOTE = "note: "
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_MAX_MB = "yarn.scheduler.maximum-allocation-mb"
+_MAX_CORES = "yarn.scheduler.maximum-allocation-vcores"
+
+
+def check_kafka(config: Config) -> None:
+    """Every system that the job cannot begin without answers; inputs exist.
+
+    So do declared outputs, where they are not to be created.
+    """
+    wanted: dict[str, dict[str, str]] = {name: {} for name in used_systems(config)}
+    for stream in input_streams(config):
+        wanted[stream.system][stream.stream] = keys.TASK_INPUTS.name
+    may_create = keys.TASK_OUTPUTS_CREATE_PARTITIONS.read(config) > 0
+    for key, stream in () if may_create else declared_outputs(config):
+        wanted[stream.system][stream.stream] = key
+    for name, topics in wanted.items():
+        admin = TopicAdmin(SystemConfig.of(config, name), _KAFKA_TIMEOUT_S)
+        admin.require_reachable()
+        found = admin.partition_counts(topics)
+        for topic, key in topics.items():
+            if topic not in found:
+                raise ConfigError(
+                    key,
+                    f"{name}.{topic}",
+                    f"topic {topic!r} does not exist at "
+                    f"{SystemConfig.of(config, name).bootstrap_servers}",
+                    "create the topic, or correct the name",
+                )
+
+
+def warn_of_reporters(config: Config, say: Callable[[str], None]) -> None:
+    """It is shown where the topic of a snapshot reporter is missing: the job runs without it."""
+    if keys.TASK_OUTPUTS_CREATE_PARTITIONS.read(config):
+        return
+    for reporter in snapshot_reporters(config):
+        name, topic = reporter.stream.system, reporter.stream.stream
+        system = SystemConfig.of(config, name)
+        if topic not in TopicAdmin(system, _KAFKA_TIMEOUT_S).partition_counts([topic]):
+            say(
+                f"warning: {keys.METRICS_REPORTER_STREAM.named(reporter.name)} = "
+                f"{str(reporter.stream)!r}: topic {topic!r} does not exist at "
+                f"{system.bootstrap_servers}: no snapshot is sent until it is created"
+            )
+
+
+def check_changelogs(config: Config, stream: CoordinatorStream, say: Callable[[str], None]) -> None:
+    """No changelog that is there has a fault, and none that held the job's state is gone.
+
+    Their partitions are the AM's to look at, which knows the tasks. A harmless difference from
+    ``config`` is shown.
+
+    Raises:
+        ConfigError: one has, or is.
+    """
+    for line in ChangelogTopics(config, stream).check(None, may_be_replaced=True):
+        say(f"warning: {line}")
+
+
+def check_checkpoints(config: Config, stream: CoordinatorStream) -> None:
+    """The topic that held the job's input positions is there, and the same.
+
+    Raises:
+        ConfigError: it is gone, or was deleted and recreated.
+    """
+    CheckpointTopic(config, stream).check()
+
+
+def check_inputs(config: Config, stream: CoordinatorStream, say: Callable[[str], None]) -> None:
+    """Every input is the topic that the job has read, or may begin again, which is shown.
+
+    Raises:
+        ConfigError: one is not.
+    """
+    for line in InputAcceptance(config, stream).check():
+        say(f"warning: {line}")
+
+
+def check_job_model(config: Config, say: Callable[[str], None]) -> JobModel | None:
+    """Return the JobModel that a new job gets: the configuration fits the inputs as they are.
+
+    Inputs that tasks cannot join are warned of. With a grouper of the job's own, which is in its
+    package, ``check_own_groupers`` looks; None.
+
+    Raises:
+        ConfigError: it cannot, for instance with more containers than tasks.
+    """
+    if has_own_grouper(config):
+        return None
+    counts = StreamMetadataCache(config).partition_counts(input_streams(config))
+    uneven = uneven_inputs(config, counts)
+    if uneven is not None:
+        say(f"warning: {uneven}")
+    # The earlier assignment decides the owner of each task, not whether a model is possible.
+    return calculate_job_model(config, counts, NOTHING)
+
+
+def check_sizes(config: Config, rest: ResourceManagerRest, partition: Partition | None) -> None:
+    """A container of the job, and its AM, fit a running node and the scheduler's maximum.
+
+    ``partition``: the nodes of containers; None: all.
+    """
+    manager, yarn = ClusterManagerConfig.of(config), YarnConfig.of(config)
+    nodes = [n for n in rest.nodes() if n.is_running]
+    if not nodes:
+        raise UnavailableError(
+            f"YARN ResourceManager at {rest.url}: no NodeManager is running: start one"
+        )
+    own = [n for n in nodes if partition is None or partition.has(n.labels)] or nodes
+    most_mb, most_cores = rest.setting(_MAX_MB), rest.setting(_MAX_CORES)
+    for key, value, limit, unit in (
+        (
+            keys.CONTAINER_MEMORY_MB.name,
+            manager.container_memory_mb,
+            _limit(own, lambda n: n.total_mb, most_mb),
+            "MB",
+        ),
+        (
+            keys.CONTAINER_CPU_CORES.name,
+            manager.container_cpu_cores,
+            _limit(own, lambda n: n.total_cores, most_cores),
+            "cores",
+        ),
+        (
+            keys.YARN_AM_MEMORY_MB.name,
+            yarn.am_memory_mb,
+            _limit(nodes, lambda n: n.total_mb, most_mb),
+            "MB",
+        ),
+        (
+            keys.YARN_AM_CPU_CORES.name,
+            yarn.am_cpu_cores,
+            _limit(nodes, lambda n: n.total_cores, most_cores),
+            "cores",
+        ),
+    ):
+        if value > limit:
+            raise ConfigError(
+                key,
+                str(value),
+                f"the cluster grants at most {limit} {unit} to one container",
+                f"write {limit} or less",
+            )
+
+
+def _limit(nodes: list[Node], of: Callable[[Node], int], setting: str | None) -> int:
+    largest = max(of(n) for n in nodes)
+    most = whole_number(setting, LONG_MAX)
+    return largest if most is None else min(largest, most)
+
+
+def check_token_folder(environment: Mapping[str, str]) -> None:
+    """There is a folder that can hold the token of the job, as this user's alone."""
+    with private_folder(token_folder(environment)):
+        pass
+
+
+def check_classes(
+    config: Config,
+    python: JobPython,
+    import_path: Path,
+    forms: Mapping[str, StoreForms] = MappingProxyType({}),
+) -> None:
+    """The job's classes import with the job's interpreter and package, which has homeport.
+
+    Where there is a pipeline, Java takes the options that the job gives its Spark.
+
+    ``forms`` {changelog: how what it holds is read}, as the coordinator stream has them.
+
+    Raises:
+        HomeportError: they do not, or there is no homeport; or a schema in the package is not the
+            one by which a store was written.
+    """
+    task = TaskConfig.of(config)
+    command = ["-m", "homeport.cli.host.check_classes"]
+    if task.task_class:
+        command += ["--task-class", task.task_class]
+        command += ["--max-concurrency", str(keys.TASK_MAX_CONCURRENCY.read(config))]
+    java_options = ""
+    pipeline = PipelineConfig.of(config)
+    if pipeline is not None:
+        if not pipeline.is_sql:
+            command += ["--pipeline", pipeline.value]
+            for stream in streams_of_tasks(config):
+                command += ["--input", str(stream)]
+            for store in AdjunctsConfig.of(config).stores:
+                command += ["--store", store]
+        java_options = task.spark_conf.get(_JAVA_OPTIONS, "")
+    adjuncts = AdjunctsConfig.of(config)
+    # They may hold secrets, which no command line shows.
+    asked = {
+        "java-options": java_options,
+        "has-pipeline": pipeline is not None,
+        "serdes": list(dict.fromkeys(_serdes(config))),
+        "stores": [
+            (store.key_serde, store.msg_serde, store.name, forms.get(str(store.changelog)))
+            for store in StorageConfig.of(config).stores.values()
+            if store.changelog is not None
+        ],
+        "extractors": [
+            (extractor_key(config, store.name), store.extractor)
+            for store in adjuncts.stores.values()
+            if store.extractor is not None
+        ],
+        "manager": adjuncts.manager if adjuncts.stores else None,
+        "inputs": [astuple(item) for item in input_serdes(config)],
+    }
+    command.append("--more")
+    _check_with_package(python, command, import_path, json.dumps(asked).encode())
+
+
+def check_pipeline(
+    config: Config, python: JobPython, import_path: Path, say: Callable[[str], None]
+) -> None:
+    """The pipeline has met a Spark here, and no rows, where it is checked before the submission.
+
+    Where this machine has no Java, or its Spark does not start, only the containers will find out:
+    that is shown.
+
+    Raises:
+        HomeportError: Spark refuses it, or its rows lack a column.
+    """
+    pipeline = PipelineConfig.of(config)
+    if pipeline is None or not pipeline.is_checked_first:
+        return
+    command = ["-m", "homeport.cli.host.check_pipeline"]
+    given = json.dumps(dict(config)).encode()
+    limit_s = SPARK_START_S + _CHECK_TIMEOUT_S
+    for line in _check_with_package(python, command, import_path, given, limit_s):
+        if line.startswith(_NOTE):
+            say(line)
+
+
+def _serdes(config: Config) -> Iterator[tuple[str, str, str]]:
+    """(key, serde, stream) of each input and output that has one; a store's have no stream."""
+    for store in StorageConfig.of(config).stores.values():
+        yield keys.STORE_KEY_SERDE.named(store.name), store.key_serde, ""
+        yield keys.STORE_MSG_SERDE.named(store.name), store.msg_serde, ""
+    streams = (*TaskConfig.of(config).inputs, *(stream for _, stream in declared_outputs(config)))
+    for item in dict.fromkeys(streams):
+        system, stream = item.system, item.stream
+        view = SystemConfig.of(config, system)
+        for key, name in (
+            (keys.STREAM_KEY_SERDE, view.key_serde(stream)),
+            (keys.STREAM_MSG_SERDE, view.msg_serde(stream)),
+        ):
+            if name is not None:
+                yield key.named(system, stream), name, stream
+    for name in config:
+        for of_stream in (keys.STREAM_KEY_SERDE, keys.STREAM_MSG_SERDE):
+            parts, value = of_stream.parts_of(name), config.get_str(name)
+            if parts is not None and value is not None:
+                yield name, serde_name(config, name, value), parts[1]
+
+
+def check_own_groupers(config: Config, python: JobPython, import_path: Path) -> None:
+    """As ``check_job_model``, with the job's interpreter and package, where it brings a grouper.
+
+    Raises:
+        HomeportError: no JobModel can be made; the line names key and class of the grouper.
+        UnavailableError: Kafka did not answer.
+    """
+    if not has_own_grouper(config):
+        return
+    counts = StreamMetadataCache(config).partition_counts(input_streams(config))
+    command = ["-m", check_job_model_program.__name__]
+    asked = check_job_model_program.question(config, counts)
+    _check_with_package(python, command, import_path, asked)
+
+
+def _check_with_package(
+    python: JobPython,
+    command: list[str],
+    import_path: Path,
+    given: bytes = b"",
+    limit_s: float = _CHECK_TIMEOUT_S,
+) -> list[str]:
+    """The program, run as on the nodes and with ``given`` to read, has nothing against the job.
+
+    Returns:
+        The lines that it printed.
+    """
+    # What only this shell's PYTHONPATH has would be missing there.
+    environment = {**os.environ, "PYTHONPATH": str(import_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = run_child([*python.here, *command], limit_s, given=given, environment=environment)
+    except (OSError, subprocess.TimeoutExpired) as e:
+        raise ConfigError(
+            python.key,
+            python.value,
+            f"it cannot be run ({e})",
+            "name the interpreter that has homeport",
+        ) from None
+    if done.returncode == 0:
+        _require_checked(done.stdout, import_path)
+        return done.stdout.decode(errors="replace").splitlines()
+    lines = [
+        line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()
+    ]
+    last = lines[-1] if lines else f"exit code {done.returncode}"
+    if last.startswith("error: "):
+        raise HomeportError(last.removeprefix("error: "))  # one line of that form already
+    raise ConfigError(
+        python.key,
+        python.value,
+        f"it cannot check the job's classes ({last})",
+        "name an interpreter that has homeport installed",
+    )
+
+
+def _require_checked(output: bytes, import_path: Path) -> None:
+    """The program has come to its end; the job's code may have ended it before, with any code."""
+    last = output.decode(errors="replace").splitlines()[-1:]
+    if last != [check_job_model_program.CHECKED]:
+        raise ConfigError(
+            keys.YARN_PACKAGE_PATH.name,
+            str(import_path),
+            "the job's code ends the process that loads it, with exit code 0",
+            "let no module exit while it is imported",
+        )
+
+
+def require_not_running(config: Config, last: Application | None) -> None:
+    """The job does not run; ``last``: its newest application, as of ``Job.last_application``.
+
+    Raises:
+        ConfigError: it does.
+    """
+    if last is not None and last.is_active:
+        job = JobConfig.of(config)
+        raise ConfigError(
+            keys.JOB_NAME.name,
+            job.name,
+            f"the job {job.name!r} with {keys.JOB_ID.name}={job.id} runs already as "
+            f"{last.application_id} ({last.state})",
+            "stop it by --operation=kill, or give this job another job.id",
+        )

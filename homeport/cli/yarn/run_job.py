@@ -1,0 +1,476 @@
+"""``run-job``: submits a job to YARN, and asks about, waits for or ends one.
+
+Order of ``run``: everything that can be checked is checked, then the coordinator stream is made and
+the submission number taken, the configuration written, the application submitted, and the AM waited
+for. Source: design 3; interfaces, "Life of a job".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from homeport.appmaster.environment.job_python import job_python, published
+from homeport.appmaster.yarn.ended_tokens import forget_ended_tokens
+from homeport.appmaster.yarn.hadoop_files import hadoop_files
+from homeport.appmaster.yarn.host_affinity import warnings
+from homeport.appmaster.yarn.job_package import PreparedPackage, digest_of, package_path, prepared
+from homeport.appmaster.yarn.kerberos import kerberos_login
+from homeport.appmaster.yarn.resource_manager_rest import (
+    CONF_DIR_VARIABLE,
+    Application,
+    ResourceManagerRest,
+)
+from homeport.appmaster.yarn.skein_driver import SkeinDriver, starting_driver
+from homeport.appmaster.yarn.submission import NodePython, Submission, known_hosts, submit
+from homeport.cli.usage import run_app, run_program
+from homeport.cli.yarn import (
+    one_time_configuration,
+    preflight,
+    state_check,
+    state_reset,
+    submission_claim,
+)
+from homeport.cli.yarn.am_address import am_address, is_answering
+from homeport.cli.yarn.application_text import end_of, log_place, samza_status
+from homeport.cli.yarn.cluster_check import cluster_facts, require_fit
+from homeport.cli.yarn.draining import order_drain, order_shutdown
+from homeport.cli.yarn.job import SOURCE, Job
+from homeport.cli.yarn.record_sizes import check_record_sizes
+from homeport.cli.yarn.waiting import Waiter, log_shortage, say
+from homeport.config.config import Config
+from homeport.config.declarations.standalone_keys import YARN
+from homeport.config.errors import ConfigError, HomeportError, UnavailableError
+from homeport.config.loading.loader import load
+from homeport.config.secret_names import shown_value, warnings_of_overrides
+from homeport.config.settings.pipeline_section import PipelineConfig
+from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig, YarnConfig
+from homeport.config.settings.standalone_section import refuse_mixed_roles, require_coordinator
+from homeport.config.settings.validation import validate
+from homeport.job_coordinator.client_files import cache_folder, forget_token
+from homeport.job_coordinator.config_change import refuse_written
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.output_topics import create_outputs
+from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec, topics_of
+from homeport.job_coordinator.metadata import epochs
+from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.job_packages import JobPackageManager
+from homeport.job_coordinator.metadata.state_facts import StoreForms
+from homeport.job_coordinator.metadata.state_reset import OPTION
+from homeport.job_coordinator.metadata.upgrade import UpgradeManager
+from homeport.job_coordinator.model.job_model import JobModel
+
+_ANSWER_LIMIT_S = 180.0
+_CLAIM_LIMIT_S = 30.0
+_KILL_MARGIN_S = 15.0
+_YARN_KILL_LIMIT_S = 60.0
+_SILENCE_S = 300.0
+"""The ResourceManager may be silent for so long; one that starts again answers sooner."""
+_ADVICE = "see the log of the AM"
+
+
+class Operation(StrEnum):
+    """What ``run-job`` can do."""
+
+    RUN = "run"
+    STATUS = "status"
+    KILL = "kill"
+    WAIT = "wait"
+    DRAIN = "drain"
+
+
+# ---------------------------------------------------------------------------------------- run
+
+
+def run(job: Job, *, reset_state: bool = False, other_package: bool = False) -> None:
+    """Submits the job, whose configuration is valid, and returns when its AM answers.
+
+    Prints id and URLs.
+
+    ``reset_state``: whatever state and input positions it has are thrown away before.
+    ``other_package``: it may have other code than the last upgrade has left it with.
+
+    Raises:
+        HomeportError: refused, in which case nothing has been written, or failed.
+    """
+    job = with_written_keys(job)
+    config = job.config
+    pipeline = PipelineConfig.of(config)
+    may_be_none = pipeline is not None and not pipeline.needs_package
+    path = package_path(YarnConfig.of(config).package_path, may_be_none=may_be_none)
+    files = partial(hadoop_files, os.environ, kerberos_login(config))
+    python = job_python(config, os.environ, files, say)
+    log = cache_folder(os.environ) / "logs" / f"skein-{job.name}.log"
+    # Skein's JVM starts beside the checks.
+    with starting_driver(log, os.environ, kerberos_login(config)) as driver:
+        model, forms = check_job(job, reset_state=reset_state)
+        facts = cluster_facts(config, job.rest, os.environ)
+        require_fit(config, facts)
+        preflight.check_sizes(config, job.rest, facts.partition)
+        with prepared(path, files) as package:
+            digest = digest_of(package)
+            state_check.check_package(job, digest, is_other_meant=other_package)
+            preflight.check_classes(config, python, package.import_path, forms)
+            preflight.check_own_groupers(config, python, package.import_path)
+            for warning in warnings(config, facts):
+                say(f"warning: {warning}")
+            say("checked: configuration, Kafka, YARN, package, classes")
+            preflight.check_pipeline(config, python, package.import_path, say)
+            python = published(python, files, say)
+            number, application_id = submit_once(
+                job, package, python.node, driver, Reset(model) if reset_state else None
+            )
+    say(f"submitted {application_id}")
+    url = await_am(job, number, application_id, digest)
+    print(f"application {application_id}")
+    print(f"JobModel    {url}")
+    print(f"status      {url}v1/status")
+    print(f"YARN        {job.rest.url}/cluster/app/{application_id}")
+
+
+def check_job(job: Job, *, reset_state: bool) -> tuple[JobModel | None, Mapping[str, StoreForms]]:
+    """Kafka, the state and YARN let the job run.
+
+    Returns:
+        Its JobModel, where that is known already, and how what its stores hold is read.
+
+    Raises:
+        HomeportError: refused.
+    """
+    preflight.check_kafka(job.config)
+    preflight.warn_of_reporters(job.config, say)
+    model = preflight.check_job_model(job.config, say)
+    check_record_sizes(job.config, model, job.record_limit())
+    forms = state_check.check_state(job, reset_state=reset_state)
+    preflight.check_token_folder(os.environ)
+    job.rest.require_reachable()
+    forget_ended_tokens(os.environ, job.rest)
+    job.require_not_running()
+    return model, forms
+
+
+def with_written_keys(job: Job) -> Job:
+    """The job with what coordinator-stream-writer set laid over its file; says so, key by key.
+
+    Raises:
+        ConfigError: with it, the configuration breaks a rule.
+        UnavailableError: Kafka does not answer.
+    """
+    if not job.has_stream():
+        return job
+    with job.stream() as store:
+        written = ConfigManager(store).written()
+    refuse_written(written, job.config)
+    for key, value in written.items():
+        if job.config.get(key, "") != value:
+            shown = shown_value(key, value)
+            say(
+                f"note: {key} = {shown} was set by coordinator-stream-writer and stands; "
+                f"coordinator-stream-writer --type set-config --key {key} --delete takes it back"
+            )
+    config = job.config.merged(written)
+    if config != job.config:
+        validate(config)
+    return replace(job, config=config)
+
+
+@dataclass(frozen=True)
+class Reset:
+    """The state is to be thrown away; ``model``: for what then, where that is known already."""
+
+    model: JobModel | None
+
+
+def submit_once(
+    job: Job,
+    package: PreparedPackage,
+    python: NodePython,
+    driver: Callable[[], SkeinDriver],
+    reset: Reset | None,
+) -> tuple[int, str]:
+    """The job is submitted, once, however many run-jobs try: its submission number and application.
+
+    ``driver``: of Skein, once it serves.
+    ``reset``: its state is thrown away before; None: it stays.
+
+    Raises:
+        ConfigError: it runs already, perhaps because another run-job was a moment earlier.
+        HomeportError: it could not be submitted.
+    """
+    config = job.config
+    section = JobConfig.of(config)
+    system = SystemConfig.of(config, section.coordinator_system)
+    TopicAdmin(system).ensure(coordinator_topic_spec(section))
+    with job.stream() as store:
+        number = submission_claim.take_number(
+            store,
+            uuid.uuid4().hex,
+            lambda: Waiter(_CLAIM_LIMIT_S).polls_logging("another run-job is submitting this job"),
+            lambda: job.require_free(store),
+        )
+        submissions = epochs.EpochManager(store)
+        try:
+            store.require_own()
+            if reset is None:
+                # Once more: another run-job may have been here since the first look.
+                one_time_configuration.require_unchanged(store, config)
+                ConfigManager(store).replace(config, SOURCE)
+            else:
+                reset_state_of(config, reset, number, store)
+            # Those of an upgrade of an earlier deployment: none is wanted by this one.
+            JobPackageManager(store).forget()
+            if created := create_outputs(config):
+                say(f"created: {', '.join(created)}")
+            submission = Submission(
+                config=config,
+                file=job.file,
+                number=number,
+                hosts=known_hosts(config, job.rest.running_hosts()),
+                package=str(package.archive),
+                python=python,
+                hadoop_conf_dir=Path(os.environ[CONF_DIR_VARIABLE]),
+            )
+            served = driver()
+            submission_claim.require_newest(store, number)
+            application_id = submit(submission, served, os.environ)
+        except BaseException:
+            # Also when interrupted: the next run-job need not wait for this one.
+            with contextlib.suppress(HomeportError):
+                withdrawn = epochs.Submission(number, submission_claim.WITHDRAWN)
+                submissions.write_submission(withdrawn)
+            raise
+    return number, application_id
+
+
+def reset_state_of(
+    config: Config, reset: Reset, number: int, store: CoordinatorStreamStore
+) -> None:
+    """The job has neither state nor input positions, and its stream the new configuration."""
+
+    def require_newest() -> None:
+        submission_claim.require_newest(store, number)
+
+    say("resetting the state of the job")
+    topics = state_reset.reset(config, reset.model, number, SOURCE, require_newest)
+    say(f"reset: recreated: {', '.join(str(topic) for topic in topics) or 'no topics'}")
+
+
+def await_am(job: Job, number: int, application_id: str, package: str) -> str:
+    """Wait for the URL at which the AM of this application answers.
+
+    The stream names the application, and the sha256 of its ``package``.
+
+    The job is submitted: a Kafka or a ResourceManager that is away for a while is waited for.
+
+    Raises:
+        UnavailableError: the application ended, or does not answer in time.
+    """
+    waiter, state = Waiter(_ANSWER_LIMIT_S), "unknown to YARN"
+    with contextlib.ExitStack() as opened:
+        store: CoordinatorStreamStore | None = None
+        for _ in waiter.polls():
+            try:
+                application = job.rest.application(application_id)
+                state = application.state if application else state
+                if application is not None and not application.is_active:
+                    break
+                if store is None:
+                    store = opened.enter_context(job.stream())
+                    named = epochs.Submission(number, application_id)
+                    epochs.EpochManager(store).write_submission(named)
+                    store.write([UpgradeManager.submitted_message(application_id, package)])
+                address = am_address(store, application_id)
+            except UnavailableError as e:
+                waiter.log_progress(str(e))
+                continue
+            if address is not None and is_answering(address):
+                return address.url
+            waiter.log_progress(f"waiting for the AM ({state})")
+        else:
+            raise UnavailableError(
+                f"the AM of {application_id} does not answer after {_ANSWER_LIMIT_S:.0f} s "
+                f"({state}): see {job.rest.url}/cluster/app/{application_id}"
+            )
+    raise UnavailableError(f"{end_of(application)}; {_ADVICE}: {log_place(application)}")
+
+
+# ---------------------------------------------------------------------------------------- others
+
+
+def status(job: Job) -> None:
+    """Prints one of Samza's words; a job that YARN does not know has not begun."""
+    application = job.last_application()
+    print(samza_status(application))
+    if application is not None and application.is_active:
+        log_shortage(job.config)
+
+
+def wait(job: Job) -> int:
+    """Returns when the job has ended: 0 where it succeeded."""
+    application = job.last_application()
+    if application is None:
+        raise UnavailableError(f"YARN knows no application {job.name!r}: run the job first")
+    last = await_end(job, application, None)
+    if last.final_status in ("SUCCEEDED", "KILLED"):
+        say(end_of(last))
+    else:
+        say(f"{end_of(last)}; {_ADVICE}: {log_place(last)}")
+    return 0 if last.final_status == "SUCCEEDED" else 1
+
+
+def await_end(job: Job, application: Application, limit_s: float | None) -> Application:
+    """Return the application as it has ended; raise UnavailableError at the limit."""
+    last = application
+    waiter, heard_s = Waiter(limit_s), 0.0
+    for _ in waiter.polls():
+        try:
+            last = job.rest.application(application.application_id) or last
+        except UnavailableError as error:
+            # The job goes on without the ResourceManager: that does not say how it ends.
+            if waiter.elapsed_s - heard_s >= _SILENCE_S:
+                raise
+            waiter.log_progress(f"{error}")
+            continue
+        heard_s = waiter.elapsed_s
+        if not last.is_active:
+            forget_token(os.environ, last.application_id)
+            return last
+        waiter.log_progress(f"{last.application_id} is {last.state}")
+    raise UnavailableError(f"{last.application_id} has not ended after {waiter.elapsed_s:.0f} s")
+
+
+def kill(job: Job) -> None:
+    """The job has ended: in order where its AM answers, else by YARN."""
+    application = job.last_application()
+    if application is None or not application.is_active:
+        print(f"{job.name} is not running")
+        return
+    limit_s = TaskConfig.of(job.config).shutdown_ms / 1000 + _KILL_MARGIN_S
+    try:
+        order_shutdown(job, application)
+        say(f"ordered {application.application_id} to stop; waiting up to {limit_s:.0f} s")
+        last = await_end(job, application, limit_s)
+    except HomeportError as e:
+        say(f"no orderly stop ({e}): killing it by YARN")
+        job.rest.kill(application.application_id)
+        await_end(job, application, _YARN_KILL_LIMIT_S)
+        print(f"killed {application.application_id} by YARN")
+    else:
+        if last.final_status == "KILLED":
+            print(f"stopped {application.application_id} in order")
+        else:  # by itself, before the order reached it
+            print(end_of(last))
+
+
+# ---------------------------------------------------------------------------------------- command
+
+_EPILOG = """\
+HADOOP_CONF_DIR names the folder with the cluster's yarn-site.xml; of a local cluster it is set by
+eval "$(homeport local env --name NAME)".
+
+Progress and errors go to standard error: an error is one line with key, value, rule and remedy,
+and exit code 1. run refuses before it writes anything, and a job that runs already is refused.
+
+--reset-state throws away the job's state and its input positions, and runs it: changelogs and
+checkpoints are recreated, and every task begins where samza.offset.default says. A change that
+would mix up state, such as another grouper, is refused without it. Output topics stay as they are.
+
+\b
+Examples:
+  run-job --config-path=my.properties --config=yarn.package.path=my_job
+  run-job --config-path=my.properties --operation=status
+  run-job --config-path=my.properties --operation=drain
+  run-job --config-path=my.properties --operation=kill
+"""
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@app.command(epilog=_EPILOG)
+def command(
+    *,
+    config_path: Annotated[
+        str, typer.Option(help="The job's properties file: a path or a file: URL.")
+    ],
+    config: Annotated[
+        list[str] | None,
+        typer.Option(help="key=value, laid over the properties file; may be given many times."),
+    ] = None,
+    operation: Annotated[
+        Operation,
+        typer.Option(
+            case_sensitive=False,
+            help="run: submit, and return when the job's AM answers. status: print New, Running, "
+            "SuccessfulFinish or UnsuccessfulFinish. wait: until the job ends; exit code 0 where "
+            "it succeeded. drain: have it end by itself, as succeeded, once it has processed what "
+            "its inputs hold; wait waits for that. kill: end it in order, or by YARN where that "
+            "fails.",
+        ),
+    ] = Operation.RUN,
+    reset_state: Annotated[
+        bool, typer.Option(OPTION, help="With run: begin with no state and no input position.")
+    ] = False,
+    other_package: Annotated[
+        bool,
+        typer.Option(
+            state_check.OTHER_PACKAGE,
+            help="With run: submit yarn.package.path although the last upgrade left other code.",
+        ),
+    ] = False,
+) -> None:
+    """Runs a stream job on YARN, or asks about, waits for, drains or ends one."""
+    options = {OPTION: reset_state, state_check.OTHER_PACKAGE: other_package}
+    for option in (name for name, is_given in options.items() if is_given):
+        if operation is not Operation.RUN:
+            raise ConfigError(
+                option, None, "it is for run alone", f"leave --operation={operation} out"
+            )
+    for warning in warnings_of_overrides(config or ()):
+        say(f"warning: {warning}")
+    is_run = operation is Operation.RUN
+    loaded = load(config_path, config or (), topics_of if is_run else None)
+    if is_run:
+        require_coordinator(loaded, YARN)
+        refuse_mixed_roles(loaded)
+        for warning in validate(loaded):
+            say(f"warning: {warning}")
+    job = Job(loaded, ResourceManagerRest.from_environment(os.environ), loaded)
+    if is_run:
+        run(job, reset_state=reset_state, other_package=other_package)
+    elif operation is Operation.STATUS:
+        status(job)
+    elif operation is Operation.WAIT:
+        sys.exit(wait(job))
+    elif operation is Operation.DRAIN:
+        print(order_drain(job))
+    else:
+        kill(job)
+
+
+def _interrupted(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def main() -> None:
+    """Run the command line; an error is one line on standard error and its exit code."""
+    signal.signal(signal.SIGTERM, _interrupted)
+    run_program(
+        lambda: run_app(app),
+        "run-job",
+        "interrupted; a job that was submitted goes on: ask by --operation=status",
+    )
+
+
+if __name__ == "__main__":
+    main()

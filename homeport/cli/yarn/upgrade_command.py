@@ -1,0 +1,434 @@
+"""``homeport upgrade``: the running job gets new code, one container after the other.
+
+The package and the order are records of the coordinator stream: what follows goes on when this
+command, or the AM, dies. Everything that can be refused is refused before anything is written.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from homeport.appmaster.environment.job_python import job_python
+from homeport.appmaster.upgrade.seen import ContainerSeen, in_order
+from homeport.appmaster.upgrade.words import end, in_brief, steps
+from homeport.appmaster.yarn.hadoop_files import hadoop_files
+from homeport.appmaster.yarn.job_package import package_name, package_path, prepared, zipped
+from homeport.appmaster.yarn.kerberos import kerberos_login
+from homeport.cli.job.job_view import JobView, RunningJob, open_job, require_on_yarn, stream_place
+from homeport.cli.job.placement_request import NoWait, Patience, write_order
+from homeport.cli.options import ConfigPath, Overrides, loaded, new_app, note
+from homeport.cli.yarn import preflight
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.operators_file import require_own_code, with_own_places
+from homeport.config.errors import ConfigError, HomeportError, UnavailableError, WireError
+from homeport.config.java_names import is_user_class
+from homeport.config.settings.pipeline_section import PipelineConfig
+from homeport.config.settings.sections import ClusterManagerConfig
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
+from homeport.job_coordinator.kafka.record_limit import record_limit
+from homeport.job_coordinator.metadata.job_packages import JobPackageManager
+from homeport.job_coordinator.metadata.state_facts import StateFactManager
+from homeport.job_coordinator.metadata.upgrade import UpgradeManager
+from homeport.job_coordinator.model.job_package import require_readable
+from homeport.job_coordinator.model.upgrade import (
+    UpgradeDirection,
+    UpgradeOrder,
+    UpgradeOrders,
+    UpgradePhase,
+    UpgradeState,
+)
+from homeport.job_coordinator.status.host_drain import left_on_drained_hosts
+from homeport.job_coordinator.status.shape import Phase, ShownStatus
+
+app = new_app()
+
+_EPILOG = """\
+\b
+Examples:
+  homeport upgrade --package build/new --config-path=my.properties
+  homeport upgrade --package build/new.zip --dry-run --config-path=my.properties
+  homeport upgrade --undo --config-path=my.properties
+"""
+_OPTION = "--package"
+_LONGEST_MS = 86_400_000
+_ENDED = "finished"
+WatchMs = Annotated[
+    int,
+    typer.Option(
+        "--watch-ms",
+        min=1,
+        max=_LONGEST_MS,
+        help="How long each container is watched before the next one gets the code.",
+    ),
+]
+_ROLLING = (
+    "has no meaning for a standalone job, whose processors read their own code",
+    "restart its processors one after the other: docs/standalone.md, rolling restart",
+)
+
+
+@app.command(epilog=_EPILOG)
+def upgrade(
+    *,
+    config_path: ConfigPath,
+    config: Overrides = None,
+    package: Annotated[
+        str | None,
+        typer.Option(
+            "--package", help="Folder, zip or tar.gz with the new code, or its URL, as of hdfs:."
+        ),
+    ] = None,
+    watch_ms: WatchMs = 60_000,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="All go back to the code from before the last upgrade.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check, show the order; change nothing.")
+    ] = False,
+    no_wait: NoWait = False,
+) -> None:
+    """Gives the running job new code, container by container; a failure takes it back by itself.
+
+    Standbys get it before their active container. Each is restarted on its host once its launcher
+    has the code ready, and watched; one failure of the new code, or a lag that stays, and all go
+    back. Ends with exit code 0 when all run the new code, with 1 when they went back or nothing was
+    begun, with 3 when Kafka or the AM has not answered for minutes: the upgrade goes on without it.
+    """
+    given = loaded(config_path, config)
+    if undo is (package is not None):
+        raise ConfigError(_OPTION, package, "name a package, or --undo", "give one of the two")
+    with open_job(given) as job:
+        require_on_yarn(given, job.stream, "upgrade", _ROLLING)
+        running = _require_running(job)
+        status = running.client.status()
+        for line in left_on_drained_hosts(status):
+            note(line)
+        if package is None:
+            order = _order_back(job, running.application)
+            lines = [f"takes back the upgrade to package {in_brief(order.package)}"]
+            messages = [UpgradeManager.order_message(order)]
+        else:
+            data = _checked_package(job, running.application, package)
+            order = _order(running.application, data, watch_ms)
+            lines, messages = plan(order, status), _package_messages(job, order, data)
+        if dry_run:
+            print("\n".join(lines))
+            return
+        # The check of the classes has taken its time.
+        job.stream.catch_up()
+        if package is not None:
+            _require_free(job, order)
+        write_order(job.stream, messages)
+        note(f"asked of {running}: {lines[0]}")
+        if no_wait:
+            print(order.id)
+            return
+        state = _followed(job, order, status)
+    if state.phase is UpgradePhase.GONE_BACK and not undo:
+        raise HomeportError(end(state))
+    print(end(state))
+
+
+# ----------------------------------------------------------------------------- what is refused
+
+
+def _require_running(job: JobView) -> RunningJob:
+    if job.running is None:
+        raise ConfigError(
+            keys.JOB_NAME.name,
+            job.given.get(keys.JOB_NAME.name),
+            "the job does not run, or its AM does not answer",
+            "start it with run-job, whose yarn.package.path names the new code, or try again",
+        )
+    return job.running
+
+
+def require_upgradable(config: Config) -> None:
+    """A job of this configuration can get other code while it runs.
+
+    Raises:
+        ConfigError: it has none of its own; its AM runs some of it; or a single failure would end
+            a container.
+    """
+    pipeline = PipelineConfig.of(config)
+    if pipeline is not None and not pipeline.needs_package:
+        raise ConfigError(
+            pipeline.key,
+            pipeline.value,
+            "the job has no code of its own that could be upgraded",
+            "deploy the new pipeline with run-job",
+        )
+    for key in (keys.JOB_SSP_GROUPER_FACTORY, keys.TASK_NAME_GROUPER_FACTORY):
+        if is_user_class(key.read(config) or ""):
+            raise ConfigError(
+                key.name,
+                key.read(config),
+                "the AM runs the job's own grouper, and its code is that of the deployment",
+                "deploy the new package with run-job",
+            )
+    retries = ClusterManagerConfig.of(config).retry_count
+    if retries == 0:
+        raise ConfigError(
+            keys.CONTAINER_RETRY_COUNT.name,
+            "0",
+            "the first failure of the new code would give its container up, and nothing go back",
+            "set it to 1 or more; the running job takes it at once",
+        )
+
+
+def require_free(
+    state: UpgradeState | None,
+    orders: UpgradeOrders,
+    package: str | None = None,
+    submitted: str | None = None,
+) -> None:
+    """Require that no upgrade is under way or ordered, and that the package is not what runs.
+
+    ``submitted``: the package of the submission; None: not known.
+
+    Raises:
+        ConfigError: it is not so.
+    """
+    rule = None
+    if state is not None and not state.phase.is_final:
+        rule = "another upgrade is under way"
+    elif orders.is_new(state):
+        rule = "another upgrade was ordered"
+    elif orders.takes_back(state):
+        rule = "the last upgrade is about to be taken back"
+    if rule is not None:
+        raise ConfigError(_OPTION, package, rule, "wait for it, or take it back by --undo")
+    runs = submitted if state is None or state.left is None else state.left
+    if package is not None and runs == package:
+        raise ConfigError(_OPTION, package, "the job runs this package", "name another one")
+
+
+def order_back(state: UpgradeState | None, orders: UpgradeOrders) -> UpgradeOrder:
+    """Return the order to take back the upgrade under way, else the ordered, else the last one.
+
+    Raises:
+        ConfigError: there is none, or it goes back, or has gone back, or was taken back.
+    """
+    is_free = state is None or state.phase.is_final
+    if is_free and orders.forward is not None and orders.is_new(state):
+        if orders.cancels(state):
+            raise ConfigError("--undo", "", "the order is taken back already", "wait for its end")
+        return replace(orders.forward, direction=UpgradeDirection.BACK, by="")
+    if state is None:
+        rule = "there was no upgrade in this run of the job"
+        raise ConfigError("--undo", "", rule, "give --package")
+    if state.phase not in {UpgradePhase.FORWARD, UpgradePhase.DONE}:
+        rule = f"the last upgrade is {state.phase.value}: it was taken back, or went back by itself"
+        raise ConfigError("--undo", "", rule, "give --package")
+    if orders.takes_back(state):
+        rule = "the last upgrade is about to be taken back already"
+        raise ConfigError("--undo", "", rule, "homeport status shows how far it is")
+    back = UpgradeDirection.BACK
+    return UpgradeOrder(state.id, state.application, state.package, state.watch_ms, back)
+
+
+def _checked_package(job: JobView, application: str, named: str) -> bytes:
+    """The zip of the package, whose classes can be used."""
+    # This machine runs the interpreter and imports the classes of its operator's file alone.
+    config = with_own_places(job.recorded_config(), job.given)
+    require_own_code(config, job.given)
+    require_upgradable(config)
+    upgrades = UpgradeManager(job.stream)
+    state, orders = upgrades.state(application), upgrades.orders(application)
+    require_free(state, orders)
+    require_way_back(job.stream, state)
+    files = partial(hadoop_files, os.environ, kerberos_login(config))
+    python = job_python(config, os.environ, files, note)
+    try:
+        with prepared(package_path(named), files) as package:
+            data = zipped(package)
+            require_readable(data)
+            require_free(state, orders, package_name(data), upgrades.submitted(application))
+            forms = StateFactManager(job.stream).forms()
+            preflight.check_classes(config, python, package.import_path, forms)
+    except WireError as error:
+        rule = f"{error}"
+        remedy = "pack the code alone; libraries are for yarn.python.archive (homeport pack)"
+        raise ConfigError(_OPTION, named, rule, remedy) from None
+    except ConfigError as error:
+        if error.key != keys.YARN_PACKAGE_PATH.name:
+            raise
+        raise ConfigError(_OPTION, named, error.rule, error.remedy) from None
+    return data
+
+
+def require_way_back(stream: CoordinatorStream, state: UpgradeState | None) -> None:
+    """Require that the code that the job runs now can be had again.
+
+    Raises:
+        ConfigError: it came by an upgrade, and is not in the coordinator stream any more.
+    """
+    left = None if state is None else state.left
+    if left is not None and JobPackageManager(stream).read(left) is None:
+        raise ConfigError(
+            _OPTION,
+            None,
+            f"package {in_brief(left)}, which the job runs, is not in the coordinator stream: "
+            "there would be no way back",
+            "deploy with run-job, whose yarn.package.path names the new code",
+        )
+
+
+def _require_free(job: JobView, order: UpgradeOrder) -> None:
+    upgrades = UpgradeManager(job.stream)
+    require_free(
+        upgrades.state(order.application), upgrades.orders(order.application), order.package
+    )
+
+
+# ----------------------------------------------------------------------------- what is written
+
+
+def _order(application: str, data: bytes, watch_ms: int) -> UpgradeOrder:
+    return UpgradeOrder(str(uuid.uuid4()), application, package_name(data), watch_ms)
+
+
+def _order_back(job: JobView, application: str) -> UpgradeOrder:
+    upgrades = UpgradeManager(job.stream)
+    return order_back(upgrades.state(application), upgrades.orders(application))
+
+
+def _package_messages(
+    job: JobView, order: UpgradeOrder, data: bytes
+) -> list[CoordinatorStreamMessage]:
+    system, named = stream_place(job.given)
+    return package_messages(job.stream, order, data, record_limit(system, named.coordinator_topic))
+
+
+def package_messages(
+    stream: CoordinatorStream, order: UpgradeOrder, data: bytes, limit: int | None = None
+) -> list[CoordinatorStreamMessage]:
+    """Return the records of package and order, and tombstones of packages without a way back.
+
+    ``limit``: bytes of the largest record that the topic takes; None: the default.
+    """
+    packages = JobPackageManager(stream)
+    state = UpgradeManager(stream).state(order.application)
+    left = None if state is None else state.left
+    keep = {order.package, left} - {None}
+    return [
+        *packages.messages(data, limit),
+        UpgradeManager.order_message(order),
+        *packages.messages_to_forget([name for name in keep if name is not None]),
+    ]
+
+
+# ----------------------------------------------------------------------------- what is shown
+
+
+def plan(order: UpgradeOrder, status: ShownStatus) -> list[str]:
+    """In which order the processors would get the package, and how long it takes at least."""
+    names = [c.processor_id for c in in_order(containers(status))]
+    least_s = len(names) * order.watch_ms / 1000
+    return [
+        f"package {in_brief(order.package)}: classes checked",
+        f"order: {', '.join(names)}",
+        f"at least {least_s:g} s, as each is watched for {order.watch_ms / 1000:g} s",
+    ]
+
+
+def containers(status: ShownStatus) -> list[ContainerSeen]:
+    """Return those of the status that an upgrade is about."""
+    return [
+        ContainerSeen(c.processor_id, c.replica_of)
+        for c in status.containers
+        if c.phase is not Phase.FINISHED and not c.is_temporary
+    ]
+
+
+def _followed(job: JobView, order: UpgradeOrder, status: ShownStatus) -> UpgradeState:
+    """Prints each step; the record of the end.
+
+    Raises:
+        HomeportError: nothing comes of the order any more.
+        UnansweredError: its end is not known.
+    """
+    wait = Patience(job)
+    show = Progress(len(containers(status)), order)
+    upgrades = UpgradeManager(job.stream)
+    while True:
+        wait()
+        state = upgrades.state(order.application)
+        if state is not None and state.id == order.id:
+            if show.is_over(state):
+                return state
+        else:
+            require_pending(order, state, upgrades.orders(order.application))
+        show.waits(lambda: _waits(job))
+
+
+def require_pending(order: UpgradeOrder, state: UpgradeState | None, orders: UpgradeOrders) -> None:
+    """Require that the driver may yet take the order, which has no record so far.
+
+    Raises:
+        HomeportError: the driver has refused it, another order has taken its place, or the record
+            of its upgrade is gone.
+    """
+    if orders.refused == order.id:
+        raise HomeportError(f"nothing was begun: {orders.why}")
+    is_back = order.direction is UpgradeDirection.BACK
+    known = orders.back if is_back else orders.forward
+    is_last = known is not None and known.id == order.id
+    # No driver takes an order back whose upgrade is neither in the record nor ordered.
+    if not is_last or (is_back and not orders.cancels(state)):
+        now = "no upgrade" if state is None else f"the upgrade to package {in_brief(state.package)}"
+        raise HomeportError(
+            f"the record is of {now}, not of the order given here: see homeport status"
+        )
+
+
+def _waits(job: JobView) -> str:
+    """Return what the upgrade waits for, by the AM; empty where that does not answer."""
+    try:
+        rollout = None if job.running is None else job.running.client.status().upgrade
+    except (UnavailableError, WireError):
+        return ""
+    return "" if rollout is None else rollout.waits
+
+
+class Progress:
+    """What was printed of an upgrade so far."""
+
+    _EVERY = 4
+
+    def __init__(self, count: int, order: UpgradeOrder) -> None:
+        self._count = count
+        self._is_back = order.direction is UpgradeDirection.BACK
+        self._last: UpgradeState | None = None
+        self._said = ""
+        self._looks = 0
+
+    def is_over(self, state: UpgradeState) -> bool:
+        """Prints what is new; whether there will be no more."""
+        for line in steps(self._last, state, self._count):
+            print(line, flush=True)
+        self._last = state
+        # The record of an upgrade that is taken back after its end is as before for a while.
+        is_taken = not self._is_back or state.phase is not UpgradePhase.DONE
+        return state.phase.is_final and is_taken
+
+    def waits(self, look: Callable[[], str]) -> None:
+        """Says, now and then, what is waited for, where that has changed."""
+        self._looks += 1
+        if self._looks % self._EVERY:
+            return
+        waits = look()
+        if waits and waits != self._said:
+            note(f"waits: {waits}")
+        self._said = waits

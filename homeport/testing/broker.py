@@ -1,0 +1,253 @@
+"""Brokers in memory: topics, partitions, and transactions that are open, committed or aborted.
+
+As in Kafka, the end of a transaction takes an offset in each of its partitions, a reader of
+committed records gets none behind the first one that is undecided, and an initialised id fences its
+holder before. Nothing is compacted, and nothing gets too old.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from homeport.config.errors import FencedError, HomeportError
+from homeport.container.api import HeaderPairs, Headers
+from homeport.container.kafka.clients import TransactionError
+from homeport.container.kafka.sending import absent
+from homeport.testing.partitioner import partition_of
+
+_DEFAULTS = {
+    "max.message.bytes": "1048588",
+    "message.timestamp.type": "CreateTime",
+    "message.timestamp.before.max.ms": str(2**63 - 1),
+    "message.timestamp.after.max.ms": "3600000",
+    "cleanup.policy": "delete",
+}
+"""Kafka's, of those properties of a topic that decide what it takes."""
+_MS_PER_S = 1000
+_LOG_APPEND_TIME = "LogAppendTime"
+
+
+def settings_of(stream: str, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of a topic, Kafka's defaults included.
+
+    Raises:
+        HomeportError: one of them does not decide what a topic takes.
+    """
+    for name in given:
+        if name not in _DEFAULTS:
+            known = ", ".join(_DEFAULTS)
+            raise HomeportError(f"topics: {stream} has {name!r}, which has no effect here: {known}")
+    return {**_DEFAULTS, **given}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record of a stream; two are equal where key and value are.
+
+    Units: ``timestamp`` in ms since 1970.
+    """
+
+    key: Any
+    value: Any
+    partition: int = field(default=0, compare=False)
+    offset: int = field(default=-1, compare=False)
+    timestamp: int = field(default=-1, compare=False)
+    headers: Mapping[str, bytes | None] = field(default_factory=Headers, compare=False)
+
+
+class Outcome(Enum):
+    """What has become of a transaction."""
+
+    OPEN = "open"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+
+
+@dataclass(eq=False)
+class Transaction:
+    """One transaction; ``began``: {partition: offset of its first record there}."""
+
+    outcome: Outcome = Outcome.OPEN
+    began: dict[Partition, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One record as a partition keeps it. ``number`` grows with each record of the broker.
+
+    ``transaction``: None where it is of none.
+    """
+
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int
+    headers: HeaderPairs | None
+    number: int
+    transaction: Transaction | None
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether readers of committed records get it."""
+        return self.transaction is None or self.transaction.outcome is Outcome.COMMITTED
+
+
+class Partition:
+    """One partition: a record at each offset, or None for the end of a transaction."""
+
+    def __init__(self) -> None:
+        self._records: list[Stored | None] = []
+        self._open: dict[Transaction, int] = {}
+
+    @property
+    def head(self) -> int:
+        """One past the last offset."""
+        return len(self._records)
+
+    @property
+    def stable_end(self) -> int:
+        """The offset of the first record whose transaction is open; else the head."""
+        return min(self._open.values(), default=self.head)
+
+    def append(self, record: Stored) -> int:
+        """The record's offset."""
+        offset = self.head
+        self._records.append(record)
+        if record.transaction is not None:
+            self._open.setdefault(record.transaction, offset)
+            record.transaction.began.setdefault(self, offset)
+        return offset
+
+    def end(self, transaction: Transaction) -> None:
+        """The transaction is decided here."""
+        del self._open[transaction]
+        self._records.append(None)
+
+    def read(
+        self, start: int, end: int | None = None, *, committed: bool = True
+    ) -> Iterator[tuple[int, Stored]]:
+        """(offset, record) of [start, end), as far as they can be read."""
+        last = self.stable_end if committed else self.head
+        for offset in range(start, last if end is None else min(end, last)):
+            record = self._records[offset]
+            if record is not None and (record.is_committed or not committed):
+                yield offset, record
+
+
+@dataclass
+class _Writer:
+    """A transactional id. ``epoch`` grows with each one that takes it over."""
+
+    epoch: int = 0
+    transaction: Transaction | None = None
+
+
+class Broker:
+    """All topics of one cluster of brokers.
+
+    Args:
+        count_of: how many partitions a topic gets that is used for the first time.
+        now_ms: the time that records get.
+    """
+
+    def __init__(self, count_of: Callable[[str], int], now_ms: Callable[[], int]) -> None:
+        self._count_of = count_of
+        self._now_ms = now_ms
+        self.makes_topics = True
+        self._topics: dict[str, list[Partition]] = {}
+        self._settings: dict[str, Mapping[str, str]] = {}
+        self._writers: dict[str, _Writer] = {}
+        self._numbers = itertools.count()
+
+    def partitions(self, topic: str) -> list[Partition]:
+        """The topic's partitions; it is made where there is none."""
+        if topic not in self._topics:
+            self.create(topic, self._count_of(topic))
+        return self._topics[topic]
+
+    def create(self, topic: str, count: int) -> None:
+        """The topic exists; one that did keeps its partitions."""
+        self._topics.setdefault(topic, [Partition() for _ in range(count)])
+
+    def set(self, topic: str, settings: Mapping[str, str]) -> None:
+        """The topic has these properties."""
+        self._settings[topic] = settings
+
+    def settings(self, topic: str) -> Mapping[str, str]:
+        """Return the properties of a topic that decide what it takes."""
+        return self._settings.get(topic, _DEFAULTS)
+
+    def has(self, topic: str) -> bool:
+        """Return whether the topic is there, or is made when it is used."""
+        return self.makes_topics or topic in self._topics
+
+    def partition_count(self, topic: str) -> int:
+        """Return how many partitions the topic has; TransactionError, as Kafka's, without it."""
+        if not self.has(topic):
+            raise TransactionError(absent(topic))
+        return len(self.partitions(topic))
+
+    def latest_ms(self) -> int:
+        """Return the time after which is the future: the test's, or the machine's if later."""
+        return max(self._now_ms(), int(time.time() * _MS_PER_S))
+
+    def append(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        partition: int | None = None,
+        headers: HeaderPairs | None = None,
+        timestamp_ms: int | None = None,
+        transaction: Transaction | None = None,
+    ) -> tuple[int, int]:
+        """(partition, offset) of the record, which is there from now on.
+
+        Raises:
+            IndexError: there is no such partition.
+        """
+        found = self.partitions(topic)
+        number = partition_of(key, len(found)) if partition is None else partition
+        is_stamped = self.settings(topic)["message.timestamp.type"] == _LOG_APPEND_TIME
+        time_ms = self._now_ms() if timestamp_ms is None or is_stamped else timestamp_ms
+        stored = Stored(key, value, time_ms, headers, next(self._numbers), transaction)
+        return number, found[number].append(stored)
+
+    def take_over(self, transactional_id: str) -> int:
+        """The id's new epoch: its holder before is fenced, and what that had open is aborted."""
+        writer = self._writers.setdefault(transactional_id, _Writer())
+        self._end(writer, Outcome.ABORTED)
+        writer.epoch += 1
+        return writer.epoch
+
+    def begin(self, transactional_id: str, epoch: int) -> Transaction:
+        """A transaction of that holder is open; FencedError where another one has the id."""
+        writer = self._writer(transactional_id, epoch)
+        writer.transaction = Transaction()
+        return writer.transaction
+
+    def commit(self, transactional_id: str, epoch: int) -> None:
+        """Its transaction is committed; FencedError where another one has the id."""
+        self._end(self._writer(transactional_id, epoch), Outcome.COMMITTED)
+
+    def abort(self, transactional_id: str, epoch: int) -> None:
+        """Its transaction is aborted; FencedError where another one has the id."""
+        self._end(self._writer(transactional_id, epoch), Outcome.ABORTED)
+
+    def _writer(self, transactional_id: str, epoch: int) -> _Writer:
+        writer = self._writers[transactional_id]
+        if writer.epoch != epoch:
+            raise FencedError(f"{transactional_id}: fenced by a newer incarnation")
+        return writer
+
+    @staticmethod
+    def _end(writer: _Writer, outcome: Outcome) -> None:
+        if writer.transaction is not None:
+            writer.transaction.outcome = outcome
+            for partition in writer.transaction.began:
+                partition.end(writer.transaction)
+            writer.transaction = None

@@ -1,0 +1,353 @@
+"""The product's Kafka clients on a broker in memory: input, logs, transactions, plain outputs.
+
+Each has the methods of its base class that a container calls, and nothing of its connections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+from confluent_kafka import KafkaError, Message, TopicPartition
+
+from homeport.config.settings.sections import SystemConfig
+from homeport.container.kafka.clients import TransactionError
+from homeport.container.kafka.log_reader import LogReader
+from homeport.container.kafka.plain_producer import UNDONE, PlainOutputs
+from homeport.container.kafka.sending import absent
+from homeport.container.kafka.topic_watch import TopicWatch
+from homeport.container.kafka.transactional_producer import (
+    RecordRefusedError,
+    TransactionalProducer,
+)
+from homeport.container.progress.restore import ChangelogRange, ChangelogTopic
+from homeport.container.progress.topic_rules import TopicRules, story, topics
+from homeport.container.progress.transaction_plan import Changes, Send, TransactionContent
+from homeport.job_coordinator.kafka.in_sync import Place
+from homeport.job_coordinator.kafka.record_limit import producer_limit
+from homeport.testing.broker import Broker, Stored, Transaction
+
+_DELETE_RETENTION_MS = 86_400_000
+_NOTHING = Stored(None, None, -1, None, -1, None)
+
+
+class MemoryMessage:
+    """A record as ``confluent_kafka.Message``."""
+
+    def __init__(self, topic: str, partition: int, offset: int, stored: Stored) -> None:
+        self._place = topic, partition, offset
+        self._stored = stored
+
+    def error(self) -> None:
+        """It is a record."""
+
+    def topic(self) -> str:
+        """Its topic."""
+        return self._place[0]
+
+    def partition(self) -> int:
+        """Its partition."""
+        return self._place[1]
+
+    def offset(self) -> int:
+        """Its offset."""
+        return self._place[2]
+
+    def key(self) -> bytes | None:
+        """Its key."""
+        return self._stored.key
+
+    def value(self) -> bytes | None:
+        """Its value."""
+        return self._stored.value
+
+    def timestamp(self) -> tuple[int, int]:
+        """(1, ms since 1970)."""
+        return 1, self._stored.timestamp_ms
+
+    def headers(self) -> list[tuple[str, bytes | None]] | None:
+        """Its headers; None where there are none."""
+        return list(self._stored.headers) if self._stored.headers else None
+
+    def __len__(self) -> int:
+        return len(self._stored.value or b"") + len(self._stored.key or b"")
+
+
+class MemoryEnd(MemoryMessage):
+    """What says that a partition was read to its end, as librdkafka does on request."""
+
+    def __init__(self, topic: str, partition: int, offset: int) -> None:
+        super().__init__(topic, partition, offset, _NOTHING)
+
+    def error(self) -> KafkaError:  # type: ignore[override]  # no record
+        """It is no record."""
+        return KafkaError(KafkaError._PARTITION_EOF)  # noqa: SLF001 - librdkafka's name
+
+
+class MemoryConsumer:
+    """What ``InputConsumer`` calls of ``confluent_kafka.Consumer``: it never waits.
+
+    ``says_ends``: whether it says once, each time that a partition is read to its end.
+    """
+
+    def __init__(self, broker: Broker, *, says_ends: bool = False) -> None:
+        self._broker = broker
+        self.says_ends = says_ends
+        self._next: dict[tuple[str, int], int] = {}
+        self._said: dict[tuple[str, int], int] = {}
+        self.consumed = 0
+
+    def list_topics(self, topic: str, _timeout: float) -> None:
+        """The topic exists."""
+        self._broker.partitions(topic)
+
+    def assign(self, places: Sequence[TopicPartition]) -> None:
+        """These are read, from their offsets on."""
+        self._next = {(place.topic, place.partition): place.offset for place in places}
+
+    def consume(self, count: int, _timeout: float) -> list[MemoryMessage]:
+        """What is there and committed, at most so many, partition after partition."""
+        found: list[MemoryMessage] = []
+        for (topic, partition), start in self._next.items():
+            for offset, stored in self._broker.partitions(topic)[partition].read(start):
+                if len(found) == count:
+                    break
+                found.append(MemoryMessage(topic, partition, offset, stored))
+                self._next[topic, partition] = offset + 1
+        self.consumed += len(found)
+        for topic, partition in self._unsaid():
+            if len(found) < count:
+                end = self._broker.partitions(topic)[partition].stable_end
+                self._said[topic, partition] = end
+                found.append(MemoryEnd(topic, partition, end))
+        return found
+
+    def has_more(self) -> bool:
+        """Whether ``consume`` would return something."""
+        places = ((self._broker.partitions(t)[p], start) for (t, p), start in self._next.items())
+        more = any(next(partition.read(start), None) for partition, start in places)
+        return more or bool(self._unsaid())
+
+    def _unsaid(self) -> list[tuple[str, int]]:
+        """The partitions that are read to an end that was not said yet."""
+        if not self.says_ends:
+            return []
+        found = []
+        for (topic, number), start in self._next.items():
+            partition = self._broker.partitions(topic)[number]
+            is_read = next(partition.read(start), None) is None
+            if is_read and self._said.get((topic, number)) != partition.stable_end:
+                found.append((topic, number))
+        return found
+
+    def get_watermark_offsets(
+        self, place: TopicPartition, timeout: float = 0, *, cached: bool = False
+    ) -> tuple[int, int]:
+        """Return its oldest offset and its head; its last stable one where it is not cached."""
+        del timeout
+        partition = self._broker.partitions(place.topic)[place.partition]
+        return 0, partition.head if cached else partition.stable_end
+
+    def close(self) -> None:
+        """Nothing is read any more."""
+
+
+class MemoryLog(LogReader):
+    """Reads changelogs and checkpoints."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], ChangelogRange]:
+        """Oldest offset and head of each (topic, partition)."""
+        return {
+            (t, p): ChangelogRange(0, self._broker.partitions(t)[p].head) for t, p in partitions
+        }
+
+    def stable_ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """The last stable offset of each."""
+        return {(t, p): self._broker.partitions(t)[p].stable_end for t, p in partitions}
+
+    def offset_at(self, topic: str, partition: int, time_ms: int) -> int | None:
+        """The first offset whose record is of that time or later; None: there is none."""
+        records = self._broker.partitions(topic)[partition].read(0, committed=False)
+        return next((offset for offset, s in records if s.timestamp_ms >= time_ms), None)
+
+    def changelog_topics(self, names: Sequence[str]) -> dict[str, ChangelogTopic]:
+        """The id of each topic, and how long it keeps deletions."""
+        ids = self.topic_ids(names)
+        return {name: ChangelogTopic(ids[name], _DELETE_RETENTION_MS) for name in names}
+
+    def topic_ids(self, names: Sequence[str]) -> dict[str, str]:
+        """The id of each topic."""
+        return {name: f"id of {name}" for name in names}
+
+    def deletions_kept(self, names: Sequence[str]) -> dict[str, int]:
+        """Return the default for each topic: nothing in memory is ever compacted."""
+        return dict.fromkeys(names, _DELETE_RETENTION_MS)
+
+    def read(self, topic: str, partition: int, start: int, head: int) -> Iterator[list[Message]]:
+        """The committed records of [start, head), in one list where there are any."""
+        records = self._broker.partitions(topic)[partition].read(start, head)
+        found: list[Message] = [MemoryMessage(topic, partition, o, s) for o, s in records]  # type: ignore[misc]  # has what is called of one
+        if found:
+            yield found
+
+    def close(self) -> None:
+        """Nothing is read any more."""
+
+
+class Refusals:
+    """What the topics of a broker in memory take of the client of one system, as Kafka's do."""
+
+    def __init__(self, broker: Broker, system: SystemConfig) -> None:
+        self._broker = broker
+        self._system = system
+
+    def story(self, content: TransactionContent) -> str | None:
+        """Name the record that its topic refuses, and why; None where it takes all."""
+        rules = {name: self._rules(name) for name in topics(content)}
+        return story(content, rules, self._broker.latest_ms())
+
+    def of(self, send: Send) -> str | None:
+        """Say why the topic of one record refuses it; None where it takes it."""
+        return self._rules(send.topic).refusal(send, self._broker.latest_ms())
+
+    def _rules(self, topic: str) -> TopicRules:
+        # A record is a batch of its own here.
+        return TopicRules.of(self._broker.settings(topic), producer_limit(self._system), 0)
+
+
+class MemoryProducer(TransactionalProducer):
+    """The one writer of an incarnation; it fences whatever holds its id, and refuses as Kafka does.
+
+    A record that its topic does not take fails its transaction.
+    """
+
+    def __init__(self, broker: Broker, system: SystemConfig, transactional_id: str) -> None:
+        self._broker = broker
+        self._id = transactional_id
+        self._epoch = broker.take_over(transactional_id)
+        self._transaction: Transaction | None = None
+        self._sent: dict[tuple[str, int], int] = {}
+        self._refusals = Refusals(broker, system)
+        self._is_refused = False
+
+    def await_brokers(
+        self,
+        places: Callable[[], Collection[Place]],
+        pause: Callable[[float], None],
+        *,
+        are_all: bool = True,
+    ) -> None:
+        """They are always there."""
+
+    def expect_beyond(self, positions: Mapping[tuple[str, int], int]) -> None:
+        """No topic is ever recreated."""
+
+    def begin(self) -> None:
+        """A transaction is open."""
+        self._sent, self._is_refused = {}, False
+        self._transaction = self._broker.begin(self._id, self._epoch)
+
+    def send(self, sends: Iterable[Send]) -> None:
+        """All of ``sends`` are there, undecided."""
+        for send in sends:
+            self._append(send)
+
+    def send_changes(self, changes: Changes) -> None:
+        """All of ``changes`` are in their changelog, undecided."""
+        topic, partition = changes.changelog.stream, changes.partition
+        for key, value in changes.entries.items():
+            self._append(Send(topic, key, value, partition))
+
+    def deliver(self) -> None:
+        """Nothing was refused.
+
+        Raises:
+            RecordRefusedError: a topic does not take its record.
+        """
+        if self._is_refused:
+            self._broker.abort(self._id, self._epoch)
+            raise RecordRefusedError("sending: a record was refused; nothing was committed")
+
+    def commit(self) -> dict[tuple[str, int], int]:
+        """All that was sent is committed; the last offsets where sends name a partition."""
+        self._broker.commit(self._id, self._epoch)
+        return self._sent
+
+    def close(self) -> None:
+        """It sends nothing more."""
+
+    def _append(self, send: Send) -> None:
+        if not self._broker.has(send.topic):
+            self._broker.abort(self._id, self._epoch)
+            raise TransactionError(f"{absent(send.topic)}; the transaction was aborted")
+        if self._refusals.of(send) is not None:
+            self._is_refused = True
+            return
+        partition, offset = self._broker.append(
+            send.topic,
+            send.key,
+            send.value,
+            partition=send.partition,
+            headers=send.headers,
+            timestamp_ms=send.timestamp_ms,
+            transaction=self._transaction,
+        )
+        if send.partition is not None:
+            self._sent[send.topic, partition] = offset
+
+
+class MemoryOutputs(PlainOutputs):
+    """Outputs that are no part of the transaction.
+
+    ``brokers``: {system: its broker}, ``systems``: {system: how its client is configured}.
+    """
+
+    def __init__(
+        self, brokers: Mapping[str, Broker], systems: Mapping[str, SystemConfig], own: str
+    ) -> None:
+        self._brokers = brokers
+        self._systems = systems
+        self._own = own
+
+    def send(self, sends: Iterable[Send]) -> None:
+        """All of ``sends`` are there for all to read.
+
+        Raises:
+            TransactionError: there is no such topic.
+            RecordRefusedError: a topic does not take its record.
+        """
+        for send in sends:
+            name = send.system or self._own
+            broker = self._brokers[name]
+            if not broker.has(send.topic):
+                raise TransactionError(f"{absent(send.topic)}; {UNDONE}")
+            content = TransactionContent([send], (), {})
+            refused = Refusals(broker, self._systems[name]).story(content)
+            if refused is not None:
+                raise RecordRefusedError(f"{refused}; {UNDONE}")
+            broker.append(
+                send.topic,
+                send.key,
+                send.value,
+                partition=send.partition,
+                headers=send.headers,
+                timestamp_ms=send.timestamp_ms,
+            )
+
+    def settle(self, pause: Callable[[float], None]) -> None:
+        """They are."""
+
+    def close(self) -> None:
+        """It sends nothing more."""
+
+
+class MemoryTopics(TopicWatch):
+    """The topics are always those that the container began with."""
+
+    def __init__(self) -> None:
+        """There is nothing to watch."""
+
+    def check(self) -> None:
+        """They still are."""

@@ -1,0 +1,98 @@
+"""JobUnderTest: a configuration, checked as run-job checks it, for one container in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.loading.loader import load
+from homeport.config.settings.used_systems import used_systems
+from homeport.config.settings.validation import validate
+from homeport.config.system_stream import SystemStream
+from homeport.container.api import BatchTask, StreamTask
+from homeport.container.classes import checked_task_class, require_single_calls
+from homeport.container.container_job import ContainerJob
+from homeport.container.processing.task_factory import task_class_of
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.grouper.validation import uneven_inputs
+from homeport.testing.memory_container import ONLY
+
+_NO_BROKER = "none:9092"
+"""The address of brokers that no client connects to."""
+
+TaskClass = type[BatchTask | StreamTask]
+
+
+@dataclass(frozen=True)
+class JobUnderTest:
+    """``partitions``: {input: how many it has}. ``warnings``: what run-job would warn of."""
+
+    job: ContainerJob
+    task_class: TaskClass
+    partitions: Mapping[SystemStream, int]
+    warnings: tuple[str, ...]
+
+    @staticmethod
+    def of(
+        config: Mapping[str, str] | Path | str,
+        task: TaskClass | None,
+        partitions: int | Mapping[str, int],
+        overrides: Mapping[str, str],
+    ) -> JobUnderTest:
+        """The job of ``config``, with all its tasks in one container and without standbys.
+
+        What a test need not say is added: a job name, the default system and brokers.
+
+        Raises:
+            ConfigError: the first fault, in the product's one line.
+        """
+        values: Mapping[str, str]
+        values = config if isinstance(config, Mapping) else load(str(config))
+        given = {**values, **overrides}
+        if task is not None:
+            made: object = task  # a test may give an object by mistake
+            kind = made if isinstance(made, type) else type(made)
+            given[keys.TASK_CLASS.name] = f"{kind.__module__}:{kind.__name__}"
+            checked_task_class(given[keys.TASK_CLASS.name], task)
+        checked = _completed(given)
+        warnings = validate(checked)
+        checked = checked.merged(
+            {keys.JOB_CONTAINER_COUNT.name: "1", keys.JOB_HOT_STANDBY_ENABLED.name: "false"}
+        )
+        counts = {s: _count(partitions, str(s)) for s in input_streams(checked)}
+        uneven = uneven_inputs(checked, counts)
+        if uneven is not None:
+            warnings = *warnings, uneven
+        job = ContainerJob.of(calculate_job_model(checked, counts, NOTHING), ONLY)
+        found = task_class_of(checked) if task is None else task
+        require_single_calls(found, job.records.max_concurrency)
+        return JobUnderTest(job, found, counts, warnings)
+
+    def stream(self, name: str) -> SystemStream:
+        """The stream that ``name`` means, as a task's collector understands it."""
+        system, dot, topic = name.partition(".")
+        if dot and system in self.job.systems:
+            return SystemStream(system, topic)
+        return SystemStream(self.job.job.default_system or "", name)
+
+
+def _completed(given: Mapping[str, str]) -> Config:
+    values = {keys.JOB_NAME.name: "test", **given}
+    inputs = [SystemStream.parse(part) for part in values.get("task.inputs", "").split(",")]
+    systems = [stream.system for stream in inputs if stream is not None]
+    values.setdefault(keys.JOB_DEFAULT_SYSTEM.name, [*systems, "kafka"][0])
+    for system in {*systems, *used_systems(Config(values))}:
+        addresses = [
+            f"systems.{system}.{role}.bootstrap.servers" for role in ("consumer", "producer")
+        ]
+        if not any(values.get(address) for address in addresses):
+            values[addresses[0]] = _NO_BROKER
+    return Config(values)
+
+
+def _count(partitions: int | Mapping[str, int], stream: str) -> int:
+    return partitions if isinstance(partitions, int) else partitions.get(stream, 1)

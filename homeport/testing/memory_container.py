@@ -1,0 +1,384 @@
+"""MemoryContainer: one incarnation of a job's only container, in this process, without Kafka.
+
+It is put together as ``StreamContainer`` is: the loop, transactions, tasks, serdes and stores are
+the product's own. Only the clients of Kafka and the clock are others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from confluent_kafka import Consumer
+
+from homeport.config.errors import StoreError
+from homeport.config.settings.sections import SystemConfig
+from homeport.config.settings.tuning import Tuning
+from homeport.container.adjunct.steps import AdjunctStep
+from homeport.container.api import BatchTask, KeyValueStore, StreamTask
+from homeport.container.container_job import ContainerJob
+from homeport.container.host.beside import Inline
+from homeport.container.host.lease_memory import unheard
+from homeport.container.host.stop_flag import StopFlag
+from homeport.container.incarnation.adjunct_start import adjunct_feed, adjunct_storage
+from homeport.container.incarnation.loop_inputs import contexts_of, loop_settings
+from homeport.container.incarnation.restore_report import RestoreReport
+from homeport.container.incarnation.start_up import Positions, commit_starts, read_positions
+from homeport.container.kafka.input_consumer import InputConsumer
+from homeport.container.kafka.input_ends import InputEnds
+from homeport.container.kafka.log_reader import KafkaChangelogReader
+from homeport.container.processing.concurrent_calls import LoopCalls, ThreadCalls
+from homeport.container.processing.concurrent_tasks import calls_for
+from homeport.container.processing.drain import Drain
+from homeport.container.processing.loop_parts import LoopParts
+from homeport.container.processing.run_loop import RunLoop
+from homeport.container.processing.task_factory import (
+    bad_records,
+    make_tasks,
+    outputs_of,
+    typed_input,
+)
+from homeport.container.processing.task_instance import Context
+from homeport.container.progress.flush_plan import FlushStep, StoreProgress, flush_plan
+from homeport.container.progress.transaction_plan import Step, transaction_plan
+from homeport.container.reporting.work_report import WorkReport
+from homeport.container.spark.micro_batch import SparkPipeline
+from homeport.container.storage.container_storage import ContainerStorage
+from homeport.container.storage.store_restore import StoreRestore
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import Restored
+from homeport.testing.broker import Broker
+from homeport.testing.clients import (
+    MemoryConsumer,
+    MemoryLog,
+    MemoryOutputs,
+    MemoryProducer,
+    MemoryTopics,
+    Refusals,
+)
+from homeport.testing.clock import ManualClock
+
+ONLY = ProcessorId("0")
+_MIB = 1024 * 1024
+
+
+class InjectedCrash(BaseException):
+    """The process dies here, as by SIGKILL: nothing of the product may catch it."""
+
+
+@dataclass
+class CrashPoint:
+    """``step``: the name of the step before which the process dies; None: it lives."""
+
+    step: str | None = None
+
+    def begins(self, step: Step | FlushStep | AdjunctStep) -> None:
+        """Nothing, or the process dies."""
+        if self.step == str(step):
+            raise InjectedCrash(self.step)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What outlives an incarnation.
+
+    ``brokers``: {system: its broker}. ``folder``: has the files of the host.
+    ``batch_rows``: of a micro-batch, at most; None: as many as the product takes.
+    """
+
+    brokers: Mapping[str, Broker]
+    folder: Path
+    clock: ManualClock
+    batch_rows: int | None
+
+    @property
+    def state(self) -> Path:
+        """Where stores with a changelog are."""
+        return self.folder / "state"
+
+    @property
+    def scratch(self) -> Path:
+        """Where stores without one are, which the next incarnation does not get."""
+        return self.folder / "scratch"
+
+
+class MemoryContainer:
+    """Made by its start; ``close`` or ``kill`` ends it."""
+
+    def __init__(
+        self,
+        job: ContainerJob,
+        surroundings: Surroundings,
+        epoch: int,
+        task_class: type[BatchTask | StreamTask],
+        pipeline: SparkPipeline | None,
+    ) -> None:
+        """Its stores are restored, its tasks are initialised, and no input is read yet.
+
+        Raises:
+            HomeportError: as the product's start.
+        """
+        self._job = job
+        self._around = surroundings
+        self._incarnation = Incarnation(ONLY, epoch)
+        self.crash = CrashPoint()
+        self.contexts: dict[TaskName, Context] = {}
+        self._consumers: list[MemoryConsumer] = []
+        self._report = WorkReport()
+        self._calls: ThreadCalls | LoopCalls | None = None
+        self._storage = self._new_storage()
+        try:
+            self._parts = self._begin(task_class, pipeline)
+        except BaseException:  # whatever it was, nothing stays behind
+            self._close_calls()
+            self._storage.close()
+            raise
+        settings = loop_settings(job, is_stream_task=issubclass(task_class, StreamTask))
+        rows = surroundings.batch_rows or settings.max_rows
+        # In one thread, so that each test runs as it did the last time.
+        settings = replace(settings, max_rows=rows, overlaps=False)
+        self._checkpoint_topic = settings.checkpoint_topic
+        self._loop = RunLoop(self._parts, settings, never_stopped())
+
+    def _new_storage(self) -> ContainerStorage:
+        job, around = self._job, self._around
+        shutil.rmtree(around.scratch, ignore_errors=True)
+        return ContainerStorage(
+            logged_root=around.state,
+            scratch_root=around.scratch,
+            stores=job.stores,
+            tasks=job.tasks,
+            memory_bytes=job.task.memory.rocksdb_mb * _MIB,
+            grouper=job.job.ssp_grouper_factory,
+            clocks=around.clock.reading,
+            adjuncts=adjunct_storage(
+                job, ONLY, (around.state, around.scratch), around.clock.reading, Inline()
+            ),
+        )
+
+    def _begin(
+        self, task_class: type[BatchTask | StreamTask], pipeline: SparkPipeline | None
+    ) -> LoopParts:
+        job, storage, brokers = self._job, self._storage, self._around.brokers
+        system = job.task.checkpoint_system
+        before = replace(self._incarnation, epoch=self._incarnation.epoch - 1)
+        brokers[system].take_over(job.transactional_id(before))
+        own = job.transaction_system
+        producer = MemoryProducer(brokers[system], own, job.transactional_id(self._incarnation))
+        storage.open()
+        positions = self._restored(producer)
+        outputs = outputs_of(job, lambda name, topic: brokers[name].partition_count(topic))
+        self.contexts = contexts_of(job, storage, self._report, lambda: self._around.clock.now_ms)
+        go_on = never_stopped().check
+        calls = self._calls = calls_for(task_class, job.records.max_concurrency, go_on)
+        tasks, requests = make_tasks(
+            job, task_class, self.contexts.__getitem__, outputs, go_on, calls
+        )
+        self._tuning = Tuning.of(job.config)
+        pause = never_stopped().pause
+        ends = InputEnds(job.systems, pause, lambda s, _: MemoryLog(brokers[s.name]))
+        return LoopParts(
+            InputConsumer(
+                job.systems,
+                positions.starts,
+                self._consumer,
+                ends=positions.ends,
+                max_bytes=job.task.batch_max_bytes,
+                stored=storage.stored_inputs,
+            ),
+            pipeline,
+            tasks,
+            requests,
+            outputs,
+            storage,
+            producer,
+            positions.processed(),
+            _no_history,
+            Refusals(brokers[system], own).story,
+            MemoryTopics(),
+            lambda: self._tuning,
+            None if job.task.exactly_once else MemoryOutputs(brokers, job.systems, system),
+            report=self._report,
+            begins=self.crash.begins,
+            clock=self._around.clock.seconds,
+            typed=typed_input(job, task_class, outputs, pipeline),
+            timers={name: context.timers for name, context in self.contexts.items()},
+            calls=calls,
+            drain=Drain(ends),
+            adjuncts=adjunct_feed(
+                job,
+                storage.adjuncts,
+                bad_records(job, outputs),
+                positions.processed(),
+                pipeline.stores if pipeline else {},
+            ),
+        )
+
+    def _restored(self, producer: MemoryProducer) -> Positions:
+        job, pause = self._job, never_stopped().pause
+        readers = {name: MemoryLog(self._around.brokers[name]) for name in job.used_systems}
+        self.restored: dict[str, dict[str, Restored]] = self._storage.restore(
+            KafkaChangelogReader(readers), RestoreReport(_no_history, unheard), _NoWorkers()
+        )
+        positions = read_positions(job, readers, InMemoryCoordinatorStream(), self._storage)
+        producer.expect_beyond(self._storage.positions())
+        commit_starts(job, producer, positions, pause, self._storage.follow)
+        return positions
+
+    def _consumer(self, system: SystemConfig, properties: Mapping[str, Any]) -> Consumer:
+        says_ends = bool(properties.get("enable.partition.eof"))
+        broker = self._around.brokers[system.name]
+        self._consumers.append(MemoryConsumer(broker, says_ends=says_ends))
+        return cast("Consumer", self._consumers[-1])
+
+    @property
+    def turn(self) -> Callable[[], bool]:
+        """The loop's."""
+        return self._loop.turn
+
+    @property
+    def wait_s(self) -> Callable[[], float]:
+        """The loop's."""
+        return self._loop.wait_s
+
+    @property
+    def records(self) -> int:
+        """How many it has read."""
+        return sum(consumer.consumed for consumer in self._consumers)
+
+    def has_input(self) -> bool:
+        """Whether records wait that may be read now."""
+        holds_back = self._storage.stored_inputs.holds_back()
+        return any(c.has_more() for c in self._consumers if c.says_ends or not holds_back)
+
+    def has_due_timers(self) -> bool:
+        """Whether a timer is due."""
+        return any(context.timers.wait_s() <= 0 for context in self.contexts.values())
+
+    def drain(self) -> None:
+        """The order to drain has come."""
+        self._tuning = replace(self._tuning, drains=True)
+
+    def commit(self) -> bool:
+        """The open transaction has ended and the stores are flushed, as a task may ask for it.
+
+        Whether every task has voted for the end.
+        """
+        self._parts.requests.commit = True
+        return self._loop.turn()
+
+    def store(self, name: str, task_name: TaskName) -> KeyValueStore:
+        """The task's own store; KeyError, naming the known ones, where there is none."""
+        return self.contexts[task_name].store(name)
+
+    def commit_steps(self) -> tuple[str, ...]:
+        """The names of all steps of a transaction and of the flush after it, in their order.
+
+        First comes what the last micro-batch of the transaction brings to adjunct stores.
+        """
+        stores, logged = self._storage.ids()
+        plan = transaction_plan(
+            stores,
+            logged,
+            outputs_at_once=self._parts.plain is not None,
+            checkpoints=self._checkpoint_topic is not None,
+        )
+        files = {store.name for store in self._job.stores if store.is_persistent}
+        moved = StoreProgress(1, None, keeps_meta=True, is_meta_due=False)
+        flushes = [s for i in logged if i.store in files for s in flush_plan(i, moved)]
+        adjuncts = self._storage.adjuncts
+        brought, kept = ((), ()) if adjuncts is None else adjuncts.steps()
+        return tuple(str(step) for step in (*brought, *plan, *flushes, *kept))
+
+    def close(self) -> None:
+        """The orderly end: what is committed is on the disk, an open transaction is dropped."""
+        parts = self._parts
+        try:
+            self._loop.drop()
+            self._loop.flush()
+            for task in parts.tasks.values():
+                task.close()
+            parts.source.close()
+        finally:
+            self._close_calls()
+            self._storage.close()
+
+    def _close_calls(self) -> None:
+        if self._calls is not None:
+            self._calls.close()
+
+    def kill(self) -> None:
+        """The end of SIGKILL: files are as they were, what stores had in memory alone is gone."""
+        self._close_calls()
+        state, kept = self._around.state, self._around.folder / "kept"
+        if state.exists():
+            _copy_of_one_moment(state, kept)
+        with contextlib.suppress(StoreError):  # of what is thrown away
+            self._storage.close()
+        if state.exists():
+            shutil.rmtree(state)
+            kept.rename(state)
+
+
+def new_folder() -> Path:
+    """A folder that is not there yet; in memory, where a forced write costs nothing, if it can."""
+    memory = "/dev/shm"  # noqa: S108 - a folder of one's own is made in it
+    root = memory if os.access(memory, os.W_OK) else tempfile.gettempdir()
+    return Path(root) / f"homeport-test-{uuid.uuid4().hex}"
+
+
+def _copy_of_one_moment(folder: Path, copy: Path) -> None:
+    """``copy`` holds what ``folder`` held at one moment.
+
+    RocksDB compacts in the background, and deletes what it has merged: where a file came, changed
+    or went meanwhile, all are copied again. Nothing is written now, so that this comes to an end.
+    """
+    while True:
+        before = _listed(folder)
+        shutil.rmtree(copy, ignore_errors=True)
+        try:
+            shutil.copytree(folder, copy)
+        except (shutil.Error, FileNotFoundError):
+            if before == _listed(folder):
+                raise
+            continue
+        if before == _listed(folder):
+            return
+
+
+def _listed(folder: Path) -> dict[Path, tuple[int, int]]:
+    """{file: (size in bytes, time of its last change in ns)}, without those that are gone."""
+    found: dict[Path, tuple[int, int]] = {}
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            found[path] = path.stat().st_size, path.stat().st_mtime_ns
+    return found
+
+
+class _NoWorkers:
+    """Worker processes would read from Kafka."""
+
+    def run(self, restores: Sequence[StoreRestore]) -> None:
+        """Raises StoreError: there are none."""
+        names = ", ".join(restore.store.name for restore in restores)
+        raise StoreError(f"{names}: more records to restore than a test may have: write fewer")
+
+
+@functools.cache
+def never_stopped() -> StopFlag:
+    """One flag for all containers of the process: each holds two file descriptors for good."""
+    return StopFlag()
+
+
+def _no_history(_event: str, **_story: object) -> None:
+    """A test has no history."""

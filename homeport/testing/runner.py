@@ -1,0 +1,486 @@
+"""TestRunner: a whole job in the process of a test, with Kafka's part in memory."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from homeport.config.errors import HomeportError
+from homeport.container.api import HeaderPairs, Headers, KeyValueStore
+from homeport.container.kafka.checkpoints import read_checkpoints
+from homeport.container.processing.task_factory import stream_serdes
+from homeport.container.serde.serdes import Serde
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import TaskModel
+from homeport.job_coordinator.model.outcomes import Restored
+from homeport.testing.broker import Record
+from homeport.testing.brokers import Topics, as_sent, brokers_of
+from homeport.testing.clients import MemoryLog
+from homeport.testing.clock import ManualClock
+from homeport.testing.job_under_test import JobUnderTest, TaskClass
+from homeport.testing.memory_container import (
+    InjectedCrash,
+    MemoryContainer,
+    Surroundings,
+    new_folder,
+)
+from homeport.testing.shared_spark import pipeline_of
+
+START_MS = 1_700_000_000_000
+"""When the clock of a test begins, in ms since 1970."""
+_MS_PER_S = 1000
+
+
+class TestRunnerError(HomeportError):
+    """A test asks for what the job under test does not have, or cannot do now."""
+
+    __test__ = False
+
+
+class TestRunner:
+    """One job, all of its tasks in one container, from its start to the end of a ``with``.
+
+    Records come by ``send``, ``run`` and ``advance`` let the job work, and the views show what
+    readers of committed records see. Nothing happens between these calls.
+
+    Args:
+        config: the keys of the job, or the path of its properties file.
+        task: the task class, in the place of ``task.class``.
+        partitions: of each topic, or {``system.stream``: of that one}; 1 where nothing is said.
+        topics: {``system.stream``: properties}: those that are there beside the job's own, as on a
+            broker that makes no topics by itself; None: each is made when it is used first.
+        folder: where stores have their files; None: a temporary one, in memory where there is such.
+        batch_rows: of a micro-batch, at most; None: as many as in production.
+        overrides: keys that are laid over ``config``.
+        start_ms: the time of the beginning, in ms since 1970.
+
+    Raises:
+        ConfigError: the configuration breaks a rule.
+    """
+
+    __test__ = False  # pytest takes a class of this name for tests
+
+    def __init__(
+        self,
+        config: Mapping[str, str] | Path | str,
+        *,
+        task: TaskClass | None = None,
+        partitions: int | Mapping[str, int] = 1,
+        topics: Topics | None = None,
+        folder: Path | None = None,
+        batch_rows: int | None = None,
+        overrides: Mapping[str, str] | None = None,
+        start_ms: int = START_MS,
+    ) -> None:
+        """The configuration is right; nothing runs yet."""
+        self._checked = JobUnderTest.of(config, task, partitions, overrides or {})
+        self._job = self._checked.job
+        self._clock = ManualClock(start_ms)
+        self._is_own_folder = folder is None
+        self._around = Surroundings(
+            brokers_of(self._checked, partitions, topics, lambda: self._clock.now_ms),
+            folder or new_folder(),
+            self._clock,
+            batch_rows,
+        )
+        self._epoch = 0
+        self._container: MemoryContainer | None = None
+        self._why = "it has not been started: use it in a with statement"
+
+    def __enter__(self) -> Self:
+        """The first incarnation has started: its stores are empty, its tasks initialised."""
+        self._around.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            self.restart()
+        except BaseException:  # whatever it was, nothing stays behind
+            self._remove_folder()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
+    ) -> None:
+        """The container has stopped in order; after an error in the test it was killed."""
+        try:
+            if kind is None:
+                self.stop()
+            else:
+                self.crash()
+        finally:
+            self._why = "its with statement is over"
+            self._remove_folder()
+
+    def _remove_folder(self) -> None:
+        if self._is_own_folder:
+            shutil.rmtree(self._around.folder, ignore_errors=True)
+
+    # -- what a test does
+
+    def send(
+        self,
+        stream: str,
+        *,
+        key: Any = None,  # noqa: ANN401 - the type is the serde's
+        value: Any = None,  # noqa: ANN401 - as above
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Mapping[str, bytes | None] | HeaderPairs | None = None,
+    ) -> None:
+        """An input has one more record; key and value are encoded by the stream's serdes.
+
+        None is null. Without a serde they are bytes. Without ``partition`` the key places the
+        record as Kafka's clients do; ``timestamp``: in ms since 1970, the clock's where None.
+
+        Raises:
+            TestRunnerError: the job has no such input or partition, or bytes are needed.
+            TypeError: the serde cannot carry the object.
+        """
+        found = self._checked.stream(stream)
+        self._require_input(stream)
+        key_serde, msg_serde = stream_serdes(self._job, found.system, found.stream)
+        self.send_bytes(
+            stream,
+            key=_encoded(stream, "key", key_serde, key),
+            value=_encoded(stream, "msg", msg_serde, value),
+            partition=partition,
+            timestamp=timestamp,
+            headers=headers,
+        )
+
+    def send_bytes(
+        self,
+        stream: str,
+        *,
+        key: bytes | None = None,
+        value: bytes | None = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Mapping[str, bytes | None] | HeaderPairs | None = None,
+    ) -> None:
+        """As ``send``, of bytes as they are: what no serde would write."""
+        self._require_input(stream)
+        found = self._checked.stream(stream)
+        count = self._checked.partitions[found]
+        if partition is not None and not 0 <= partition < count:
+            raise TestRunnerError(
+                f"{stream} has no partition {partition}, it has 0 to {count - 1}: name one of "
+                "these, or make the runner with partitions=..."
+            )
+        try:
+            self._around.brokers[found.system].append(
+                found.stream, *as_sent(key, value, partition, headers, timestamp)
+            )
+        except (TypeError, ValueError) as error:
+            raise TestRunnerError(f"a record for {stream}: {error}") from None
+
+    def run(self) -> int:
+        """All that is there is processed and committed; how many records that were.
+
+        The clock stands still, so that no window is due; timers that are due are called.
+
+        Raises:
+            HomeportError: the container has failed, as it would in production.
+        """
+        container = self._running()
+        before = container.records
+        with self._failing():
+            is_finished = False
+            while not is_finished:
+                while not is_finished and (container.has_input() or container.has_due_timers()):
+                    is_finished = container.turn()
+                is_finished = is_finished or container.commit()
+                if not (container.has_input() or container.has_due_timers()):
+                    break
+        if is_finished:
+            self._end("every task has voted for the end")
+        return container.records - before
+
+    def drain(self) -> None:
+        """The job has processed what its inputs held, and has ended, as by --operation=drain.
+
+        Raises:
+            TestRunnerError: an open transaction holds up its input: end that before.
+            HomeportError: the container has failed, as it would in production.
+        """
+        container = self._running()
+        container.drain()
+        with self._failing():
+            is_finished = container.turn()
+            while not is_finished and container.has_input():
+                is_finished = container.turn()
+            is_finished = is_finished or container.turn()
+        if not is_finished:
+            raise TestRunnerError("an open transaction holds up the input: end it before")
+        self._end("it is drained: use restart()")
+
+    def advance(self, ms: int) -> None:
+        """The clock is ``ms`` later; each window, timer, transaction and flush came at its time.
+
+        Raises:
+            HomeportError: the container has failed, as it would in production.
+        """
+        container = self._running()
+        end_ms = self._clock.now_ms + ms
+        with self._failing():
+            is_finished = container.turn()
+            while not is_finished and self._clock.now_ms < end_ms:
+                wait_ms = math.ceil(min(container.wait_s() * _MS_PER_S, ms) - 0.001)
+                self._clock.move(min(max(1, wait_ms), end_ms - self._clock.now_ms))
+                is_finished = container.turn()
+        if is_finished:
+            self._end("every task has voted for the end")
+
+    @property
+    def commit_steps(self) -> tuple[str, ...]:
+        """The steps of a transaction and of the flush after it, as ``crash_before`` takes them."""
+        return self._running().commit_steps()
+
+    def crash_before(self, step: str) -> None:
+        """Runs as ``run`` does, and dies before the first step of that name, as by SIGKILL.
+
+        Raises:
+            TestRunnerError: there is no such step, or it did not come: nothing has crashed.
+        """
+        container = self._running()
+        if step not in container.commit_steps():
+            known = ", ".join(container.commit_steps())
+            raise TestRunnerError(f"no step {step!r}; known: {known}")
+        container.crash.step = step
+        try:
+            self.run()
+        except InjectedCrash:
+            return
+        finally:
+            container.crash.step = None
+        raise TestRunnerError(
+            f"the step {step!r} did not come: send a record that makes the job write, before"
+        )
+
+    def crash(self) -> None:
+        """The container is gone as by SIGKILL: its files are as they were."""
+        self._kill("it has crashed: use restart()")
+
+    def stop(self) -> None:
+        """The container has stopped in order; what was not committed is dropped."""
+        if self._container is not None:
+            self._end("it has stopped: use restart()")
+
+    def restart(self, *, same_host: bool = True) -> None:
+        """The next incarnation has started, after an orderly stop where the last one still ran.
+
+        Its stores are restored from their files and changelogs, or from changelogs alone where it
+        is not on the same host; its input goes on from its checkpoints.
+
+        Raises:
+            HomeportError: it cannot start, as in production.
+        """
+        if not self._around.folder.is_dir():
+            raise TestRunnerError(f"the container does not run: {self._why}")
+        self.stop()
+        if not same_host:
+            shutil.rmtree(self._around.state, ignore_errors=True)
+        self._epoch += 1
+        self._container = MemoryContainer(
+            self._job,
+            self._around,
+            self._epoch,
+            self._checked.task_class,
+            pipeline_of(self._job.config),
+        )
+
+    # -- what a test looks at
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the container runs: it has neither finished, stopped, failed nor crashed."""
+        return self._container is not None
+
+    @property
+    def now_ms(self) -> int:
+        """The clock, in ms since 1970."""
+        return self._clock.now_ms
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What run-job would warn of, one line each."""
+        return self._checked.warnings
+
+    def output(self, stream: str, *, committed: bool = True) -> list[Record]:
+        """The records of a topic in the order in which they were written.
+
+        Keys and values are decoded by the stream's serdes; without one they are bytes, and so are
+        those of dead letters, which leave as they came.
+        ``committed``: whether records of open and aborted transactions are left out.
+
+        Raises:
+            WireError: one is not of its serde.
+        """
+        found = self._checked.stream(stream)
+        self._require_system(stream)
+        serdes: tuple[Serde | None, Serde | None] = None, None
+        if found != self._job.records.dead_letter:
+            serdes = stream_serdes(self._job, found.system, found.stream)
+        partitions = self._around.brokers[found.system].partitions(found.stream)
+        every = [
+            (stored.number, number, offset, stored)
+            for number, partition in enumerate(partitions)
+            for offset, stored in partition.read(0, committed=committed)
+        ]
+        return [
+            Record(
+                _decoded(serdes[0], stored.key),
+                _decoded(serdes[1], stored.value),
+                number,
+                offset,
+                stored.timestamp_ms,
+                Headers.of(stored.headers or ()),
+            )
+            for _, number, offset, stored in sorted(every, key=lambda item: item[0])
+        ]
+
+    def store(
+        self, name: str, *, partition: int | None = None, task: str | None = None
+    ) -> KeyValueStore:
+        """The part of a store of one task, as that task sees it; to be read only.
+
+        Raises:
+            KeyError: there is no such store; the message names those there are.
+            TestRunnerError: no task, or more than one, is meant.
+        """
+        return self._running().store(name, self._task(partition, task).task_name)
+
+    def restored(
+        self, name: str, *, partition: int | None = None, task: str | None = None
+    ) -> Restored:
+        """How the last start restored one task's store: ``kind`` and how many ``records``.
+
+        Raises:
+            KeyError: there is no such store, or it has no changelog.
+            TestRunnerError: no task, or more than one, is meant.
+        """
+        return self._running().restored[name][self._task(partition, task).task_name]
+
+    def changelog(
+        self, name: str, *, partition: int | None = None, task: str | None = None
+    ) -> dict[Any, Any]:
+        """{key: value} that a restore of one task's store would read: committed records alone.
+
+        Raises:
+            TestRunnerError: there is no such store, it has no changelog, or no one task is meant.
+        """
+        model = self._task(partition, task)
+        store = next((s for s in self._job.stores if s.name == name), None)
+        if store is None or store.changelog is None:
+            known = ", ".join(s.name for s in self._job.stores if s.changelog) or "none"
+            raise TestRunnerError(f"no store {name!r} has a changelog; known: {known}")
+        key_serde, msg_serde = self._job.serdes(store)
+        broker = self._around.brokers[store.changelog.system]
+        entries: dict[Any, Any] = {}
+        read = broker.partitions(store.changelog.stream)[model.changelog_partition].read(0)
+        for _, stored in read:
+            key = _decoded(key_serde, stored.key)
+            entries.pop(key, None)
+            if stored.value is not None:
+                entries[key] = msg_serde.from_bytes(stored.value)
+        return entries
+
+    def checkpoint(
+        self, *, partition: int | None = None, task: str | None = None
+    ) -> dict[str, int]:
+        """{``system.stream.partition``: last processed offset} of one task, -1 before the first."""
+        model, own = self._task(partition, task), self._job.task
+        found = read_checkpoints(
+            MemoryLog(self._around.brokers[own.checkpoint_system]),
+            own.checkpoint_topic,
+            self._job.job.ssp_grouper_factory,
+            {model.task_name},
+            {},
+        )
+        offsets = found.get(model.task_name, {})
+        return {ssp.name: offset for ssp, offset in offsets.items()}
+
+    @property
+    def tasks(self) -> tuple[TaskName, ...]:
+        """The names of the job's tasks."""
+        return tuple(task.task_name for task in self._job.tasks)
+
+    # -- inside
+
+    def _task(self, partition: int | None, task: str | None) -> TaskModel:
+        found = [
+            model
+            for model in self._job.tasks
+            if (task is None or model.task_name == task)
+            and (
+                partition is None
+                or any(ssp.partition == partition for ssp in model.system_stream_partitions)
+            )
+        ]
+        if len(found) != 1:
+            raise TestRunnerError(
+                f"partition={partition}, task={task!r} mean {len(found)} tasks, not one; "
+                f"there are {', '.join(map(repr, self.tasks))}"
+            )
+        return found[0]
+
+    def _require_system(self, stream: str) -> None:
+        if self._checked.stream(stream).system not in self._around.brokers:
+            known = ", ".join(sorted(self._around.brokers))
+            raise TestRunnerError(f"{stream!r} is of no system of the job; known: {known}")
+
+    def _require_input(self, stream: str) -> None:
+        if self._checked.stream(stream) not in self._checked.partitions:
+            known = ", ".join(map(str, self._checked.partitions))
+            raise TestRunnerError(f"{stream!r} is no input of the job; known: {known}")
+
+    def _running(self) -> MemoryContainer:
+        if self._container is None:
+            raise TestRunnerError(f"the container does not run: {self._why}")
+        return self._container
+
+    def _failing(self) -> _Failing:
+        return _Failing(self)
+
+    def _kill(self, why: str) -> None:
+        if self._container is not None:
+            container, self._container, self._why = self._container, None, why
+            container.kill()
+
+    def _end(self, why: str) -> None:
+        container, self._container, self._why = self._running(), None, why
+        container.close()
+
+
+class _Failing:
+    """A ``with`` after whose failure the container is gone, as a process that has failed."""
+
+    def __init__(self, runner: TestRunner) -> None:
+        self._runner = runner
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, HomeportError):
+            self._runner._kill(f"it has failed ({error}): use restart()")  # noqa: SLF001 - of this module
+        elif error is not None:
+            self._runner.crash()
+
+
+def _encoded(stream: str, part: str, serde: Serde | None, value: Any) -> bytes | None:  # noqa: ANN401 - a user's value
+    if value is None or (serde is None and isinstance(value, bytes)):
+        return value
+    if serde is None:
+        raise TestRunnerError(
+            f"{stream} has no samza.{part}.serde, so a record has bytes there, "
+            f"not {type(value).__name__}: give bytes, or configure the serde"
+        )
+    return serde.to_bytes(value)
+
+
+def _decoded(serde: Serde | None, data: bytes | None) -> Any:  # noqa: ANN401 - a user's value
+    return data if serde is None or data is None else serde.from_bytes(data)

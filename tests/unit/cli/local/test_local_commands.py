@@ -1,0 +1,115 @@
+"""``homeport local``: what it says and refuses, without a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from homeport.cli import main as homeport
+from homeport.cli.local import local_commands, topic_commands
+from homeport.config.errors import ConfigError
+from homeport.local_cluster.errors import ClusterError
+from homeport.local_cluster.hadoop_conf import SCHEDULERS
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No cluster of the user is seen; SIGTERM keeps its meaning."""
+    monkeypatch.setenv("HOMEPORT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    return tmp_path
+
+
+def test_each_scheduler_of_a_cluster_can_be_chosen() -> None:
+    """The option has the names that clusters know."""
+    assert [s.value for s in local_commands.Scheduler] == list(SCHEDULERS)
+
+
+def test_the_status_of_no_cluster_says_so(capsys: pytest.CaptureFixture[str], cache: Path) -> None:
+    """It is no error, and says where logs of an earlier one would be."""
+    homeport.run(["local", "status", "--name", "none"])
+    assert capsys.readouterr().out.splitlines() == [
+        "cluster none: down",
+        f"  logs             {cache}/clusters/none/logs",
+    ]
+
+
+def test_a_cluster_that_is_down_can_be_taken_down(capsys: pytest.CaptureFixture[str]) -> None:
+    """It says that there was none."""
+    homeport.run(["local", "down"])
+    assert capsys.readouterr().out == "no cluster dev is up\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["env"], "no cluster dev is up; start it: homeport local up --name dev"),
+        (["kill-node", "nm1"], "no cluster dev is up; start it: homeport local up --name dev"),
+        (["status", "--name", "A_b"], "cluster name 'A_b' must be 1 to 40 lower-case letters"),
+        (["up", "--nodes", "-1"], "a cluster has 0 to 200 nodes, not -1"),
+        (["up", "--brokers", "6"], "a cluster has 1 to 5 brokers, not 6"),
+        (["logs"], "no logs of cluster dev in "),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(words: list[str], error: str) -> None:
+    """Before anything is started."""
+    with pytest.raises(ClusterError) as caught:
+        homeport.run(["local", *words])
+    assert str(caught.value).startswith(error)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_topic_has_a_name_that_kafka_takes() -> None:
+    """The rule comes before the look for a cluster."""
+    with pytest.raises(ConfigError, match=r"TOPIC = 'a b': a topic's name has at most 249 letters"):
+        homeport.run(["local", "send", "a b", "x"])
+
+
+def _status(nodes: int = 3, brokers: int = 1, zookeeper: str | None = None) -> dict[str, object]:
+    return {"name": "dev", "nodes": [{}] * nodes, "brokers": [{}] * brokers, "zookeeper": zookeeper}
+
+
+def test_a_running_cluster_is_not_taken_for_another_one() -> None:
+    """What the command states must be so; what it leaves open may be as it is."""
+    local_commands._refuse_another_form(_status(), None, None, zookeeper=False)
+    local_commands._refuse_another_form(_status(1, 3, "a:1"), 1, 3, zookeeper=True)
+    with pytest.raises(ClusterError) as caught:
+        local_commands._refuse_another_form(_status(), 2, 3, zookeeper=True)
+    assert str(caught.value) == (
+        "cluster dev is up already, and otherwise (--nodes 2: it has 3; --brokers 3: it has 1; "
+        "--zookeeper: it has none); take it down by homeport local down, or use another --name"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "record"),
+    [
+        ('ann={"a": "b=c"}', (b"ann", b'{"a": "b=c"}')),
+        ("ann=", (b"ann", None)),
+        ("=5", (None, b"5")),
+        ("plain", (None, b"plain")),
+    ],
+)
+def test_a_record_is_what_is_before_and_after_the_sign(
+    text: str, record: tuple[bytes | None, bytes | None]
+) -> None:
+    """The first = counts; a key without a value is a record that deletes it."""
+    assert topic_commands.pair(text) == record
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text", "as_json"),
+    [
+        (b"k", b"v", "k\tv", '{"partition":1,"offset":7,"key":"k","value":"v"}'),
+        (None, b"\xff\x01", "\t0xff01", '{"partition":1,"offset":7,"key":null,"value":"0xff01"}'),
+        (b"k", None, "k\t", '{"partition":1,"offset":7,"key":"k","value":null}'),
+    ],
+)
+def test_a_record_is_one_line(
+    key: bytes | None, value: bytes | None, text: str, as_json: str
+) -> None:
+    """Text as it is, other bytes in hexadecimal digits, nothing where there is none."""
+    line = topic_commands.record_line
+    assert line((1, 7), key, value, as_json=False) == text
+    assert line((1, 7), key, value, as_json=True) == as_json

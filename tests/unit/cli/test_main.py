@@ -1,0 +1,188 @@
+"""The operator's tool: what it says without a job, and what it makes of records."""
+
+from __future__ import annotations
+
+import json
+from importlib import metadata
+
+import pytest
+import typer
+
+from homeport.cli import completion_command
+from homeport.cli import main as homeport
+from homeport.cli.job import stream_commands
+from homeport.config.errors import ConfigError, HomeportError, UnansweredError
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
+from homeport.job_coordinator.kafka.coordinator_stream_log import LoggedRecord
+from homeport.job_coordinator.metadata.job_packages import JobPackageManager
+
+
+def _stamped(message: CoordinatorStreamMessage) -> CoordinatorStreamMessage:
+    return message.stamped(source="job-runner", host="h1", username="u", timestamp_ms=1_000)
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without words and with --help; it is enough to begin."""
+    for arguments in ([], ["--help"], ["help"]):
+        homeport.run(arguments)
+        shown = capsys.readouterr().out
+        assert all(f"  {name} " in shown for name in homeport.COMMANDS)
+        assert all(command.summary in shown for command in homeport.COMMANDS.values())
+
+
+@pytest.mark.parametrize("name", list(homeport.COMMANDS))
+def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its module is there, and says how it is used under the name it is called by."""
+    homeport.run([name, "--help"])
+    assert f"Usage: homeport {name} " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["get", "set", "diff", "reference"])
+def test_commands_of_config_have_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """One below the other, too."""
+    homeport.run(["config", name, "--help"])
+    assert f"Usage: homeport config {name} " in capsys.readouterr().out
+
+
+def test_an_unknown_command_gives_one_line() -> None:
+    """It names those that there are."""
+    with pytest.raises(
+        HomeportError, match=r"no command 'jobmodel': did you mean job-model\? it has audit, chec"
+    ):
+        homeport.run(["jobmodel"])
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(UnansweredError("Kafka is away"), 3), (HomeportError("went back"), 1)]
+)
+def test_what_is_not_known_has_an_exit_code_of_its_own(
+    error: HomeportError,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What was ordered may go on: that is no failure of it."""
+
+    def fails(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(homeport, "run", fails)
+    with pytest.raises(SystemExit) as ended:
+        homeport.main()
+    said = ended.value.code
+    assert said == code or (code == 1 and said == f"error: {error}")
+    assert capsys.readouterr().err in {f"error: {error}\n", ""}
+
+
+def test_an_unknown_option_is_typers_error() -> None:
+    """The program turns it into one line."""
+    with pytest.raises(typer.TyperException, match="No such option"):
+        homeport.run(["locality", "--nothing"])
+
+
+def test_the_reference_needs_no_job(capsys: pytest.CaptureFixture[str]) -> None:
+    """All keys, some keys, or a word that there are none."""
+    homeport.run(["config", "reference", "catch-up", "--format=json"])
+    body = json.loads(capsys.readouterr().out)
+    assert [row["key"] for row in body["keys"]] == ["job.coordinator.catch-up.interval.ms"]
+    with pytest.raises(ConfigError, match="no key's name holds this text"):
+        homeport.run(["config", "reference", "no.such.key"])
+
+
+@pytest.mark.parametrize("arguments", [["k"], ["k", "v", "--delete"]])
+def test_a_value_and_delete_exclude_each_other(arguments: list[str]) -> None:
+    """Exactly one of the two says what is wanted."""
+    with pytest.raises(ConfigError, match="exactly one of a value and --delete"):
+        homeport.run(["config", "set", *arguments, "--config-path=p"])
+
+
+def test_a_record_is_one_line() -> None:
+    """Offset, type, key, values, source and time; a deletion and damage say so."""
+
+    def line(message: CoordinatorStreamMessage | None, fault: str = "") -> str:
+        record = LoggedRecord(7, message, fault)
+        return stream_commands.record_line(record, as_json=False, show_secrets=False)
+
+    who = "  (job-runner, u@h1, 1970-01-01T00:00:01.000+00:00)"
+    assert line(_stamped(wire.set_config("a", "1"))) == f"7  set-config  a = 1{who}"
+    assert (
+        line(_stamped(wire.set_config("a.token", "1"))) == f"7  set-config  a.token = ********{who}"
+    )
+    mode = _stamped(wire.set_task_container_assignment("t", "0"))
+    assert line(mode) == f'7  set-task-container-assignment  t = {{"containerId":"0"}}{who}'
+    piece, last = map(_stamped, JobPackageManager.messages(b"PK"))
+    assert line(piece).endswith(f'/0 = {{"data":"4 characters of base64"}}{who}')
+    assert line(last).endswith(f' = {{"pieces":"1","bytes":"2"}}{who}')
+    assert line(wire.tombstone("set-config", "a")) == "7  set-config  a  deleted"
+    assert line(None, "no JSON") == "7  damaged: no JSON"
+
+
+def test_a_record_as_json_has_everything() -> None:
+    """Secrets only on request; no values where the key is deleted."""
+
+    def body(message: CoordinatorStreamMessage, *, show_secrets: bool) -> object:
+        record = LoggedRecord(7, message)
+        line = stream_commands.record_line(record, as_json=True, show_secrets=show_secrets)
+        assert "\n" not in line
+        return json.loads(line)
+
+    common = {"offset": 7, "type": "set-config", "key": "a.token"}
+    written = {"source": "job-runner", "host": "h1", "username": "u", "timestamp": 1_000}
+    secret = _stamped(wire.set_config("a.token", "1"))
+    assert body(secret, show_secrets=False) == common | written | {"values": {"value": "********"}}
+    assert body(secret, show_secrets=True) == common | written | {"values": {"value": "1"}}
+    deleted = body(wire.tombstone("set-config", "a.token"), show_secrets=False)
+    assert deleted == common | {
+        "values": None,
+        "source": "",
+        "host": "",
+        "username": "",
+        "timestamp": 0,
+    }
+
+
+def test_the_version_is_that_of_the_installation(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line, for a report of an error."""
+    homeport.run(["--version"])
+    assert capsys.readouterr().out == f"homeport {metadata.version('homeport')}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "word", "offered"),
+    [
+        ("homeport locali", 1, ["locality"]),
+        ("homeport coordinator-stream ", 2, ["show", "tail"]),
+        ("homeport explain --js", 2, ["--json"]),
+        ("homeport nonsense --js", 2, []),
+    ],
+)
+def test_a_shell_is_answered(
+    line: str,
+    word: int,
+    offered: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """By the variables that the script of bash sets; it goes no further."""
+    monkeypatch.setenv(completion_command.VARIABLE, "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(word))
+    with pytest.raises(SystemExit, match="0"):
+        homeport.run([])
+    assert capsys.readouterr().out.split() == offered
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_has_its_script(
+    shell: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It asks the tool by the variable."""
+    monkeypatch.setenv(completion_command.VARIABLE, "")
+    monkeypatch.delenv(completion_command.VARIABLE)
+    with pytest.raises(SystemExit) as end:
+        homeport.run(["completion", shell])
+    assert not end.value.code
+    assert f"{completion_command.VARIABLE}=complete_{shell}" in capsys.readouterr().out

@@ -1,0 +1,129 @@
+"""Of several run-jobs of one job one submits it, whatever their steps look like in time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from homeport.cli.yarn.submission_claim import WITHDRAWN, require_newest, take_number
+from homeport.config.errors import ConfigError, UnavailableError
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.metadata.epochs import EpochManager, Submission
+
+
+class Kafka:
+    """One log that several run-jobs read and write."""
+
+    def __init__(self) -> None:
+        self._log: list[tuple[bytes, bytes | None]] = []
+
+    def stream(self) -> InMemoryCoordinatorStream:
+        """Another reader and writer, at the head."""
+        made = InMemoryCoordinatorStream()
+        made.log = self._log
+        made.catch_up()
+        return made
+
+    def write(self, submission: Submission) -> None:
+        """Another client writes it."""
+        EpochManager(self.stream()).write_submission(submission)
+
+    def read(self) -> Submission | None:
+        """The last one."""
+        return EpochManager(self.stream()).read_submission()
+
+
+def nobody_runs() -> None:
+    """YARN knows no application of the job."""
+
+
+def running() -> None:
+    """YARN knows one."""
+    raise ConfigError("job.name", "j", "it runs already", "stop it")
+
+
+def polls(*steps: Callable[[], None]) -> Callable[[], Iterator[None]]:
+    """What happens before each poll."""
+
+    def made() -> Iterator[None]:
+        for step in steps:
+            step()
+            yield
+
+    return made
+
+
+def test_the_first_submission_is_number_one() -> None:
+    """And the next has the next number; both are in the stream with their claims."""
+    kafka = Kafka()
+    assert take_number(kafka.stream(), "a", polls(), nobody_runs) == 1
+    assert kafka.read() == Submission(1, claim="a")
+    kafka.write(Submission(1, "application_1_0001"))
+    assert take_number(kafka.stream(), "b", polls(), nobody_runs) == 2
+
+
+def test_the_first_of_two_claims_to_one_number_wins() -> None:
+    """The other waits for it, and is refused once YARN knows the application."""
+    kafka = Kafka()
+    late = kafka.stream()
+    is_submitted = False
+
+    def other_is_quicker() -> None:
+        if not is_submitted:
+            kafka.write(Submission(1, claim="quick"))
+
+    def other_submits() -> None:
+        nonlocal is_submitted
+        is_submitted = True
+        kafka.write(Submission(1, "application_1_0001"))
+
+    def require_not_running() -> None:
+        other_is_quicker()
+        if is_submitted:
+            running()
+
+    with pytest.raises(ConfigError, match="runs already"):
+        take_number(late, "late", polls(other_submits), require_not_running)
+
+
+def test_a_claim_whose_holder_died_is_passed_over() -> None:
+    """After waiting in vain the next number is taken, and the old holder, if it wakes, sees it."""
+    kafka = Kafka()
+    kafka.write(Submission(1, claim="dead"))
+    sleeper = kafka.stream()
+    waited: list[int] = []
+    number = take_number(kafka.stream(), "b", polls(lambda: waited.append(1)), nobody_runs)
+    assert (number, waited) == (2, [1])
+    with pytest.raises(UnavailableError, match="another run-job took number 2"):
+        require_newest(sleeper, 1)
+    require_newest(kafka.stream(), 2)
+
+
+def test_a_submission_that_was_given_up_is_not_waited_for() -> None:
+    """A run-job that failed or was interrupted has said so."""
+    kafka = Kafka()
+    kafka.write(Submission(1, WITHDRAWN, claim="a"))
+
+    def unwanted() -> None:
+        pytest.fail("nothing is to be waited for")
+
+    assert take_number(kafka.stream(), "b", polls(unwanted), nobody_runs) == 2
+
+
+def test_a_third_that_claims_meanwhile_is_waited_for_too() -> None:
+    """What is seen after a wait is judged again."""
+    kafka = Kafka()
+    kafka.write(Submission(1, claim="dead"))
+    steps: Iterator[Callable[[], None]] = iter(
+        [
+            lambda: kafka.write(Submission(2, claim="third")),
+            lambda: kafka.write(Submission(2, "application_1_0002")),
+        ]
+    )
+
+    def made() -> Iterator[None]:
+        next(steps)()
+        yield
+
+    assert take_number(kafka.stream(), "b", made, nobody_runs) == 3

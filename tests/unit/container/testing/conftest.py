@@ -1,5 +1,0 @@
-"""The fixture of the plugin."""
-
-from homeport.container.testing.fixture import job_runner
-
-__all__ = ["job_runner"]

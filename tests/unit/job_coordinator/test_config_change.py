@@ -1,0 +1,230 @@
+"""A change of one key: what is refused before anything is written, and what is said of the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError
+from homeport.job_coordinator import config_change
+from homeport.job_coordinator.config_change import (
+    ConfigChange,
+    check_deletion,
+    check_key,
+    checked_change,
+    refuse_written,
+    require_model_here,
+)
+
+GOOD = Config(
+    {
+        "job.name": "flights",
+        "job.default.system": "kafka",
+        "job.container.count": "2",
+        "task.class": "plane.summary:Summary",
+        "task.inputs": "kafka.flights",
+        "systems.kafka.consumer.bootstrap.servers": "localhost:9092",
+        "stores.planes.factory": "rocksdb",
+        "stores.planes.key.serde": "string",
+        "stores.planes.msg.serde": "json",
+        "stores.planes.changelog": "planes-changelog",
+    }
+)
+
+
+def changed(
+    key: str,
+    value: str | None,
+    before: Config = GOOD,
+    file: Config = GOOD,
+    *,
+    has_state: bool = True,
+    most: int = 4,
+) -> ConfigChange:
+    """The change of a job whose inputs have ``most`` partitions."""
+
+    def check_model(config: Config) -> None:
+        count = keys.JOB_CONTAINER_COUNT.read(config)
+        if count > most:
+            raise ConfigError("job.container.count", str(count), f"at most {most}", "write less")
+
+    return checked_change(key, value, before, file, has_state=has_state, check_model=check_model)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "meaning"),
+    [
+        ("job.container.count", "3", "the running job takes it within 2000 ms"),
+        ("cluster-manager.container.retry.count", "1", "the running job takes it within 2000 ms"),
+        ("task.commit.ms", "5", "its containers take it within 2000 ms: nothing restarts"),
+        (
+            "my.own.key",
+            "5",
+            "the former value comes back (--at-once: all actives together, unwatched)",
+        ),
+        ("yarn.queue", "fast", "used from the next deployment; the running job goes on as it is"),
+        ("task.commit.ms", "10000", "nothing changes"),
+        ("job.container.count", " 02 ", "nothing changes"),
+    ],
+)
+def test_the_meaning_is_the_keys_liveness(key: str, value: str, meaning: str) -> None:
+    """For a job that runs; one that does not uses everything from its next start."""
+    change = changed(key, value)
+    assert change.meaning(is_running=True).endswith(meaning)
+    if "nothing" not in meaning:
+        assert change.meaning(is_running=False) == "used from the job's next start"
+
+
+def test_a_deletion_brings_back_the_deployed_value() -> None:
+    """The file's value, else the default, is what the key means then."""
+    before = GOOD.merged({"job.container.count": "4", "task.commit.ms": "5"})
+    assert changed("job.container.count", None, before).after["job.container.count"] == "2"
+    assert "task.commit.ms" not in changed("task.commit.ms", None, before).after
+
+
+def test_before_the_first_deployment_the_file_counts() -> None:
+    """The stream is empty then."""
+    assert changed("job.container.count", "3", Config()).before == GOOD
+    with pytest.raises(ConfigError, match="at most 4"):
+        changed("job.container.count", "5", Config())
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "rule"),
+    [
+        ("task.spark.driver.memory.mb", "4096", "it must be below cluster-manager"),
+        ("stores.planes.changelog", "other.log", "it is 'planes-changelog', and settled once"),
+        ("stores.planes.msg.serde", "string", "it is 'json', and settled once a job has state"),
+        ("task.inputs", "kafka.other", "begin from nothing with the new value in the file"),
+        ("task.checkpoint.system", "other", "it is 'its default', and settled"),
+        ("job.container.count", "5", "at most 4"),
+    ],
+)
+def test_a_change_that_breaks_a_rule_is_refused(key: str, value: str, rule: str) -> None:
+    """Rules across keys, what is settled with state, and the inputs as they are."""
+    with pytest.raises(ConfigError, match=rule) as caught:
+        changed(key, value)
+    assert str(caught.value).startswith(f"{key} = {value!r}")
+
+
+def test_without_state_nothing_is_settled() -> None:
+    """A job that never kept anything may change how it keeps it."""
+    change = changed("stores.planes.msg.serde", "string", has_state=False)
+    assert "next deployment" in change.meaning(is_running=True)
+
+
+def test_a_fault_that_was_there_before_does_not_forbid_another_change() -> None:
+    """A file that this version refuses can be mended key by key."""
+    faulty = GOOD.merged({"task.class": "org.acme.Task", "job.container.count": "9"})
+    assert changed("task.commit.ms", "5", faulty).after["task.commit.ms"] == "5"
+    assert changed("task.class", "my:Task", faulty).after["task.class"] == "my:Task"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("job.name", "x"),
+        ("job.id", "2"),
+        ("job.coordinator.system", "x"),
+        ("yarn.am.tracking.url", "http://h/"),
+        ("task.commit.ms", "soon"),
+        ("job.elasticity.factor", "2"),
+    ],
+)
+def test_some_keys_and_values_are_refused(key: str, value: str) -> None:
+    """What names the job, what the AM writes, and values that are not of the type."""
+    with pytest.raises(ConfigError):
+        check_key(key, value)
+
+
+def test_what_names_the_job_is_taken_back_only_where_a_tool_has_written_it() -> None:
+    """Samza's tool checks nothing: a deployment would be another job's."""
+    check_deletion("job.id", is_set_by_hand=True)
+    check_deletion("task.commit.ms", is_set_by_hand=False)
+    with pytest.raises(ConfigError, match="it says which job this is"):
+        check_deletion("job.id", is_set_by_hand=False)
+    refuse_written(Config({"job.name": "flights", "task.commit.ms": "5"}), GOOD)
+    with pytest.raises(ConfigError, match=r"--key=job\.name --delete") as caught:
+        refuse_written(Config({"job.name": "other"}), GOOD)
+    assert str(caught.value).startswith("job.name = 'other': it says which job this is")
+
+
+def test_what_run_job_takes_from_the_file_alone_is_written_there() -> None:
+    """What the running job cannot take is refused; what restarts containers is warned of."""
+    with pytest.raises(ConfigError, match=r"from the properties file alone; change it in the prop"):
+        check_key("yarn.python.executable", "/usr/bin/python3")
+    with pytest.raises(ConfigError, match="from the properties file alone"):
+        check_key("stores.planes.key.serde", "my:Serde")
+    (warning,) = check_key("task.class", "my:Task")
+    assert warning.startswith("task.class: run-job takes code that a tool imports")
+    assert check_key("stores.planes.key.serde", "json") == ()
+    assert check_key("yarn.python.executable", None) == ()
+
+
+def test_a_tools_model_is_made_of_what_its_operator_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka's address is the file's; a grouper that the stream alone names is not imported."""
+    asked: list[Config] = []
+    monkeypatch.setattr(config_change, "require_model", asked.append)
+    servers = "systems.kafka.consumer.bootstrap.servers"
+    said: list[str] = []
+    of_count = require_model_here(GOOD, "job.container.count", "3", said.append)
+    of_count(GOOD.merged({servers: "evil:9092"}))
+    assert not said
+    assert [config[servers] for config in asked] == ["localhost:9092"]
+    key = "task.name.grouper.factory"
+    named = GOOD.merged({key: "evil:Grouper", "task.class": "other:Task"})
+    of_count(named)
+    assert len(asked) == 1
+    (warning,) = said
+    assert warning.startswith("it is not checked that a JobModel can be made: task.name.grouper")
+    assert "what the stream alone names" in warning
+    require_model_here(GOOD, key, "evil:Grouper", said.append)(named)
+    assert len(asked) == 2
+
+
+def test_an_older_name_of_a_key_is_checked_as_the_key() -> None:
+    """No JobModel comes of it otherwise."""
+    with pytest.raises(ConfigError, match="at most 4"):
+        changed("yarn.container.count", "5", GOOD.merged({"job.container.count": ""}), most=4)
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("task.comit.ms", "write task.commit.ms, if that is meant"),
+        ("taks.commit.ms", "write task.commit.ms, if that is meant"),
+        ("task.my.own", "begin the name of a key of the job's own with another word"),
+        ("job.jmx.enabled", "no program of the job is a JVM that offers JMX"),
+    ],
+)
+def test_a_key_that_no_program_reads_is_refused_with_its_neighbour(key: str, hint: str) -> None:
+    """A typo restarts nothing, as it is not written; --force writes it; a deletion cleans up."""
+    with pytest.raises(ConfigError, match="no program reads this key") as caught:
+        check_key(key, "true")
+    assert hint in str(caught.value)
+    assert "--force" in caught.value.remedy
+    assert check_key(key, "true", is_forced=True)
+    assert check_key(key, None) == ()
+    change = changed(key, "true")
+    assert change.meaning(is_running=True) == "no program reads it: nothing changes"
+
+
+def test_the_containers_that_restart_are_named() -> None:
+    """Before it is written; of very many the first ones."""
+    change = changed("my.own.key", "5")
+    said = change.meaning(is_running=True, restarting={"1", "0"}, is_at_once=True)
+    assert said.endswith(": its containers restart, all at once: 0, 1")
+    rolling = change.meaning(is_running=True, restarting={"1", "0"})
+    assert "one after the other, standbys first, each watched for 60 s; where one fails" in rolling
+    assert rolling.endswith("(--at-once: all actives together, unwatched): 0, 1")
+    many = change.meaning(is_running=True, restarting={str(n) for n in range(30)})
+    assert many.endswith(" and 10 more")
+
+
+@pytest.mark.parametrize("value", ["1" + "0" * 400, "1" + "0" * 5000, "3600000", "soon"])
+def test_an_interval_beyond_its_range_can_be_deleted(value: str) -> None:
+    """It was never in force: the running job looks as often as by default."""
+    key = "job.coordinator.catch-up.interval.ms"
+    change = changed(key, None, GOOD.merged({key: value}), GOOD.merged({key: "500"}))
+    assert change.meaning(is_running=True) == "the running job takes it within 2000 ms"

@@ -1,0 +1,103 @@
+"""docs/adjunct-stores.md: what its examples say is so."""
+
+from __future__ import annotations
+
+import re
+import sys
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from homeport.testing import Record, TestRunner
+
+PAGE = Path(__file__).parents[3] / "docs" / "adjunct-stores.md"
+_EXTRACTOR = "stores.planes.adstore.key.value.extractor.factory"
+_MANAGER = "adstore.manager.factory"
+
+
+@pytest.fixture
+def page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Page:
+    """What the page has; the classes of its examples are those of the module ``my_job``."""
+    text = PAGE.read_text("utf-8")
+    codes = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    properties, versions = re.findall(r"```properties\n(.*?)```", text, re.DOTALL)
+    producing = [code for code in codes if "producer." in code]
+    module = types.ModuleType("my_job")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    for code in codes:
+        if code not in producing:
+            exec(compile(code, PAGE.name, "exec"), module.__dict__)  # noqa: S102 - the page's own
+    file = tmp_path / "job.properties"
+    file.write_text(properties + "task.class=my_job:Flights\n", encoding="utf-8")
+    return Page(text, file, versions, *producing)
+
+
+class Page(NamedTuple):
+    """The page, the job of its beginning, and how versions are configured and written."""
+
+    text: str
+    job: Path
+    versions: str
+    producing: str
+
+    def named(self, key: str) -> str:
+        """The class that the page gives the key."""
+        (found,) = re.findall(rf"`{re.escape(key)}=(.*?)`", self.text)
+        name: str = found
+        return name
+
+
+def test_the_join_of_the_page_joins(page: Page) -> None:
+    """Task and keys as they stand there; then with the class that keeps a part of each record."""
+    serdes = {
+        f"systems.kafka.streams.planes.samza.{part}.serde": "string" for part in ("key", "msg")
+    }
+    extractor = {**serdes, _EXTRACTOR: page.named(_EXTRACTOR)}
+    for overrides, model in (({}, b"737-800"), (extractor, b"737-")):
+        with TestRunner(page.job, overrides=overrides) as runner:
+            runner.send_bytes("kafka.planes", key=b"N1", value=b"737-800")
+            runner.send("kafka.flights", key=b"N1", value=b"")
+            runner.send("kafka.flights", key=b"N2", value=b"")
+            runner.run()
+            expected = [Record(b"N1", model), Record(b"N2", b"unknown")]
+            assert runner.output("kafka.flight-models") == expected
+
+
+def test_the_versions_of_the_page_are_served_as_a_whole(page: Page) -> None:
+    """Keys and records as they stand there; a flight waits for the first version."""
+    overrides = dict(line.split("=") for line in page.versions.split())
+    with TestRunner(page.job, overrides=overrides) as runner:
+        runner.send("kafka.flights", key=b"N1", value=b"")
+        runner.run()
+        assert runner.output("kafka.flight-models") == []
+
+        def produce(
+            stream: str, key: str = "", value: str = "", headers: Mapping[str, str] | None = None
+        ) -> None:
+            sent = {name: text.encode() for name, text in (headers or {}).items()}
+            place = f"kafka.{stream}"
+            runner.send(place, key=key.encode(), value=value.encode(), headers=sent)
+
+        producer = types.SimpleNamespace(produce=produce)
+        exec(compile(page.producing, PAGE.name, "exec"), {"producer": producer})  # noqa: S102 - the page's own
+        runner.run()
+        assert runner.output("kafka.flight-models") == [Record(b"N1", b"737-800")]
+
+
+def test_the_manager_of_the_page_puts_several_entries(page: Page) -> None:
+    """One for each tail of a record."""
+    overrides = {
+        "systems.kafka.streams.planes.samza.msg.serde": "json",
+        _MANAGER: page.named(_MANAGER),
+    }
+    with TestRunner(page.job, overrides=overrides) as runner:
+        value = {"tails": ["N1", "N2"], "model": "737-800"}
+        runner.send("kafka.planes", key=b"fleet", value=value)
+        for tail in (b"N1", b"N2", b"fleet"):
+            runner.send("kafka.flights", key=tail, value=b"")
+        runner.run()
+        found = [record.value for record in runner.output("kafka.flight-models")]
+        assert found == [b"737-800", b"737-800", b"unknown"]
