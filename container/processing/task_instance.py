@@ -92,7 +92,10 @@ class Outputs:
             TypeError: key or value are no bytes, and their serde cannot carry them; a partition, a
                 timestamp or a header is of another kind than Kafka's.
         """
-        place = self._places.get(stream)
+        try:
+            place = self._places.get(stream)
+        except TypeError:  # a list or another object without a hash
+            place = None
         if place is None:
             place = self._places[stream] = self._place(stream)
         if key is not None and not isinstance(key, bytes):
@@ -155,7 +158,9 @@ class Outputs:
             raise _not_bytes(stream, part)
         return serde.to_bytes(part)
 
-    def _place(self, stream: str) -> tuple[str, str]:
+    def _place(self, stream: object) -> tuple[str, str]:
+        if not isinstance(stream, str):
+            raise TypeError(f"send to {stream!r}: give the stream's name as a str, such as 'totals'")
         # Topics may have dots in their names; only a declared system before the first one counts.
         system, dot, topic = stream.partition(".")
         if not (dot and system in self._systems):
