@@ -160,7 +160,9 @@ class Outputs:
 
     def _place(self, stream: object) -> tuple[str, str]:
         if not isinstance(stream, str):
-            raise TypeError(f"send to {stream!r}: give the stream's name as a str, such as 'totals'")
+            raise TypeError(
+                f"send to {stream!r}: give the stream's name as a str, such as 'totals'"
+            )
         # Topics may have dots in their names; only a declared system before the first one counts.
         system, dot, topic = stream.partition(".")
         if not (dot and system in self._systems):
