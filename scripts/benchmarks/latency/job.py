@@ -6,17 +6,15 @@ All of a container's data path, as ``scripts/bench commit``, with a Spark where 
 from __future__ import annotations
 
 import json
-import shutil
 import sys
-import tempfile
 import threading
-from pathlib import Path
 
-from benchmarks.commit.job import Run, job_of
+from benchmarks.bed import scratch
+from benchmarks.commit.job import job_of
 from benchmarks.latency.tasks import Echo
+from benchmarks.throughput.job import with_spark
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation.stream_container import spare_collections
-from homeport.container.spark.prepared import PipelineSettings, start_pipeline
 from homeport.job_coordinator.history.writer import HistoryWriter
 
 
@@ -28,24 +26,14 @@ def _until_input_ends(stop: StopFlag) -> None:
 def main() -> None:
     """``SERVERS NAME KEYS``: keys as a JSON object."""
     servers, name, keys = sys.argv[1:]
-    folder = Path(tempfile.mkdtemp(prefix="homeport-bench-"))
-    stop, spark = StopFlag(), None
-    history = HistoryWriter(folder / "history", "container", "bench", 64)
-    try:
-        job = job_of(servers, name, json.loads(keys))
-        settings = PipelineSettings.of(job.config, folder / "spark")
-        spark = None if settings is None else start_pipeline(settings)
-        run = Run(job, Echo, folder, 64)
-        pipeline = None if spark is None else spark.pipeline(stop.check)
+    stop, job = StopFlag(), job_of(servers, name, json.loads(keys))
+    with scratch() as folder, with_spark(job, Echo, folder, stop) as (run, pipeline):
+        history = HistoryWriter(folder / "history", "container", "bench", 64)
         positions = run.positions()
         spare_collections()
         threading.Thread(target=_until_input_ends, args=(stop,), daemon=True).start()
         print("begins", flush=True)
         run.run(positions, stop, history.event, pipeline)
-    finally:
-        if spark is not None:
-            spark.stop()
-        shutil.rmtree(folder)
 
 
 if __name__ == "__main__":
