@@ -105,7 +105,6 @@ def is_current(prefix: Path) -> bool:
 
 
 def _fingerprint(prefix: Path) -> str:
-    """Everything the JVM compares before it maps the archive, as one hash."""
     jars = sorted(prefix.glob("lib/python3.*/site-packages/pyspark/jars/*.jar"))
     if not jars:
         raise ArchiveError(f"{prefix} has no pyspark")
@@ -183,7 +182,6 @@ def _child(prefix: Path, options: str) -> _Run:
 
 
 def _lasting(arguments: list[str], options: str, scratch: str) -> tuple[str, ...]:
-    """Of a JVM's arguments Java and those that are the same at each start."""
     own = {*options.split(), f"-Djava.io.tmpdir={scratch}"}
     jvm = arguments[: arguments.index(_MAIN_CLASS)]
     return tuple(a for a in jvm if a not in own and not a.startswith("-Xmx"))

@@ -174,7 +174,6 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
 
 
 def _all(options: argparse.Namespace) -> list[str]:
-    """Each section that the contestants take part in."""
     known = SECTIONS[options.name]
     if options.name != COMPARED:
         return list(known)
@@ -182,7 +181,6 @@ def _all(options: argparse.Namespace) -> list[str]:
 
 
 def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    """Nothing, or the program ends with what is wrong."""
     known = SECTIONS[options.name]
     for section in options.sections or ():
         if section not in known:

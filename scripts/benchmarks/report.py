@@ -158,7 +158,6 @@ def _print_bars(rows: Sequence[Row]) -> None:
 
 
 def _print_stacks(rows: Sequence[Row]) -> None:
-    """One bar per figure that has parts, each part by a letter, all at one scale."""
     if not rows:
         return
     names = list(dict.fromkeys(name for row in rows for name, _ in row.parts))

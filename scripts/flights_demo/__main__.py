@@ -117,7 +117,6 @@ class Demo:
             self._judge_history()
 
     def _begin(self) -> list[dict[str, Any]]:
-        """The containers of the flights job, all of which take input."""
         screen = self._screen
         with screen.phase("topics"):
             create_topics(self._cluster.bootstrap_servers, self._producing)
@@ -135,7 +134,6 @@ class Demo:
         return containers[0]
 
     def _compare(self) -> None:
-        """What the jobs have made of the input is what it should be."""
         screen = self._screen
         with screen.phase("every plane compared"):
             self.verdicts += check_result(self._reader, screen, self._options.form)
@@ -153,7 +151,6 @@ class Demo:
         return kind(self._cluster, job or self._job, self._reader, self._screen)
 
     def _stories(self) -> Iterator[Story]:
-        """What befalls the job while input comes."""
         if self._options.fail_host:
             fault = self._story(fail_host.FailHost)
             fault.is_prewarmed = self._options.prewarm
@@ -167,7 +164,6 @@ class Demo:
             yield self._story(Rescale)
 
     def _play(self, story: Story) -> None:
-        """The story has happened while input came."""
         producer = self._pace(story.SECONDS)
         story.play()
         fed = producer.poll() is None
@@ -175,7 +171,6 @@ class Demo:
         self.verdicts += [*story.verdicts, (story.CAME, fed)]
 
     def _pace(self, seconds: float) -> subprocess.Popen[bytes]:
-        """Input comes for so long, or at the rate that the options have."""
         rate = self._options.rate or round(FLIGHTS / seconds)
         self._screen.say(f"producing {rate:,} records per second")
         self._producer = self._run_producer(rate)
@@ -189,7 +184,6 @@ class Demo:
 
     @property
     def _jobs(self) -> list[DemoJob]:
-        """The flights job, and through a loop of kills the counting job beside it."""
         return [self._job] if self._options.kill_loop is None else [self._job, self._counting]
 
     @property
@@ -235,7 +229,6 @@ class Demo:
 
     @property
     def _producing(self) -> Path | None:
-        """The properties of the producer's client."""
         return self._cluster.client_file("producer")
 
     def _run_producer(self, rate: int | None) -> subprocess.Popen[bytes]:
@@ -252,7 +245,6 @@ class Demo:
             self._producer.send_signal(signal.SIGUSR2)
 
     def _consume(self) -> None:
-        """Until the checkpoints stand at the end of each input partition."""
         assert self._producer is not None  # noqa: S101 - set by run()
         victim = Victim(self._local, self._screen) if self._options.kill_container else None
         produce_s = FLIGHTS / (self._options.rate or RATE_WITH_KILL)
@@ -269,7 +261,6 @@ class Demo:
             self._check_respawn(victim.killed)
 
     def _check_respawn(self, killed: Killed | None) -> None:
-        """The killed container runs again under a higher epoch, on the state that it had."""
         verdict = "one container was killed after its third transaction, and came back"
         if killed is None:
             self.verdicts.append((f"{verdict}: none had three", False))

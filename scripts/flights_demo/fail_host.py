@@ -68,12 +68,10 @@ class FailHost(Story):
     # ------------------------------------------------------------------ before
 
     def _is_at_work(self) -> bool:
-        """A part of the input is consumed, and each active has a standby that follows."""
         replicas = [c for c in self.containers().values() if c["replica_of"]]
         return self.is_at_work(_RECORDS_BEFORE) and all(c["lag"] is not None for c in replicas)
 
     def _victim(self) -> str:
-        """A node that hosts an active container and not the AM."""
         am, hosts = self.hosts_of_actives()
         if not hosts:
             raise DemoError(f"all active containers are on the host of the AM, {am}")
@@ -83,7 +81,6 @@ class FailHost(Story):
     # ------------------------------------------------------------------ after
 
     def _are_back(self, here: Containers) -> bool:
-        """All run, and those that were on the node have a later epoch."""
         now = self.containers()
         return len(now) == self.job.count and all(
             c["phase"] == "running" and (p not in here or c["epoch"] > here[p]["epoch"])
@@ -101,7 +98,6 @@ class FailHost(Story):
         return all(recovery is None or recovery["is_over"] for recovery in stated)
 
     def _announce(self, lost: list[Lost], killed_ms: int) -> None:
-        """The moments of each active that was lost."""
         events = self.events()
         aim_ms = LEASE_MS + MARGIN_MS + 1000 * _AIM_S[self.is_prewarmed]
         for who in lost:
@@ -119,7 +115,6 @@ class FailHost(Story):
             )
 
     def _tell_phases(self, here: Containers) -> None:
-        """What the status says of each recovery."""
         rows: list[tuple[str, ...]] = [("processor", "kind", "from", "to", *PHASES, "sum")]
         now = self.containers()
         for processor in sorted(here):
@@ -154,7 +149,6 @@ class FailHost(Story):
             self.judge(text, held=is_tail(restored) and now[processor]["host"] == refuge)
 
     def _judge_isolated(self, lost: list[Lost], killed_ms: int) -> None:
-        """What was cut off, and not killed, has ended by itself."""
         events = self.events()
         for who in lost:
             end = own_end(events, who, killed_ms)
@@ -170,7 +164,6 @@ class FailHost(Story):
             self.judge(text, held=is_sound)
 
     def _judge_return(self, node: str) -> None:
-        """The node takes part again, and each active has its standby on another host."""
         self.wait_for(f"{node} as a host", lambda: not self.job.get("v1/status")["excluded_hosts"])
         self.wait_for("all containers at work", lambda: self._are_back({}))
         now = self.containers()
@@ -192,7 +185,6 @@ def boot_ms() -> int:
 
 
 def _lost(before: Containers, here: Containers) -> list[Lost]:
-    """The active ones that were on the node."""
     standbys = {c["replica_of"]: p for p, c in before.items() if c["replica_of"] is not None}
     return [
         Lost(p, c["epoch"], standbys.get(p))

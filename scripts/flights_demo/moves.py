@@ -88,7 +88,6 @@ class Moves(Story):
         self.judge(text, held=is_drained and not left)
 
     def _upgrade(self, package: Path, before: Containers) -> None:
-        """Each container has the job's next edition, one after the other."""
         make_next_edition(self.job.package, package)
         self._homeport("upgrade", f"--package={package}", f"--watch-ms={_WATCH_MS}")
         self.job.package = package
@@ -111,7 +110,6 @@ class Moves(Story):
             self.screen.say(f"  {line}")
 
     def _pauses(self, before: Containers) -> list[Pause]:
-        """Those of each active container that has another epoch than before, by processor."""
         again = {
             p: int(c["epoch"])
             for p, c in sorted(self.containers().items())

@@ -71,7 +71,6 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
 
 
 def _add_what_befalls(parser: argparse.ArgumentParser) -> None:
-    """Options of what happens to the job in mid-run."""
     parser.add_argument(
         "--kill-container",
         action="store_true",
@@ -179,7 +178,6 @@ def _is_given(options: argparse.Namespace, name: str) -> bool:
 def _refuse_what_does_not_combine(
     parser: argparse.ArgumentParser, options: argparse.Namespace
 ) -> None:
-    """Argparse ends the program."""
     for option, others, remedy in _ALONE:
         if _is_given(options, option) and any(_is_given(options, other) for other in others):
             parser.error(remedy)

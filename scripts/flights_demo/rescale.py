@@ -54,7 +54,6 @@ class Rescale(Story):
         self._compare(before["containers"], self.job.get("")["containers"], begun)
 
     def _compare(self, old: dict[str, Any], new: dict[str, Any], begun: dict[str, int]) -> None:
-        """Each container with other tasks than before was restarted, and no other."""
         now = self.job.epochs()
         rows: list[tuple[str, ...]] = [("processor", "tasks before", "tasks now", "was restarted")]
         exact = True

@@ -112,7 +112,6 @@ class StandaloneDemo:
         self._end(processors)
 
     def _suffer_in_turn(self, processors: Processors) -> None:
-        """One fault after the other, each with its table."""
         screen = self._screen
         with screen.phase("one dies, its tasks process elsewhere"):
             self._kill(processors, NAMES[1])

@@ -141,7 +141,6 @@ def _require_room() -> None:
 
 @contextmanager
 def _scratch() -> Iterator[Path]:
-    """A folder for temporary files of this set-up, on the disk whose room was checked."""
     scratch = BUILD / "tmp"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
@@ -165,7 +164,6 @@ def _pip_env(scratch: Path) -> dict[str, str]:
 
 
 def _package_files() -> list[Path]:
-    """Everything that setup.cfg puts into the installed package, in sorted order."""
     files = [ROOT / "setup.cfg", ROOT / "pyproject.toml", ROOT / "LICENSE"]
     for package in PACKAGES:
         for folder, below, names in os.walk(ROOT / package):

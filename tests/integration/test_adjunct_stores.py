@@ -323,7 +323,6 @@ def test_a_pipeline_has_the_other_inputs_and_its_task_the_store(
 
 
 def _standby(job: Job, epoch: int) -> Running:
-    """A standby of the container on another host."""
     fence = range(1, epoch)
     standby = ProcessorId("0-0")
     return job.start(epoch, fence, processor=standby, host="NM2", stores="stores-2")

@@ -257,7 +257,6 @@ def _words(count: int) -> list[tuple[int, bytes | None, bytes | None]]:
 
 
 def _known(job: Job) -> ChangelogTopicRecord:
-    """The driver has written the changelog's id into the stream."""
     topic = job.topic("changelog")
     admin = TopicAdmin(SystemConfig.of(job.config, "kafka"))
     record = ChangelogTopicRecord(admin.topic_ids([topic])[topic], "counts")

@@ -50,7 +50,6 @@ def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
 
 
 def _configure(job: Job, **more: str) -> None:
-    """The job has further keys of its input from its next start on."""
     of = f"systems.kafka.streams.{job.topic('in')}."
     keys = {of + key.replace("_", "."): value for key, value in more.items()}
     job.config = Config({**job.config, **keys})

@@ -60,7 +60,6 @@ def _checkpoints(job: Job) -> list[tuple[bytes | None, bytes | None]]:
 
 
 def _words(count: int) -> list[tuple[int, bytes | None, bytes | None]]:
-    """Words that are each of one partition only."""
     return [(i % 2, b"p%d-w%d" % (i % 2, i % 7), b"") for i in range(count)]
 
 

@@ -45,7 +45,6 @@ def _start_standby(job: Job, epoch: int, stores: str = STANDBY_HOME) -> Running:
 
 
 def _words(count: int, first: int = 0) -> list[tuple[int, bytes | None, bytes | None]]:
-    """Words that are each of one partition only."""
     return [(i % 2, b"p%d-w%d" % (i % 2, i % 7), b"") for i in range(first, first + count)]
 
 
@@ -63,7 +62,6 @@ def _heads(job: Job) -> list[int]:
 
 
 def _until_followed(job: Job, standby: Running, stores: str = STANDBY_HOME) -> None:
-    """The standby's OFFSETs name the last committed record, or what is behind it."""
     heads = _heads(job)
     directories = _directories(job, stores)
     job.until(
@@ -88,8 +86,6 @@ def _restored(report: Started) -> dict[str, tuple[str, int, str | None]]:
 
 
 def _last_report(job: Job, container: Running, epoch: int, processor: str) -> Started:
-    """Its report of a start."""
-
     def found() -> list[Started]:
         return [
             report
@@ -106,7 +102,6 @@ def _log(container: Running) -> str:
 
 
 def _write(job: Job, first: int, end: int) -> None:
-    """A record of each number, as its key, in the first partition of the changelog."""
     writer = Producer({"bootstrap.servers": job.servers})
     for number in range(first, end):
         writer.produce(job.topic("changelog"), b"1", b"%d" % number, partition=0)

@@ -37,7 +37,6 @@ def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
 
 
 def _words(count: int, first: int = 0) -> list[tuple[int, bytes | None, bytes | None]]:
-    """Words that are each of one partition only."""
     return [(i % 2, b"p%d-w%d" % (i % 2, i % 7), b"") for i in range(first, first + count)]
 
 
@@ -80,7 +79,6 @@ def test_a_clean_restart_reads_nothing_and_goes_on(make: Make) -> None:
 
 
 def _waits(job: Job, name: str) -> Running:
-    """A spare that has its imports done."""
     program = "homeport.container.incarnation.container_runner"
     spare = job.spare(name, [program, "--ready", "spark"])
     job.until(lambda: spare.memory.is_ready, spare)

@@ -29,7 +29,6 @@ def make(kafka: str, tmp_path: Path) -> Iterator[Make]:
 
 
 def _words(count: int, first: int = 0) -> list[tuple[int, bytes | None, bytes | None]]:
-    """Words that are each of one partition only."""
     return [(i % 2, b"p%d-w%d" % (i % 2, i % 7), b"") for i in range(first, first + count)]
 
 

@@ -65,7 +65,6 @@ def run_forked(
 
 @functools.cache
 def _server() -> str:
-    """The address of this process's server, which ends with it."""
     folder = tempfile.TemporaryDirectory(prefix="homeport-tool-")
     address = f"{folder.name}/socket"
     process = subprocess.Popen(
@@ -123,7 +122,6 @@ def _answer(connection: socket.socket) -> NoReturn:
 
 
 def _become(streams: Sequence[int], words: list[str], environment: dict[str, str]) -> NoReturn:
-    """Be the program, with these standard streams, words and environment alone."""
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115 - descriptors

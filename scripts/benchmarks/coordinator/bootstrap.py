@@ -52,7 +52,6 @@ def _timed(work: Callable[[], None]) -> tuple[float, float]:
 
 
 def _read_bare(system: SystemConfig, topic: str) -> None:
-    """All records of the topic have been handed over, and nothing was done with them."""
     consumer = clients.consumer(system, clients.COMMITTED)
     consumer.assign([TopicPartition(topic, 0, 0)])
     read, at_end = 0, False

@@ -54,7 +54,6 @@ def rows() -> Iterator[Row]:
 
 @contextmanager
 def _asking(port: int) -> Iterator[list[float]]:
-    """Seconds that each request for the status inside the block waited for its answer."""
     client, over, waits = CoordinatorClient(_url(port), TOKEN, _PATIENCE_S), Event(), [0.0]
 
     def ask() -> None:

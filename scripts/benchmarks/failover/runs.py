@@ -139,7 +139,6 @@ class Job:
         )
 
     def _output_ms(self, lost: Lost, killed_ms: int) -> int | None:
-        """When the successor's first output was committed, by the history of all nodes."""
         folders = [self.cluster.state_dir(node) for node in self.cluster.nodes]
         events = read_jobs(folders, "boot", 0)[0].events
         return first_output_ms(moments(events, lost, killed_ms))
@@ -185,7 +184,6 @@ class Job:
 
 
 def _is_warm(container: dict[str, Any]) -> bool:
-    """Whether the Spark beside it would serve the next start."""
     return bool(container["spare"] == {"kind": "warm", "ready": True})
 
 
@@ -262,7 +260,6 @@ class Feeder:
         self._producer.produce(INPUT, text.encode(), partition=partition_of(first))
 
     def _await_done(self, records: int, deadline: float) -> None:
-        """So many records of the input are done, as the job's committed outputs say."""
         while sum(self._done.values()) < records:
             message = self._outputs.poll(1)
             if message is not None and message.error() is None:

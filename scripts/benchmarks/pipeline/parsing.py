@@ -86,7 +86,6 @@ def _reading(frame: DataFrame) -> DataFrame:
 
 
 def _table(number: int) -> pa.Table:
-    """One batch as it comes from Kafka."""
     numbers = random.Random(number)  # noqa: S311 - for a measurement
     return pa.table(
         [

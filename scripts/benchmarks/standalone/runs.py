@@ -133,7 +133,6 @@ def _keys(servers: str, connect: str, debounce_ms: int) -> dict[str, str]:
 
 @contextmanager
 def _fed(servers: str, partitions: int) -> Iterator[None]:
-    """Inside the block each partition of the input gets a record ten times a second."""
     topic = f"{_JOB}-in"
     make_topics(servers, [topic], partitions)
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "log_level": 0})

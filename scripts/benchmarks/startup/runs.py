@@ -95,7 +95,6 @@ def _line_of(number: int, runs: int, start: Start) -> str:
 
 
 def _make_input(servers: str) -> None:
-    """A record waits in each partition."""
     make_topics(servers, (INPUT, OUTPUT), PARTITIONS)
     producer = Producer({"bootstrap.servers": servers, "log_level": 0})
     for partition in range(PARTITIONS):
@@ -105,7 +104,6 @@ def _make_input(servers: str) -> None:
 
 
 def _start(cluster: LocalCluster, name: str, overrides: Sequence[str]) -> Start:
-    """The job has started, has committed an output, and has ended in order."""
     own = (f"job.name={name}", *overrides)
     job = DemoJob(EXAMPLE, cluster.env(), cluster.bootstrap_servers, own)
     busy, began_ms = Busy(), boot_ms()

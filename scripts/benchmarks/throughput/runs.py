@@ -59,7 +59,6 @@ def _compared(
 
 
 def _make_topics(servers: str, name: str) -> None:
-    """Outputs, changelog and checkpoints of the run are there, and empty."""
     job = job_of(servers, name, name, "batch")
     admin = TopicAdmin(job.transaction_system)
     admin.create(outputs_of(name), PARTITIONS, 1, {})

@@ -139,7 +139,6 @@ def _without_reports(containers: dict[str, dict[str, Any]]) -> dict[str, dict[st
 
 
 def _assert_it_is_explained(job: Job, moved: str, host: str, lost: str) -> None:
-    """Command, events and metrics show the move, each from the driver's own reasons."""
     wait_for(lambda: job.containers()[moved]["recovery"]["is_over"], job)
     stated = job.operator("explain", moved, "--last=100").stdout
     assert f"last recovery: elsewhere, {lost} to {host}, launcher-silent at " in stated

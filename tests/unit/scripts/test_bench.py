@@ -121,7 +121,6 @@ def test_the_records_of_a_commit_benchmark_have_no_order() -> None:
 
 
 def _fewest_by_trying(sizes: list[int], containers: int) -> int:
-    """The same by looking at every assignment."""
     owners = [container for container, size in enumerate(sizes) for _ in range(size)]
     fewest = len(owners)
     for assignment in itertools.product(range(containers), repeat=len(owners)):
