@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import worker_groups
-from worker_groups import group_of, turn_of
+from worker_groups import ends_clusters, group_of, turn_of
 
 _INTEGRATION = Path(__file__).resolve().parents[2] / "integration"
 
@@ -35,3 +35,16 @@ def test_the_longest_begin_first() -> None:
     ]
     turns = [turn_of(nodeid) for nodeid in ordered]
     assert turns == sorted(set(turns))
+
+
+def test_clusters_end_with_the_tests_that_need_them() -> None:
+    """Those of a group with the group, all others before the first search or unit test."""
+    own, same = "disturbed/test_attempts.py::test_a", "disturbed/test_outages.py::test_a"
+    other, search = "test_restore.py::test_a", "tests/exhaustive/test_search.py::test_a"
+    own, same, other = (f"tests/integration/{name}" for name in (own, same, other))
+    assert not ends_clusters(own, same)
+    assert ends_clusters(own, other)
+    assert not ends_clusters(other, other)
+    assert ends_clusters(other, search)
+    assert ends_clusters(other, None)
+    assert not ends_clusters(search, None)
