@@ -23,6 +23,13 @@ def counts(count: int) -> dict[str, int]:
     return dict(Counter((key or b"").decode() for _, key, _ in words(count)))
 
 
+def has_counted(job: Job, count: int) -> None:
+    """Output and changelog hold exactly the first ``count`` words."""
+    expected = counts(count)
+    assert job.table("out") == {word: str(n).encode() for word, n in expected.items()}
+    assert job.table("changelog") == {w: n.to_bytes(8, "big") for w, n in expected.items()}
+
+
 def _counts_up_to(positions: dict[int, int]) -> dict[str, int]:
     """The counts of the first words of each partition, as many as {partition: number} says."""
     left = Counter(positions)

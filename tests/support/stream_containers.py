@@ -433,6 +433,10 @@ def make_job(
     return Job(servers, folder, config, model, Served(model))
 
 
+Make = Callable[..., Job]
+"""As ``jobs`` gives it."""
+
+
 @contextlib.contextmanager
 def jobs(
     servers: str,
