@@ -26,7 +26,7 @@ from benchmarks.report import BenchmarkError, Row, at_most, figure
 _NUMBERS = itertools.count(1)
 _KEYS = 1_000
 _LIMIT_S = 60.0
-_PIPELINE = {"task.pipeline.class": "benchmarks.latency.tasks:parse"}
+_PIPELINE = {"task.pipeline.class": "benchmarks.latency.job:parse"}
 _FIXED = {"task.transaction.idle.ms": "-1", "task.batch.linger.ms": "0"}
 _WARM_S, _WINDOW_S = 10.0, 15.0
 _RATES = (20, 1_000)
