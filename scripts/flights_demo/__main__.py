@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from flights_demo import counting, fail_host, standbys
 from flights_demo.attached import AttachedCluster
-from flights_demo.chaos import KILLS, OVERRIDES, chaos_of
+from flights_demo.chaos import KILLS, OVERRIDES, Killed, Victim, chaos_of
 from flights_demo.clusters import DemoCluster, FallibleCluster, bring_up
 from flights_demo.common import (
     NEW_AIRLINES_EARLY,
@@ -35,7 +35,6 @@ from flights_demo.screen import DemoError, Screen
 from flights_demo.standalone import StandaloneDemo
 from flights_demo.story import Story, restores_of
 from flights_demo.verdict import CHANGELOGS, AtHome, Reader, am_url, stores_at_home
-from flights_demo.victim import Killed, Victim
 from homeport.config.errors import HomeportError
 from homeport.local_cluster.cluster import LocalCluster
 from homeport.local_cluster.errors import ClusterError
