@@ -1,6 +1,7 @@
 """Faults on the running demo: one container is killed (``scripts/demo --kill-container``), or more.
 
-Those of ``--chaos SEED`` come by a schedule that the seed reproduces. They are those of ``homeport.testing.chaos``, which users have for their own jobs.
+Those of ``--chaos SEED`` come by a schedule that the seed reproduces. They are those of
+``homeport.testing.chaos``, which users have for their own jobs.
 """
 
 from __future__ import annotations
