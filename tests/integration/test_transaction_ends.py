@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 from confluent_kafka import Producer
-from counted_words import has_counted, words
-from stream_containers import COUNTER, DEADLINE_S, Job, Make
+from counted_words import has_a_sound_history, has_counted, words
+from stream_containers import COUNTER, DEADLINE_S, Make
 
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
-
-
-def _has_a_sound_history(job: Job) -> None:
-    judge = Path(__file__).resolve().parents[2] / "scripts" / "check-history"
-    argv = [sys.executable, str(judge), str(job.folder / "stores")]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_first_batch_of_a_start_is_not_held_back(make: Make) -> None:
@@ -50,7 +40,7 @@ def test_what_an_idle_input_brought_is_visible_long_before_the_transactions_time
         has_counted(job, count)
     assert container.stop() == 143
     assert len(job.history("transaction-committed")) == 3
-    _has_a_sound_history(job)
+    has_a_sound_history(job)
 
 
 def test_without_early_ends_a_transaction_stays_open_until_its_time(make: Make) -> None:

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import subprocess
-import sys
 import time
 import urllib.request
 from collections import Counter
@@ -19,6 +18,7 @@ from check_history.reading import values_in
 from clusters_under_test import ClusterUnderTest
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from histories import require_sound
 from topic_records import committed
 
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
@@ -33,7 +33,6 @@ from homeport.job_coordinator.http.pinned_tls import client_context
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.program_names import SPARE_NAME
 
-JUDGE = Path(__file__).resolve().parents[2] / "scripts" / "check-history"
 LIMIT_S = 120.0
 PARTITIONS = 6
 KEYS = 50
@@ -338,16 +337,13 @@ class Job:
             assert not wrong, f"{len(wrong)} of {len(self.produced)} keys (right, found): {wrong}"
         assert counts.keys() == self.produced.keys()
 
+    def histories(self) -> list[Path]:
+        """The job's folder of each node."""
+        return [self.cluster.state_dir(n) / f"{self.name}-1" for n in self.cluster.nodes]
+
     def judge_history(self) -> None:
-        """What the job's processes wrote down on all nodes is sound: scripts/check-history."""
-        folders = [self.cluster.state_dir(n) / f"{self.name}-1" for n in self.cluster.nodes]
-        done = subprocess.run(
-            [sys.executable, str(JUDGE), *(str(f) for f in folders if f.exists())],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+        """What the job's processes wrote down on all nodes is sound."""
+        require_sound(self.histories())
 
     def decisions(self, event: str) -> list[list[str]]:
         """The instructions that followed from each event of that name, by the driver's history."""
