@@ -1,4 +1,4 @@
-"""Whether the history that the processes of a job have written is sound (``scripts/check-history``)."""
+"""Whether the history of a job is sound, by ``scripts/check-history``."""
 
 from __future__ import annotations
 
