@@ -6,10 +6,11 @@ import contextlib
 import json
 import os
 import subprocess
+import sys
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from check_history.reading import values_in
 from clusters_under_test import ClusterUnderTest
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from forked_tool import MODULE, RUN_JOB, run_forked
 from histories import require_sound
 from topic_records import committed
 
@@ -150,19 +152,22 @@ class Job:
     ) -> subprocess.CompletedProcess[str]:
         """``run-job`` with the job's file."""
         self.path.write_text("".join(f"{k}={v}\n" for k, v in self.values.items()))
-        arguments = [f"--config={o}" for o in overrides]
+        arguments = [f"--config-path={self.path}", f"--operation={operation}"]
+        arguments += [*["--reset-state"] * reset_state, *(f"--config={o}" for o in overrides)]
+        return self._ended(RUN_JOB, arguments, self.environment if env is None else env, 300)
+
+    def _ended(
+        self, module: str, words: Sequence[str], environment: Mapping[str, str], limit_s: float
+    ) -> subprocess.CompletedProcess[str]:
+        command = self.cluster.command(module)
+        if command == [sys.executable, "-m", module]:
+            return run_forked(words, environment, limit_s=limit_s, module=module)
         return subprocess.run(
-            [
-                *self.cluster.command("homeport.cli.yarn.run_job"),
-                f"--config-path={self.path}",
-                f"--operation={operation}",
-                *(["--reset-state"] if reset_state else []),
-                *arguments,
-            ],
-            env=self.environment if env is None else env,
+            [*command, *words],
+            env=environment,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=limit_s,
             check=False,
         )
 
@@ -177,20 +182,15 @@ class Job:
         self, *arguments: str, limit_s: float = 60, token: str = ""
     ) -> subprocess.CompletedProcess[str]:
         """``homeport`` with the job's file, and with that token."""
-        return subprocess.run(
-            self._homeport(arguments),
-            env={**self.environment, **self._token_file(token)},
-            capture_output=True,
-            text=True,
-            timeout=limit_s,
-            check=False,
-        )
+        environment = {**self.environment, **self._token_file(token)}
+        words = [*arguments, f"--config-path={self.path}"]
+        return self._ended(MODULE, words, environment, limit_s)
 
     @contextlib.contextmanager
     def operating(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         """The same, while it runs; ended afterwards."""
         tool = subprocess.Popen(
-            self._homeport(arguments),
+            [*self.cluster.command(MODULE), *arguments, f"--config-path={self.path}"],
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -202,16 +202,11 @@ class Job:
             tool.kill()
             tool.wait()
 
-    def _homeport(self, arguments: Sequence[str]) -> list[str]:
-        module = "homeport.cli.main"
-        return [*self.cluster.command(module), *arguments, f"--config-path={self.path}"]
-
     def submitting(self) -> subprocess.Popen[str]:
         """``run-job`` as it begins to submit the job."""
         self.path.write_text("".join(f"{k}={v}\n" for k, v in self.values.items()))
-        module = "homeport.cli.yarn.run_job"
         return subprocess.Popen(
-            [*self.cluster.command(module), f"--config-path={self.path}"],
+            [*self.cluster.command(RUN_JOB), f"--config-path={self.path}"],
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
