@@ -134,7 +134,6 @@ class ContainersUnderTest(DockerCluster):
         raise AssertionError(f"{node} has no process {pid}")
 
     def _pids(self, node: str) -> list[int]:
-        """The pids here of all that runs in the node's container."""
         first = self._first(node)
         if first == 0:
             return []
@@ -246,7 +245,6 @@ class ContainersUnderTest(DockerCluster):
 
 
 def _pid_inside(here: int) -> int | None:
-    """The pid of a process in its innermost namespace."""
     try:
         lines = Path(f"/proc/{here}/status").read_text(encoding="ascii").splitlines()
     except OSError:

@@ -89,7 +89,6 @@ class Job:
         )
 
     def _stated(self, model: JobModel) -> None:
-        """The stream has the owner of each task."""
         tasks = {t: (p, task) for p, c in model.containers.items() for t, task in c.tasks.items()}
         self.stream.write(
             [

@@ -20,7 +20,7 @@ from homeport.container.spark.output_rows import Leaving, leaving_rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-TITLE = f"{ROWS:,} rows of three fields a batch leave as JSON; one core, all compiled, no Kafka"
+_TITLE = f"{ROWS:,} rows of three fields a batch leave as JSON; one core, all compiled, no Kafka"
 _STREAM = SystemStream("kafka", "out")
 
 
@@ -49,3 +49,6 @@ def _send(table: pa.Table, leaving: Leaving) -> None:
         encoded(table, "key", None), encoded(table, "value", encode), strict=True
     ):
         outputs.send("kafka.out", value, key)
+
+
+SECTIONS = {"leaving": (_TITLE, rows)}

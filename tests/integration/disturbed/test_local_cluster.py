@@ -91,16 +91,22 @@ def test_running_cluster_shows_how_to_use_it(cluster: LocalCluster) -> None:
         LocalCluster(cluster.name).up()
 
 
-def test_killed_node_takes_its_processes_along_and_returns(cluster: LocalCluster) -> None:
-    """kill_node ends what the node started, children without its variables too, nothing else."""
-    marked = {
+def _marked(cluster: LocalCluster) -> dict[str, str]:
+    """The environment of what nm3 has started."""
+    return {
         processes.CLUSTER_VARIABLE: cluster.cluster_id,
         processes.NODE_VARIABLE: "nm3",
         "PATH": os.environ["PATH"],
     }
+
+
+def test_killed_node_takes_its_processes_along_and_returns(cluster: LocalCluster) -> None:
+    """kill_node ends what the node started, children without its variables too, nothing else."""
     # The inner shell has a clean environment, as a program that starts others may give them.
     script = "trap '' TERM; env -i /bin/sh -c 'sleep 300; true' & wait"
-    container = subprocess.Popen(["/bin/sh", "-c", script], env=marked, start_new_session=True)
+    container = subprocess.Popen(
+        ["/bin/sh", "-c", script], env=_marked(cluster), start_new_session=True
+    )
     user = subprocess.Popen(["/bin/sleep", "300"], env={**os.environ, **cluster.env()})
     try:
         limit = time.monotonic() + WAIT_S
@@ -132,12 +138,9 @@ def test_killed_node_takes_its_processes_along_and_returns(cluster: LocalCluster
 
 def test_node_manager_dies_alone(cluster: LocalCluster) -> None:
     """What a NodeManager started outlives it, and start-node brings the node back."""
-    marked = {
-        processes.CLUSTER_VARIABLE: cluster.cluster_id,
-        processes.NODE_VARIABLE: "nm3",
-        "PATH": os.environ["PATH"],
-    }
-    container = subprocess.Popen(["/bin/sleep", "300"], env=marked, start_new_session=True)
+    container = subprocess.Popen(
+        ["/bin/sleep", "300"], env=_marked(cluster), start_new_session=True
+    )
     try:
         done = homeport_local("kill-node-manager", "nm3", "--name", cluster.name)
         assert done.returncode == 0, done.stderr
@@ -155,14 +158,11 @@ def test_node_manager_dies_alone(cluster: LocalCluster) -> None:
 
 def test_paused_node_stands_still_and_wakes(cluster: LocalCluster) -> None:
     """All that the node started is stopped, and runs again afterwards; others never notice."""
-    marked = {
-        processes.CLUSTER_VARIABLE: cluster.cluster_id,
-        processes.NODE_VARIABLE: "nm3",
-        "PATH": os.environ["PATH"],
-    }
     # It starts programs all the time, so that some appear while the node is being stopped.
     script = "while :; do env -i /bin/sleep 0.01; done"
-    container = subprocess.Popen(["/bin/sh", "-c", script], env=marked, start_new_session=True)
+    container = subprocess.Popen(
+        ["/bin/sh", "-c", script], env=_marked(cluster), start_new_session=True
+    )
     try:
         paused = cluster.pause_node("nm3")
         assert container.pid in paused
