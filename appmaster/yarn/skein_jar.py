@@ -67,9 +67,7 @@ END_WHEN_REPORTED = (
 """In ``runOnExit``, after aload_0: ``exitCode == 0``, no more ``finalStatus == SUCCEEDED``."""
 
 
-def patch_class(
-    data: bytes, changes: Iterable[Change] = (*ONLY_GROW, *END_WHEN_REPORTED)
-) -> bytes:
+def patch_class(data: bytes, changes: Iterable[Change] = (*ONLY_GROW, *END_WHEN_REPORTED)) -> bytes:
     """Return the class with the changes; as long as before.
 
     Raises:

@@ -11,11 +11,10 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from counted_words import has_processed, is_exact, local_state, words
 from stream_containers import COUNTER, Job, Running, jobs
-
-from homeport.local_cluster.processes import children
 
 Make = Callable[..., Job]
 
@@ -79,8 +78,8 @@ def test_killed_with_batches_in_the_pipeline_it_goes_on_exactly(make: Make) -> N
 
 
 def _jvm_of(container: Running) -> int:
-    (jvm,) = children(container.process.pid)
-    return jvm
+    (jvm,) = psutil.Process(container.process.pid).children()
+    return jvm.pid
 
 
 @pytest.mark.long

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from confluent_kafka import KafkaException, Producer
 from counted_words import has_a_sound_history
@@ -24,7 +25,6 @@ from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
 from homeport.job_coordinator.model.outcomes import RestoreKind
-from homeport.local_cluster.processes import children
 
 Make = Callable[..., Job]
 
@@ -413,8 +413,8 @@ def _warm(job: Job, name: str, kind: str = "warm") -> tuple[Running, int]:
     spare.memory.expect_permit()
     work = job.folder / f"work-{name}"
     job.until(lambda: bool(list(work.glob("spark-spare-*/gateway"))), spare)
-    (jvm,) = children(spare.process.pid)
-    return spare, jvm
+    (jvm,) = psutil.Process(spare.process.pid).children()
+    return spare, jvm.pid
 
 
 @pytest.mark.parametrize("kind", ["warm", long("spark")])

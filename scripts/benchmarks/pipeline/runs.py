@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from benchmarks.processes import resident_mb, tree_cpu_s
+from benchmarks.processes import pids_below, resident_mb, tree_cpu_s
 from benchmarks.report import BenchmarkError
 from homeport.container.adjunct.frames import EntryColumns, StoreFrame
 from homeport.container.api import BATCH_SCHEMA
@@ -24,7 +24,6 @@ from homeport.container.spark.inputs import ALL, Given
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.plan_once import PlanOnce
 from homeport.container.spark.session import LocalSpark, SparkSettings
-from homeport.local_cluster.processes import tree
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -143,7 +142,7 @@ class OneSpark:
         for _ in range(rounds):
             once()
         clock = time.monotonic() - began
-        workers = sum(map(resident_mb, tree(self._pid)[1:]))
+        workers = sum(map(resident_mb, pids_below(self._pid)))
         return Found(clock / rounds, (self._cpu_s() - cpu) / rounds, workers)
 
     def _cpu_s(self) -> float:
