@@ -25,7 +25,7 @@ from homeport.config.settings.tuning import Tuning
 from homeport.container.adjunct.steps import AdjunctStep
 from homeport.container.api import BatchTask, KeyValueStore, StreamTask
 from homeport.container.container_job import ContainerJob
-from homeport.container.host.beside import Inline
+from homeport.container.host.executors import SameThread
 from homeport.container.host.lease_memory import unheard
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation.adjunct_start import adjunct_feed, adjunct_storage
@@ -162,7 +162,7 @@ class MemoryContainer:
             grouper=job.job.ssp_grouper_factory,
             clocks=around.clock.reading,
             adjuncts=adjunct_storage(
-                job, ONLY, (around.state, around.scratch), around.clock.reading, Inline()
+                job, ONLY, (around.state, around.scratch), around.clock.reading, SameThread()
             ),
         )
 

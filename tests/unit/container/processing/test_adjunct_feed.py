@@ -18,7 +18,7 @@ from homeport.container.adjunct.extractor import OwnKeyAndValue, Serdes
 from homeport.container.adjunct.frames import EntryColumns, FrameError, StoreFrames
 from homeport.container.adjunct.manager import BuiltInManager
 from homeport.container.adjunct.store_plan import plan_stores
-from homeport.container.host.beside import Inline
+from homeport.container.host.executors import SameThread
 from homeport.container.kafka.input_consumer import InputConsumer, MicroBatch
 from homeport.container.processing.adjunct_feed import (
     NOTHING,
@@ -94,7 +94,7 @@ class _Case:
         self.feed = AdjunctFeed(self.storage, {_TASK: manager}, refused, bad, frames)
         self.piped: list[pa.Table] = []
         self.frames: list[StoreFrames] = []
-        self.ahead = Ahead(self, Inline(), adjuncts=self.feed)
+        self.ahead = Ahead(self, SameThread(), adjuncts=self.feed)
 
     def run(self, rows: pa.Table, stores: StoreFrames) -> pa.Table:
         """The pipeline."""
