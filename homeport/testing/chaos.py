@@ -52,8 +52,8 @@ class DisturbedJob(Protocol):
     def name(self) -> str:
         """For people."""
 
-    def resting(self) -> dict[str, str] | str:
-        """What keeps the job from being at work as a whole; empty where it is."""
+    def not_working(self) -> dict[str, str] | str:
+        """Return what keeps the job from being at work as a whole; empty where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,28 +181,21 @@ class Chaos:
     def _hit_node(self, fault: Fault) -> str:
         cluster, node = self._cluster, self._cluster.nodes[fault.target]
         with_am = " (with the AM)" if find_programs(cluster, DRIVER, node) else ""
-        lasted = f"for {fault.length_s:.1f} s"
-        if fault.kind == "kill-node":
-            killed = cluster.kill_node(node)
-            try:
-                time.sleep(fault.length_s)  # the schedule's own length
-            finally:
-                cluster.start_node(node)
-            return f"{node}{with_am}: {len(killed)} processes killed, down {lasted}"
-        if fault.kind.startswith("cut"):
-            network = cluster.faults
-            network.cut(node)
-            try:
-                time.sleep(fault.length_s)  # the schedule's own length
-            finally:
-                network.heal(node)
-            return f"{node}{with_am}: cut off {lasted}"
-        stopped = cluster.pause_node(node)
+        hit: Callable[[str], list[int] | None]
+        match fault.kind.partition("-")[0]:
+            case "kill":
+                hit, mend, words = cluster.kill_node, cluster.start_node, "killed, down"
+            case "cut":
+                hit, mend, words = cluster.faults.cut, cluster.faults.heal, "cut off"
+            case _:
+                hit, mend, words = cluster.pause_node, cluster.resume_node, "stopped"
+        pids = hit(node)
         try:
             time.sleep(fault.length_s)  # the schedule's own length
         finally:
-            cluster.resume_node(node)
-        return f"{node}{with_am}: {len(stopped)} processes stopped {lasted}"
+            mend(node)
+        count = "" if pids is None else f"{len(pids)} processes "
+        return f"{node}{with_am}: {count}{words} for {fault.length_s:.1f} s"
 
     def _targets(self, fault: Fault) -> list[processes.ProcessId]:
         """The living processes that the fault means; waits until there are some."""
@@ -224,11 +217,11 @@ class Chaos:
     def _wait_for_work(self, limit_s: float) -> None:
         deadline = time.monotonic() + limit_s
         while True:
-            resting = {job.name: why for job in self._jobs if (why := job.resting())}
-            if not resting:
+            idle = {job.name: why for job in self._jobs if (why := job.not_working())}
+            if not idle:
                 return
             if time.monotonic() > deadline:
-                raise ChaosError(f"not all come back to work in {limit_s:.0f} s: {resting}")
+                raise ChaosError(f"not all come back to work in {limit_s:.0f} s: {idle}")
             time.sleep(_POLL_S)  # until the deadline
 
 
@@ -256,7 +249,7 @@ class JobOfFile:
             )
         return Extent(self._count, len(nodes), manager.lease_ms)
 
-    def resting(self) -> dict[str, str] | str:
+    def not_working(self) -> dict[str, str] | str:
         """As the protocol says."""
         try:
             phases = {c.processor_id: c.phase for c in self._containers()}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from confluent_kafka import KafkaError, Message, TopicPartition
+from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, Message, TopicPartition
 
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.clients import TransactionError
@@ -27,60 +27,24 @@ from homeport.job_coordinator.kafka.record_limit import producer_limit
 from homeport.testing.broker import Broker, Stored, Transaction
 
 _DELETE_RETENTION_MS = 86_400_000
-_NOTHING = Stored(None, None, -1, None, -1, None)
 
 
-class MemoryMessage:
-    """A record as ``confluent_kafka.Message``."""
-
-    def __init__(self, topic: str, partition: int, offset: int, stored: Stored) -> None:
-        self._place = topic, partition, offset
-        self._stored = stored
-
-    def error(self) -> None:
-        """It is a record."""
-
-    def topic(self) -> str:
-        """Its topic."""
-        return self._place[0]
-
-    def partition(self) -> int:
-        """Its partition."""
-        return self._place[1]
-
-    def offset(self) -> int:
-        """Its offset."""
-        return self._place[2]
-
-    def key(self) -> bytes | None:
-        """Its key."""
-        return self._stored.key
-
-    def value(self) -> bytes | None:
-        """Its value."""
-        return self._stored.value
-
-    def timestamp(self) -> tuple[int, int]:
-        """(1, ms since 1970)."""
-        return 1, self._stored.timestamp_ms
-
-    def headers(self) -> list[tuple[str, bytes | None]] | None:
-        """Its headers; None where there are none."""
-        return list(self._stored.headers) if self._stored.headers else None
-
-    def __len__(self) -> int:
-        return len(self._stored.value or b"") + len(self._stored.key or b"")
+def message(topic: str, partition: int, offset: int, stored: Stored) -> Message:
+    """Return a record as a consumer gets it."""
+    return Message(
+        topic=topic,
+        partition=partition,
+        offset=offset,
+        key=stored.key,
+        value=stored.value,
+        headers=list(stored.headers) if stored.headers else None,
+        timestamp=(TIMESTAMP_CREATE_TIME, stored.timestamp_ms),
+    )
 
 
-class MemoryEnd(MemoryMessage):
-    """What says that a partition was read to its end, as librdkafka does on request."""
-
-    def __init__(self, topic: str, partition: int, offset: int) -> None:
-        super().__init__(topic, partition, offset, _NOTHING)
-
-    def error(self) -> KafkaError:  # type: ignore[override]  # no record
-        """It is no record."""
-        return KafkaError(KafkaError._PARTITION_EOF)  # noqa: SLF001 - librdkafka's name
+def event(topic: str, partition: int, offset: int, code: int) -> Message:
+    """Return what librdkafka reports of a partition, such as its end, in place of a record."""
+    return Message(topic=topic, partition=partition, offset=offset, error=KafkaError(code))
 
 
 class MemoryConsumer:
@@ -104,21 +68,21 @@ class MemoryConsumer:
         """These are read, from their offsets on."""
         self._next = {(place.topic, place.partition): place.offset for place in places}
 
-    def consume(self, count: int, _timeout: float) -> list[MemoryMessage]:
+    def consume(self, count: int, _timeout: float) -> list[Message]:
         """What is there and committed, at most so many, partition after partition."""
-        found: list[MemoryMessage] = []
+        found: list[Message] = []
         for (topic, partition), start in self._next.items():
             for offset, stored in self._broker.partitions(topic)[partition].read(start):
                 if len(found) == count:
                     break
-                found.append(MemoryMessage(topic, partition, offset, stored))
+                found.append(message(topic, partition, offset, stored))
                 self._next[topic, partition] = offset + 1
         self.consumed += len(found)
         for topic, partition in self._unsaid():
             if len(found) < count:
                 end = self._broker.partitions(topic)[partition].stable_end
                 self._said[topic, partition] = end
-                found.append(MemoryEnd(topic, partition, end))
+                found.append(event(topic, partition, end, KafkaError._PARTITION_EOF))  # noqa: SLF001 - librdkafka's name
         return found
 
     def has_more(self) -> bool:
@@ -188,7 +152,7 @@ class MemoryLog(LogReader):
     def read(self, topic: str, partition: int, start: int, head: int) -> Iterator[list[Message]]:
         """The committed records of [start, head), in one list where there are any."""
         records = self._broker.partitions(topic)[partition].read(start, head)
-        found: list[Message] = [MemoryMessage(topic, partition, o, s) for o, s in records]  # type: ignore[misc]  # has what is called of one
+        found = [message(topic, partition, o, s) for o, s in records]
         if found:
             yield found
 
