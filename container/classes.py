@@ -5,10 +5,8 @@ Used by the stream container and by the check that run-job makes before it write
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import struct
-import threading
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,14 +26,11 @@ from homeport.container.serde.columns import Columns
 from homeport.container.serde.registry_serde import Place
 from homeport.container.serde.schema_serde import schema_serde
 from homeport.container.serde.serdes import Serde, SerdeFailedError, serde
+from homeport.job_coordinator.user_code import user_object
 
 TASK_CLASS = "task.class"
 PIPELINE_CLASS = "task.pipeline.class"
 MAX_CONCURRENCY = "task.max.concurrency"
-
-IMPORTING = threading.RLock()
-"""Held by a thread that imports the job's modules, or pyspark. The modules of pyspark import each
-other: where two threads import them at once, both fail."""
 MANAGER_FACTORY = "adstore.manager.factory"
 _HOOKS = (
     ("process", "process_batch"),
@@ -49,7 +44,7 @@ def load_task_class(name: str) -> type[BatchTask | StreamTask]:
     Raises:
         ConfigError: it cannot be imported, or is no concrete BatchTask or StreamTask.
     """
-    return checked_task_class(name, _load(TASK_CLASS, name))
+    return checked_task_class(name, user_object(TASK_CLASS, name))
 
 
 def checked_task_class(name: str, found: object) -> type[BatchTask | StreamTask]:
@@ -114,7 +109,7 @@ def load_function(name: str) -> Callable[..., Any]:
     Raises:
         ConfigError: it cannot be imported, or cannot be called.
     """
-    found = _load(PIPELINE_CLASS, name)
+    found = user_object(PIPELINE_CLASS, name)
     if not callable(found) or isinstance(found, type):
         raise ConfigError(
             PIPELINE_CLASS,
@@ -153,7 +148,7 @@ def load_manager_factory(name: str) -> Callable[[], AdjunctDataStoreManagerFacto
 
 
 def _load_factory(key: str, name: str, base: type) -> Any:  # noqa: ANN401 - a class below ``base``
-    found = _load(key, name)
+    found = user_object(key, name)
     if not (isinstance(found, type) and issubclass(found, base)):
         raise ConfigError(
             key,
@@ -217,7 +212,7 @@ _UNREADABLE = (WireError, ValueError, EOFError, RecursionError, struct.error, zl
 
 
 def _own_serde(key: str, name: str) -> Serde:
-    found = _load(key, name)
+    found = user_object(key, name)
     rule = "it must name a class with the methods to_bytes and from_bytes"
     if not isinstance(found, type):
         raise ConfigError(key, name, rule, f"this is {_described(found)}")
@@ -288,28 +283,6 @@ def require_task_class(task_class: str | None) -> str:
             "name a BatchTask or StreamTask, as module:Class",
         )
     return task_class
-
-
-def _load(key: str, name: str) -> Any:  # noqa: ANN401 - whatever the module holds under the name
-    module_name, colon, attribute = name.partition(":")
-    if not (module_name and colon and attribute):
-        raise ConfigError(key, name, "it must have the form module:name", "write it so")
-    try:
-        with IMPORTING:
-            module = importlib.import_module(module_name)
-    except BaseException as error:  # noqa: BLE001 - user code runs at import and may raise anything
-        raise ConfigError(
-            key,
-            name,
-            f"the module cannot be imported: {in_one_line(error)}",
-            "see that it is in yarn.package.path and imports by itself",
-        ) from None
-    try:
-        return getattr(module, attribute)
-    except AttributeError:
-        raise ConfigError(
-            key, name, f"the module has no {attribute!r}", "correct the name after the colon"
-        ) from None
 
 
 def _described(found: object) -> str:

@@ -13,11 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from homeport.local_cluster import outages, preflight, processes, remains
+from homeport.local_cluster import outages, preflight, processes
 from homeport.local_cluster.daemons import RESOURCE_MANAGER, Daemons, hosts_option
 from homeport.local_cluster.errors import ClusterError, ClusterRunningError
 from homeport.local_cluster.hadoop_conf import HadoopSite, write_all, write_hosts
-from homeport.local_cluster.interrupts import uninterrupted
 from homeport.local_cluster.jars import default_cache, ensure_jars, jars_dir
 from homeport.local_cluster.layout import Layout, Record, read_record, write_record
 from homeport.local_cluster.locks import exclusive
@@ -33,7 +32,7 @@ from homeport.local_cluster.net.addresses import (
     reserved_network,
 )
 from homeport.local_cluster.network_faults import NetworkFaults
-from homeport.local_cluster.shutdown import stop_in_order
+from homeport.local_cluster.shutdown import stop_in_order, sweep, uninterrupted
 from homeport.local_cluster.startup import Stopwatch, Waiter, cluster_steps, node_steps
 from homeport.local_cluster.status import state_of, status_of
 
@@ -121,7 +120,7 @@ class LocalCluster:
             except BaseException:
                 # An interrupt as well as an error: a half-started cluster is of no use.
                 with uninterrupted():
-                    remains.sweep(self._layout, keep_logs=True)
+                    sweep(self._layout, keep_logs=True)
                 raise
 
     def down(self, progress: Progress = _quiet, *, keep_logs: bool = True) -> None:
@@ -138,7 +137,7 @@ class LocalCluster:
             finally:
                 # Also when interrupted: a second Ctrl-C kills the rest and leaves no half cluster.
                 with uninterrupted():
-                    remains.sweep(self._layout, keep_logs=keep_logs)
+                    sweep(self._layout, keep_logs=keep_logs)
 
     def keep(self) -> None:
         """It stays when its owner ends: `remove_abandoned` leaves it alone."""
@@ -405,7 +404,7 @@ class LocalCluster:
         """Clean up after an earlier cluster of this name: processes of a crashed one, old logs."""
         if self._layout.state.exists():
             progress(f"removing what is left of a crashed cluster {self.name}")
-        remains.sweep(self._layout, keep_logs=False)
+        sweep(self._layout, keep_logs=False)
 
     def _keep_container_logs(self, node: str) -> None:
         """Move the logs of the node's last life away: a starting NodeManager deletes them."""

@@ -182,6 +182,7 @@ class Chaos:
         cluster, node = self._cluster, self._cluster.nodes[fault.target]
         with_am = " (with the AM)" if find_programs(cluster, DRIVER, node) else ""
         hit: Callable[[str], list[int] | None]
+        mend: Callable[[str], object]
         match fault.kind.partition("-")[0]:
             case "kill":
                 hit, mend, words = cluster.kill_node, cluster.start_node, "killed, down"

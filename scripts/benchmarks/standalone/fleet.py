@@ -16,11 +16,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from zookeeper_process import ZooKeeperServer
+
 from benchmarks.failover.runs import Busy
 from benchmarks.processes import tree_cpu_s
 from benchmarks.report import BenchmarkError, Row, at_most, figure
 from homeport.job_coordinator.parent_death import die_with_parent
-from homeport.local_cluster.zookeeper import ZooKeeperServer
 
 PROCESSORS, PROCESSES, TASKS, DEBOUNCE_MS = 50, 5, 500, 2000
 TITLE = f"{PROCESSORS} light processors in {PROCESSES} processes share {TASKS} tasks by a ZooKeeper"

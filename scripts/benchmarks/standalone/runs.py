@@ -19,12 +19,12 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from flights_demo.processors import Processors
 from flights_demo.screen import Screen
+from zookeeper_process import ZooKeeperServer
 
 from benchmarks.standalone.package.counting import STORE
 from homeport.job_coordinator.standalone.nodes import root_of
 from homeport.local_cluster.cluster import LocalCluster, remove_abandoned
 from homeport.local_cluster.processes import NODE_VARIABLE
-from homeport.local_cluster.zookeeper import ZooKeeperServer
 
 SESSION_MS = 3000
 _PREFIX = "bench-"
