@@ -44,13 +44,15 @@ class TopicFacts:
 class TopicUse:
     """What a job does with a topic.
 
-    ``rights``: what it needs. ``is_state``: a lost record is lost state. ``is_compacted``: it has
-    to be. ``is_made``: the job makes it where it is absent.
+    ``rights``: what it needs. ``key``: names it, where the job's configuration does. ``is_state``:
+    a lost record is lost state. ``is_compacted``: it has to be. ``is_made``: ``run-job`` or the
+    job makes it where it is absent.
     """
 
     name: str
     what: str
     rights: frozenset[str]
+    key: str = ""
     is_state: bool = False
     is_compacted: bool = False
     is_made: bool = False

@@ -14,31 +14,24 @@ from dataclasses import astuple
 from pathlib import Path
 from types import MappingProxyType
 
+from homeport.appmaster.doctor.topic_uses import topic_uses
 from homeport.appmaster.environment.job_python import JobPython
 from homeport.appmaster.job_model.input_acceptance import InputAcceptance
-from homeport.appmaster.yarn.resource_manager_rest import Application, Node, ResourceManagerRest
-from homeport.appmaster.yarn.scheduler import Partition
+from homeport.appmaster.yarn.resource_manager_rest import Application
 from homeport.cli.job import check_job_model as check_job_model_program
-from homeport.config.config import LONG_MAX, Config
+from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.errors import ConfigError, HomeportError, UnavailableError
+from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.settings.adjunct_section import AdjunctsConfig, extractor_key, streams_of_tasks
 from homeport.config.settings.input_serdes import input_serdes
 from homeport.config.settings.pipeline_section import SPARK_START_S, PipelineConfig
 from homeport.config.settings.reporters_section import snapshot_reporters
-from homeport.config.settings.sections import (
-    ClusterManagerConfig,
-    JobConfig,
-    SystemConfig,
-    TaskConfig,
-    YarnConfig,
-)
+from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.config.settings.serde_names import serde_name
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.used_systems import declared_outputs, used_systems
 from homeport.job_coordinator.client_files import token_folder
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number
 from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
@@ -57,32 +50,23 @@ _CHECK_TIMEOUT_S = 120.0
 """Of a program that loads the job's code; one that starts a Spark has that one's time besides."""
 _NOTE = "note: "
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-_MAX_MB = "yarn.scheduler.maximum-allocation-mb"
-_MAX_CORES = "yarn.scheduler.maximum-allocation-vcores"
 
 
 def check_kafka(config: Config) -> None:
-    """Every system that the job cannot begin without answers; inputs exist.
-
-    So do declared outputs, where they are not to be created.
-    """
-    wanted: dict[str, dict[str, str]] = {name: {} for name in used_systems(config)}
-    for stream in input_streams(config):
-        wanted[stream.system][stream.stream] = keys.TASK_INPUTS.name
-    may_create = keys.TASK_OUTPUTS_CREATE_PARTITIONS.read(config) > 0
-    for key, stream in () if may_create else declared_outputs(config):
-        wanted[stream.system][stream.stream] = key
-    for name, topics in wanted.items():
-        admin = TopicAdmin(SystemConfig.of(config, name), _KAFKA_TIMEOUT_S)
+    """Require that the job's systems answer, and that its topics exist, or are to be made."""
+    uses = topic_uses(config)
+    for name in used_systems(config):
+        system = SystemConfig.of(config, name)
+        admin = TopicAdmin(system, _KAFKA_TIMEOUT_S)
         admin.require_reachable()
-        found = admin.partition_counts(topics)
-        for topic, key in topics.items():
-            if topic not in found:
+        wanted = [use for use in uses.get(name, ()) if not use.is_made]
+        found = admin.partition_counts([use.name for use in wanted])
+        for use in wanted:
+            if use.name not in found:
                 raise ConfigError(
-                    key,
-                    f"{name}.{topic}",
-                    f"topic {topic!r} does not exist at "
-                    f"{SystemConfig.of(config, name).bootstrap_servers}",
+                    use.key,
+                    f"{name}.{use.name}",
+                    f"topic {use.name!r} does not exist at {system.bootstrap_servers}",
                     "create the topic, or correct the name",
                 )
 
@@ -151,60 +135,6 @@ def check_job_model(config: Config, say: Callable[[str], None]) -> JobModel | No
         say(f"warning: {uneven}")
     # The earlier assignment decides the owner of each task, not whether a model is possible.
     return calculate_job_model(config, counts, NOTHING)
-
-
-def check_sizes(config: Config, rest: ResourceManagerRest, partition: Partition | None) -> None:
-    """A container of the job, and its AM, fit a running node and the scheduler's maximum.
-
-    ``partition``: the nodes of containers; None: all.
-    """
-    manager, yarn = ClusterManagerConfig.of(config), YarnConfig.of(config)
-    nodes = [n for n in rest.nodes() if n.is_running]
-    if not nodes:
-        raise UnavailableError(
-            f"YARN ResourceManager at {rest.url}: no NodeManager is running: start one"
-        )
-    own = [n for n in nodes if partition is None or partition.has(n.labels)] or nodes
-    most_mb, most_cores = rest.setting(_MAX_MB), rest.setting(_MAX_CORES)
-    for key, value, limit, unit in (
-        (
-            keys.CONTAINER_MEMORY_MB.name,
-            manager.container_memory_mb,
-            _limit(own, lambda n: n.total_mb, most_mb),
-            "MB",
-        ),
-        (
-            keys.CONTAINER_CPU_CORES.name,
-            manager.container_cpu_cores,
-            _limit(own, lambda n: n.total_cores, most_cores),
-            "cores",
-        ),
-        (
-            keys.YARN_AM_MEMORY_MB.name,
-            yarn.am_memory_mb,
-            _limit(nodes, lambda n: n.total_mb, most_mb),
-            "MB",
-        ),
-        (
-            keys.YARN_AM_CPU_CORES.name,
-            yarn.am_cpu_cores,
-            _limit(nodes, lambda n: n.total_cores, most_cores),
-            "cores",
-        ),
-    ):
-        if value > limit:
-            raise ConfigError(
-                key,
-                str(value),
-                f"the cluster grants at most {limit} {unit} to one container",
-                f"write {limit} or less",
-            )
-
-
-def _limit(nodes: list[Node], of: Callable[[Node], int], setting: str | None) -> int:
-    largest = max(of(n) for n in nodes)
-    most = whole_number(setting, LONG_MAX)
-    return largest if most is None else min(largest, most)
 
 
 def check_token_folder(environment: Mapping[str, str]) -> None:
