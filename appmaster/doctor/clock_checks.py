@@ -37,13 +37,17 @@ def check_clocks(ahead: Mapping[str, float | None]) -> Iterator[Finding]:
     for machine, seconds in sorted(ahead.items()):
         if seconds is None:
             yield unknown("clocks", machine, "it does not say the time")
-            continue
-        side = "ahead of" if seconds > 0 else "behind"
-        shown = f"{abs(seconds):.0f} s or more {side} this machine's clock"
-        remedy = "synchronize both with NTP (chrony or systemd-timesyncd)"
-        if abs(seconds) >= ERROR_S:
-            yield error("clocks", machine, shown, remedy)
-        elif abs(seconds) >= WARNING_S:
-            yield warning("clocks", machine, shown, remedy)
         else:
-            yield ok("clocks", machine, f"within {WARNING_S:g} s of this machine's clock")
+            yield clock("clocks", machine, seconds)
+
+
+def clock(check: str, machine: str, ahead_s: float, digits: int = 0) -> Finding:
+    """Return what is found of a clock that is ahead by at least so many seconds."""
+    side = "ahead of" if ahead_s > 0 else "behind"
+    found = f"{abs(ahead_s):.{digits}f} s or more {side} this machine's clock"
+    remedy = "synchronize both with NTP (chrony or systemd-timesyncd)"
+    if abs(ahead_s) >= ERROR_S:
+        return error(check, machine, found, remedy)
+    if abs(ahead_s) >= WARNING_S:
+        return warning(check, machine, found, remedy)
+    return ok(check, machine, f"within {WARNING_S:g} s of this machine's clock")

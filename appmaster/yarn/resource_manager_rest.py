@@ -342,6 +342,15 @@ class ResourceManagerRest:
         except KeyError:
             return None
 
+    def setting(self, key: str) -> str | None:
+        """The value of ``key`` in the ResourceManager's configuration; None: not known."""
+        try:
+            body = self._get("/conf?" + urllib.parse.urlencode({"name": key, "format": "json"}))
+        except UnavailableError:
+            return None
+        value = (body.get("property") or {}).get("value")
+        return None if value is None else str(value)
+
     def settings(self) -> dict[str, str]:
         """All settings of the ResourceManager as it has them; of its scheduler's own files none.
 
