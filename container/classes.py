@@ -39,7 +39,7 @@ _HOOKS = (
 
 
 def load_task_class(name: str) -> type[BatchTask | StreamTask]:
-    """The task class that ``module:Class`` names.
+    """Return the task class that ``module:Class`` names.
 
     Raises:
         ConfigError: it cannot be imported, or is no concrete BatchTask or StreamTask.
@@ -48,52 +48,45 @@ def load_task_class(name: str) -> type[BatchTask | StreamTask]:
 
 
 def checked_task_class(name: str, found: object) -> type[BatchTask | StreamTask]:
-    """``found``, which ``name`` stands for.
+    """Return ``found``, which ``name`` stands for.
 
     Raises:
         ConfigError: it is no concrete BatchTask or StreamTask.
     """
-    if not (isinstance(found, type) and issubclass(found, BatchTask | StreamTask)):
-        raise ConfigError(
-            TASK_CLASS,
-            name,
-            "it must name a subclass of BatchTask or StreamTask of homeport.container.api",
-            f"this is {_described(found)}",
-        )
-    if inspect.isabstract(found):
-        missing = ", ".join(sorted(found.__abstractmethods__))
-        raise ConfigError(
-            TASK_CLASS, name, "the class must define every method", f"define {missing}"
-        )
-    _require_calls(name, found)
-    return found
-
-
-def _require_calls(name: str, found: type[BatchTask | StreamTask]) -> None:
-    """Nothing where a call of each of its methods would run it; else ConfigError."""
-    _require_made(TASK_CLASS, name, found)
-    base = StreamTask if issubclass(found, StreamTask) else BatchTask
-    may_wait = base is StreamTask and is_coroutine(found, "process")
+    task_class: type[BatchTask | StreamTask] = _concrete(
+        TASK_CLASS, name, found, BatchTask, StreamTask
+    )
+    base = StreamTask if issubclass(task_class, StreamTask) else BatchTask
+    may_wait = base is StreamTask and is_coroutine(task_class, "process")
     for hook in (hook for hooks in _HOOKS for hook in hooks if hasattr(base, hook)):
-        fault = method_fault(found, base, hook, may_be_coroutine=may_wait)
+        fault = method_fault(task_class, base, hook, may_be_coroutine=may_wait)
         if fault is not None:
             remedy = fault.remedy
-            if is_coroutine(found, hook):
+            if is_coroutine(task_class, hook):
                 remedy = f"a BatchTask has none: {remedy}"
                 remedy = "let process be one too" if base is StreamTask else remedy
             raise ConfigError(TASK_CLASS, name, f"its {hook} is {fault.what}", remedy)
+    return task_class
 
 
-def _require_made(key: str, name: str, found: type) -> None:
+def _concrete(key: str, name: str, found: object, *bases: type) -> Any:  # noqa: ANN401 - a class below one of them
+    """``found``, which must be a class below one of ``bases`` of which an object can be made."""
+    if not (isinstance(found, type) and issubclass(found, bases)):
+        wanted = " or ".join(base.__name__ for base in bases)
+        rule = f"it must name a subclass of {wanted} of homeport.container.api"
+        raise ConfigError(key, name, rule, f"this is {_described(found)}")
+    if inspect.isabstract(found):
+        missing = ", ".join(sorted(getattr(found, "__abstractmethods__", ())))
+        raise ConfigError(key, name, "the class must define every method", f"define {missing}")
     fault = making_fault(found)
     if fault is not None:
-        raise ConfigError(
-            key, name, f"the class is {fault.what}", "give each parameter of __init__ a default"
-        )
+        remedy = "give each parameter of __init__ a default"
+        raise ConfigError(key, name, f"the class is {fault.what}", remedy)
+    return found
 
 
 def require_single_calls(task_class: type[BatchTask | StreamTask], limit: int) -> None:
-    """Nothing where ``task.max.concurrency`` has its effect; else ConfigError."""
+    """Raise ConfigError where ``task.max.concurrency`` would have no effect."""
     if limit > 1 and not issubclass(task_class, StreamTask):
         raise ConfigError(
             MAX_CONCURRENCY,
@@ -104,7 +97,7 @@ def require_single_calls(task_class: type[BatchTask | StreamTask], limit: int) -
 
 
 def load_function(name: str) -> Callable[..., Any]:
-    """The pipeline function that ``module:function`` names, whatever its parameters.
+    """Return the pipeline function that ``module:function`` names, whatever its parameters.
 
     Raises:
         ConfigError: it cannot be imported, or cannot be called.
@@ -126,7 +119,9 @@ def load_function(name: str) -> Callable[..., Any]:
 
 
 def load_extractor_factory(key: str, name: str) -> Callable[[], KeyValueExtractorFactory]:
-    """What makes the factory of extractors that ``module:Name`` names; the line names ``key``.
+    """Return what makes the factory of extractors that ``module:Name`` names.
+
+    ``key``: of the error line.
 
     Raises:
         ConfigError: it cannot be imported, or is no concrete KeyValueExtractorFactory.
@@ -137,7 +132,7 @@ def load_extractor_factory(key: str, name: str) -> Callable[[], KeyValueExtracto
 
 
 def load_manager_factory(name: str) -> Callable[[], AdjunctDataStoreManagerFactory]:
-    """What makes the factory of managers that ``module:Name`` names.
+    """Return what makes the factory of managers that ``module:Name`` names.
 
     Raises:
         ConfigError: it cannot be imported, or is no concrete AdjunctDataStoreManagerFactory.
@@ -148,18 +143,7 @@ def load_manager_factory(name: str) -> Callable[[], AdjunctDataStoreManagerFacto
 
 
 def _load_factory(key: str, name: str, base: type) -> Any:  # noqa: ANN401 - a class below ``base``
-    found = user_object(key, name)
-    if not (isinstance(found, type) and issubclass(found, base)):
-        raise ConfigError(
-            key,
-            name,
-            f"it must name a subclass of {base.__name__} of homeport.container.api",
-            f"this is {_described(found)}",
-        )
-    if inspect.isabstract(found):
-        missing = ", ".join(sorted(getattr(found, "__abstractmethods__", ())))
-        raise ConfigError(key, name, "the class must define every method", f"define {missing}")
-    _require_made(key, name, found)
+    found = _concrete(key, name, user_object(key, name), base)
     methods: frozenset[str] = getattr(base, "__abstractmethods__", frozenset())
     (method,) = methods
     fault = method_fault(found, base, method)
@@ -169,7 +153,7 @@ def _load_factory(key: str, name: str, base: type) -> Any:  # noqa: ANN401 - a c
 
 
 def load_serde(key: str, name: str, topic: str = "") -> Serde:
-    """The serde that ``name`` stands for, as ``config.serde_names`` gives it.
+    """Return the serde that ``name`` stands for, as ``config.serde_names`` gives it.
 
     ``topic``: of a stream's serde, for a Schema Registry; ``key`` says whether it is of keys.
 
@@ -186,7 +170,7 @@ def load_serde(key: str, name: str, topic: str = "") -> Serde:
 
 
 def load_columns(of: InputSerde) -> Columns:
-    """How the values of inputs with the serde ``of``, which has a schema, become a column.
+    """Return how values of inputs with the serde ``of``, which has a schema, become a column.
 
     Raises:
         ConfigError: they cannot, or the serde cannot be had.
@@ -274,7 +258,7 @@ def _no_exit(name: str) -> Iterator[None]:
 
 
 def require_task_class(task_class: str | None) -> str:
-    """The configured task class; ConfigError where there is none."""
+    """Return the configured task class; raise ConfigError where there is none."""
     if task_class is None:
         raise ConfigError(
             TASK_CLASS,
