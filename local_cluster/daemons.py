@@ -145,12 +145,12 @@ class Daemons:
 
 
 def hosts_option(layout: Layout) -> str:
-    """The JVM option that makes the node names known to a Java process."""
+    """Return the JVM option that makes the node names known to a Java process."""
     return f"-Djdk.net.hosts.file={layout.hosts}"
 
 
 def log_tail(log: Path) -> str:
-    """The last lines of a log, indented, for an error message."""
+    """Return the last lines of a log, indented, for an error message."""
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except FileNotFoundError:

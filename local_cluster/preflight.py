@@ -39,7 +39,7 @@ def check_disk(cache: Path) -> None:
 
 
 def require_tools(*, maven: bool, skein: bool) -> Path:
-    """The home of the JDK to use, with all else that a cluster and its clients run.
+    """Return the home of the JDK to use; require all else that a cluster and its clients run.
 
     Args:
         maven: jars must be fetched.
@@ -72,7 +72,7 @@ def _has_libcrypt() -> bool:
 
 
 def find_java() -> Path:
-    """The home of the JDK to use: JAVA_HOME if set, else that of the `java` on PATH.
+    """Return the home of the JDK to use: JAVA_HOME if set, else that of the `java` on PATH.
 
     Raises:
         ClusterError: there is none, or it is too old.

@@ -18,7 +18,7 @@ ERROR_S = 300.0
 
 
 def ahead_s(date: str, before_s: float, after_s: float) -> float | None:
-    """By how many seconds a server's clock is ahead of ours; None where its date cannot be read.
+    """Return how many seconds a server's clock is ahead of ours; None: its date cannot be read.
 
     ``date``: the HTTP header, in whole seconds. ``before_s``, ``after_s``: our clock when it was
     asked, and when it had answered.
@@ -33,7 +33,7 @@ def ahead_s(date: str, before_s: float, after_s: float) -> float | None:
 
 
 def check_clocks(ahead: Mapping[str, float | None]) -> Iterator[Finding]:
-    """``ahead``: {machine: by how many seconds its clock is ahead at least}; None: not known."""
+    """Check {machine: by how many seconds its clock is ahead at least}; None: not known."""
     for machine, seconds in sorted(ahead.items()):
         if seconds is None:
             yield unknown("clocks", machine, "it does not say the time")

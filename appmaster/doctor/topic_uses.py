@@ -20,7 +20,7 @@ _CONFIGURED = frozenset({"DESCRIBE_CONFIGS"})
 
 
 def topic_uses(config: Config) -> dict[str, tuple[TopicUse, ...]]:
-    """{system: the job's topics there}, each topic once, by its first use below.
+    """Return {system: the job's topics there}, each topic once, by its first use below.
 
     Raises:
         ConfigError: an input, a store or an output is not of the form it must have.

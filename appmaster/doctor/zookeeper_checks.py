@@ -93,7 +93,7 @@ class SessionFacts:
 def check_servers(
     servers: Sequence[ServerFacts], session_ms: int, admin_port: int
 ) -> Iterator[Finding]:
-    """Each that the job names: whether it serves, in which mode, in which version, how loaded.
+    """Check each that the job names: whether it serves, its mode, version and load.
 
     ``session_ms``: the time-out that the job asks for; ``admin_port``: where AdminServer was
     looked for.
@@ -158,7 +158,7 @@ def _load(subject: str, load: Load, session_ms: int) -> Finding:
 
 
 def check_session(facts: SessionFacts) -> Iterator[Finding]:
-    """The time-out that was granted, the right to make nodes, the clock."""
+    """Check the time-out that was granted, the right to make nodes, and the clock."""
     found = f"the job asks for sessions of {facts.asked_ms} ms, and gets {facts.granted_ms} ms"
     if facts.granted_ms == facts.asked_ms:
         yield ok("zookeeper.session", _SUBJECT, found)

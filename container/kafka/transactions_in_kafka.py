@@ -1,7 +1,7 @@
 """What one system's Kafka has of transactions: which hang, how they ended, and how one is ended.
 
-The leaders of partitions are asked over sockets of our own for what no client library asks. Every
-such call is one request on one connection, and ends in bounded time.
+What no client library requests goes to the leaders of partitions over sockets of our own: one
+request on one connection, in bounded time.
 """
 
 from __future__ import annotations

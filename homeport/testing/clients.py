@@ -61,15 +61,15 @@ class MemoryConsumer:
         self.consumed = 0
 
     def list_topics(self, topic: str, _timeout: float) -> None:
-        """The topic exists."""
+        """Make the topic where there is none."""
         self._broker.partitions(topic)
 
     def assign(self, places: Sequence[TopicPartition]) -> None:
-        """These are read, from their offsets on."""
+        """Read these, from their offsets on."""
         self._next = {(place.topic, place.partition): place.offset for place in places}
 
     def consume(self, count: int, _timeout: float) -> list[Message]:
-        """What is there and committed, at most so many, partition after partition."""
+        """Return what is there and committed, at most so many, partition after partition."""
         found: list[Message] = []
         for (topic, partition), start in self._next.items():
             for offset, stored in self._broker.partitions(topic)[partition].read(start):
@@ -86,13 +86,12 @@ class MemoryConsumer:
         return found
 
     def has_more(self) -> bool:
-        """Whether ``consume`` would return something."""
+        """Return whether ``consume`` would return something."""
         places = ((self._broker.partitions(t)[p], start) for (t, p), start in self._next.items())
         more = any(next(partition.read(start), None) for partition, start in places)
         return more or bool(self._unsaid())
 
     def _unsaid(self) -> list[tuple[str, int]]:
-        """The partitions that are read to an end that was not said yet."""
         if not self.says_ends:
             return []
         found = []
@@ -112,7 +111,7 @@ class MemoryConsumer:
         return 0, partition.head if cached else partition.stable_end
 
     def close(self) -> None:
-        """Nothing is read any more."""
+        """Read nothing any more."""
 
 
 class MemoryLog(LogReader):
@@ -122,27 +121,27 @@ class MemoryLog(LogReader):
         self._broker = broker
 
     def ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], ChangelogRange]:
-        """Oldest offset and head of each (topic, partition)."""
+        """Return the oldest offset and the head of each (topic, partition)."""
         return {
             (t, p): ChangelogRange(0, self._broker.partitions(t)[p].head) for t, p in partitions
         }
 
     def stable_ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """The last stable offset of each."""
+        """Return the last stable offset of each."""
         return {(t, p): self._broker.partitions(t)[p].stable_end for t, p in partitions}
 
     def offset_at(self, topic: str, partition: int, time_ms: int) -> int | None:
-        """The first offset whose record is of that time or later; None: there is none."""
+        """Return the first offset whose record is of that time or later; None: there is none."""
         records = self._broker.partitions(topic)[partition].read(0, committed=False)
         return next((offset for offset, s in records if s.timestamp_ms >= time_ms), None)
 
     def changelog_topics(self, names: Sequence[str]) -> dict[str, ChangelogTopic]:
-        """The id of each topic, and how long it keeps deletions."""
+        """Return the id of each topic, and how long it keeps deletions."""
         ids = self.topic_ids(names)
         return {name: ChangelogTopic(ids[name], _DELETE_RETENTION_MS) for name in names}
 
     def topic_ids(self, names: Sequence[str]) -> dict[str, str]:
-        """The id of each topic."""
+        """Return the id of each topic."""
         return {name: f"id of {name}" for name in names}
 
     def deletions_kept(self, names: Sequence[str]) -> dict[str, int]:
@@ -150,14 +149,14 @@ class MemoryLog(LogReader):
         return dict.fromkeys(names, _DELETE_RETENTION_MS)
 
     def read(self, topic: str, partition: int, start: int, head: int) -> Iterator[list[Message]]:
-        """The committed records of [start, head), in one list where there are any."""
+        """Yield the committed records of [start, head), in one list where there are any."""
         records = self._broker.partitions(topic)[partition].read(start, head)
         found = [message(topic, partition, o, s) for o, s in records]
         if found:
             yield found
 
     def close(self) -> None:
-        """Nothing is read any more."""
+        """Read nothing any more."""
 
 
 class Refusals:
@@ -203,29 +202,29 @@ class MemoryProducer(TransactionalProducer):
         *,
         are_all: bool = True,
     ) -> None:
-        """They are always there."""
+        """Return at once: the brokers are always there."""
 
     def expect_beyond(self, positions: Mapping[tuple[str, int], int]) -> None:
-        """No topic is ever recreated."""
+        """Do nothing: no topic is ever recreated."""
 
     def begin(self) -> None:
-        """A transaction is open."""
+        """Open a transaction."""
         self._sent, self._is_refused = {}, False
         self._transaction = self._broker.begin(self._id, self._epoch)
 
     def send(self, sends: Iterable[Send]) -> None:
-        """All of ``sends`` are there, undecided."""
+        """Append all of ``sends``, undecided."""
         for send in sends:
             self._append(send)
 
     def send_changes(self, changes: Changes) -> None:
-        """All of ``changes`` are in their changelog, undecided."""
+        """Append all of ``changes`` to their changelog, undecided."""
         topic, partition = changes.changelog.stream, changes.partition
         for key, value in changes.entries.items():
             self._append(Send(topic, key, value, partition))
 
     def deliver(self) -> None:
-        """Nothing was refused.
+        """Require that nothing was refused.
 
         Raises:
             RecordRefusedError: a topic does not take its record.
@@ -235,12 +234,12 @@ class MemoryProducer(TransactionalProducer):
             raise RecordRefusedError("sending: a record was refused; nothing was committed")
 
     def commit(self) -> dict[tuple[str, int], int]:
-        """All that was sent is committed; the last offsets where sends name a partition."""
+        """Commit all that was sent; return the last offsets where sends name a partition."""
         self._broker.commit(self._id, self._epoch)
         return self._sent
 
     def close(self) -> None:
-        """It sends nothing more."""
+        """Send nothing more."""
 
     def _append(self, send: Send) -> None:
         if not self._broker.has(send.topic):
@@ -276,7 +275,7 @@ class MemoryOutputs(PlainOutputs):
         self._own = own
 
     def send(self, sends: Iterable[Send]) -> None:
-        """All of ``sends`` are there for all to read.
+        """Append all of ``sends``, for all to read.
 
         Raises:
             TransactionError: there is no such topic.
@@ -301,17 +300,17 @@ class MemoryOutputs(PlainOutputs):
             )
 
     def settle(self, pause: Callable[[float], None]) -> None:
-        """They are."""
+        """Return at once: all that was sent is there."""
 
     def close(self) -> None:
-        """It sends nothing more."""
+        """Send nothing more."""
 
 
 class MemoryTopics(TopicWatch):
     """The topics are always those that the container began with."""
 
     def __init__(self) -> None:
-        """There is nothing to watch."""
+        """Watch nothing."""
 
     def check(self) -> None:
-        """They still are."""
+        """Return at once: the topics still are those."""

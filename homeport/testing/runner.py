@@ -76,7 +76,7 @@ class TestRunner:
         overrides: Mapping[str, str] | None = None,
         start_ms: int = START_MS,
     ) -> None:
-        """The configuration is right; nothing runs yet."""
+        """Check the configuration; nothing runs yet."""
         self._checked = JobUnderTest.of(config, task, partitions, overrides or {})
         self._job = self._checked.job
         self._clock = ManualClock(start_ms)
@@ -92,7 +92,7 @@ class TestRunner:
         self._why = "it has not been started: use it in a with statement"
 
     def __enter__(self) -> Self:
-        """The first incarnation has started: its stores are empty, its tasks initialised."""
+        """Start the first incarnation: its stores are empty, its tasks initialised."""
         self._around.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             self.restart()
@@ -104,7 +104,7 @@ class TestRunner:
     def __exit__(
         self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
     ) -> None:
-        """The container has stopped in order; after an error in the test it was killed."""
+        """Stop the container in order; kill it after an error in the test."""
         try:
             if kind is None:
                 self.stop()
@@ -130,7 +130,7 @@ class TestRunner:
         timestamp: int | None = None,
         headers: Mapping[str, bytes | None] | HeaderPairs | None = None,
     ) -> None:
-        """An input has one more record; key and value are encoded by the stream's serdes.
+        """Append a record to an input; key and value are encoded by the stream's serdes.
 
         None is null. Without a serde they are bytes. Without ``partition`` the key places the
         record as Kafka's clients do; ``timestamp``: in ms since 1970, the clock's where None.
@@ -161,7 +161,7 @@ class TestRunner:
         timestamp: int | None = None,
         headers: Mapping[str, bytes | None] | HeaderPairs | None = None,
     ) -> None:
-        """As ``send``, of bytes as they are: what no serde would write."""
+        """Append a record as ``send`` does, of bytes as they are: what no serde would write."""
         self._require_input(stream)
         found = self._checked.stream(stream)
         count = self._checked.partitions[found]
@@ -178,7 +178,7 @@ class TestRunner:
             raise TestRunnerError(f"a record for {stream}: {error}") from None
 
     def run(self) -> int:
-        """All that is there is processed and committed; how many records that were.
+        """Process and commit all that is there; return how many records that were.
 
         The clock stands still, so that no window is due; timers that are due are called.
 
@@ -200,7 +200,7 @@ class TestRunner:
         return container.records - before
 
     def drain(self) -> None:
-        """The job has processed what its inputs held, and has ended, as by --operation=drain.
+        """Process what the inputs hold, and end the job, as --operation=drain does.
 
         Raises:
             TestRunnerError: an open transaction holds up its input: end that before.
@@ -218,7 +218,7 @@ class TestRunner:
         self._end("it is drained: use restart()")
 
     def advance(self, ms: int) -> None:
-        """The clock is ``ms`` later; each window, timer, transaction and flush came at its time.
+        """Move the clock on by ``ms``; each window, timer, transaction and flush comes at its time.
 
         Raises:
             HomeportError: the container has failed, as it would in production.
@@ -240,7 +240,7 @@ class TestRunner:
         return self._running().commit_steps()
 
     def crash_before(self, step: str) -> None:
-        """Runs as ``run`` does, and dies before the first step of that name, as by SIGKILL.
+        """Run as ``run`` does, and die before the first step of that name, as by SIGKILL.
 
         Raises:
             TestRunnerError: there is no such step, or it did not come: nothing has crashed.
@@ -261,16 +261,16 @@ class TestRunner:
         )
 
     def crash(self) -> None:
-        """The container is gone as by SIGKILL: its files are as they were."""
+        """Kill the container as by SIGKILL: its files are as they were."""
         self._kill("it has crashed: use restart()")
 
     def stop(self) -> None:
-        """The container has stopped in order; what was not committed is dropped."""
+        """Stop the container in order; what was not committed is dropped."""
         if self._container is not None:
             self._end("it has stopped: use restart()")
 
     def restart(self, *, same_host: bool = True) -> None:
-        """The next incarnation has started, after an orderly stop where the last one still ran.
+        """Start the next incarnation, after an orderly stop where the last one still runs.
 
         Its stores are restored from their files and changelogs, or from changelogs alone where it
         is not on the same host; its input goes on from its checkpoints.
@@ -310,7 +310,7 @@ class TestRunner:
         return self._checked.warnings
 
     def output(self, stream: str, *, committed: bool = True) -> list[Record]:
-        """The records of a topic in the order in which they were written.
+        """Return the records of a topic in the order in which they were written.
 
         Keys and values are decoded by the stream's serdes; without one they are bytes, and so are
         those of dead letters, which leave as they came.
@@ -345,7 +345,7 @@ class TestRunner:
     def store(
         self, name: str, *, partition: int | None = None, task: str | None = None
     ) -> KeyValueStore:
-        """The part of a store of one task, as that task sees it; to be read only.
+        """Return the part of a store of one task, as that task sees it; to be read only.
 
         Raises:
             KeyError: there is no such store; the message names those there are.
@@ -356,7 +356,7 @@ class TestRunner:
     def restored(
         self, name: str, *, partition: int | None = None, task: str | None = None
     ) -> Restored:
-        """How the last start restored one task's store: ``kind`` and how many ``records``.
+        """Return how the last start restored one task's store: ``kind`` and how many ``records``.
 
         Raises:
             KeyError: there is no such store, or it has no changelog.
@@ -367,7 +367,7 @@ class TestRunner:
     def changelog(
         self, name: str, *, partition: int | None = None, task: str | None = None
     ) -> dict[Any, Any]:
-        """{key: value} that a restore of one task's store would read: committed records alone.
+        """Return {key: value} that a restore of a task's store would read: committed records alone.
 
         Raises:
             TestRunnerError: there is no such store, it has no changelog, or no one task is meant.
@@ -391,7 +391,7 @@ class TestRunner:
     def checkpoint(
         self, *, partition: int | None = None, task: str | None = None
     ) -> dict[str, int]:
-        """{``system.stream.partition``: last processed offset} of one task, -1 before the first."""
+        """Return {``system.stream.partition``: last processed offset} of a task; -1: none yet."""
         model, own = self._task(partition, task), self._job.task
         found = read_checkpoints(
             MemoryLog(self._around.brokers[own.checkpoint_system]),

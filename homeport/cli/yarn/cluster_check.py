@@ -42,7 +42,7 @@ def require_fit(config: Config, facts: ClusterFacts, url: str) -> None:
 def cluster_facts(
     config: Config, rest: ResourceManagerRest, environment: Mapping[str, str]
 ) -> ClusterFacts:
-    """What the ResourceManager says, and one of its nodes; daemons may keep their settings back.
+    """Return what the ResourceManager shows, and one of its nodes; daemons may keep settings back.
 
     Raises:
         UnavailableError: the ResourceManager does not answer.

@@ -72,7 +72,7 @@ def check_kafka(config: Config) -> None:
 
 
 def warn_of_reporters(config: Config, say: Callable[[str], None]) -> None:
-    """It is shown where the topic of a snapshot reporter is missing: the job runs without it."""
+    """Warn where the topic of a snapshot reporter is missing: the job runs without it."""
     if keys.TASK_OUTPUTS_CREATE_PARTITIONS.read(config):
         return
     for reporter in snapshot_reporters(config):
@@ -87,7 +87,7 @@ def warn_of_reporters(config: Config, say: Callable[[str], None]) -> None:
 
 
 def check_changelogs(config: Config, stream: CoordinatorStream, say: Callable[[str], None]) -> None:
-    """No changelog that is there has a fault, and none that held the job's state is gone.
+    """Require that no changelog has a fault, and that none that held the job's state is gone.
 
     Their partitions are the AM's to look at, which knows the tasks. A harmless difference from
     ``config`` is shown.
@@ -100,7 +100,7 @@ def check_changelogs(config: Config, stream: CoordinatorStream, say: Callable[[s
 
 
 def check_checkpoints(config: Config, stream: CoordinatorStream) -> None:
-    """The topic that held the job's input positions is there, and the same.
+    """Require that the topic that held the job's input positions is there, and the same.
 
     Raises:
         ConfigError: it is gone, or was deleted and recreated.
@@ -109,7 +109,7 @@ def check_checkpoints(config: Config, stream: CoordinatorStream) -> None:
 
 
 def check_inputs(config: Config, stream: CoordinatorStream, say: Callable[[str], None]) -> None:
-    """Every input is the topic that the job has read, or may begin again, which is shown.
+    """Require that every input is the topic that the job has read, or may begin again; warn then.
 
     Raises:
         ConfigError: one is not.
@@ -138,7 +138,7 @@ def check_job_model(config: Config, say: Callable[[str], None]) -> JobModel | No
 
 
 def check_token_folder(environment: Mapping[str, str]) -> None:
-    """There is a folder that can hold the token of the job, as this user's alone."""
+    """Require a folder that can hold the token of the job, as this user's alone."""
     with private_folder(token_folder(environment)):
         pass
 
@@ -149,7 +149,7 @@ def check_classes(
     import_path: Path,
     forms: Mapping[str, StoreForms] = MappingProxyType({}),
 ) -> None:
-    """The job's classes import with the job's interpreter and package, which has homeport.
+    """Require that the job's classes import with its interpreter and package, which has homeport.
 
     Where there is a pipeline, Java takes the options that the job gives its Spark.
 
@@ -200,7 +200,7 @@ def check_classes(
 def check_pipeline(
     config: Config, python: JobPython, import_path: Path, say: Callable[[str], None]
 ) -> None:
-    """The pipeline has met a Spark here, and no rows, where it is checked before the submission.
+    """Check the pipeline by a Spark here, without rows, where that is to be before the submission.
 
     Where this machine has no Java, or its Spark does not start, only the containers will find out:
     that is shown.
@@ -220,7 +220,7 @@ def check_pipeline(
 
 
 def _serdes(config: Config) -> Iterator[tuple[str, str, str]]:
-    """(key, serde, stream) of each input and output that has one; a store's have no stream."""
+    """Yield (key, serde, stream) of each input and output that has one; stores have no stream."""
     for store in StorageConfig.of(config).stores.values():
         yield keys.STORE_KEY_SERDE.named(store.name), store.key_serde, ""
         yield keys.STORE_MSG_SERDE.named(store.name), store.msg_serde, ""
@@ -242,7 +242,7 @@ def _serdes(config: Config) -> Iterator[tuple[str, str, str]]:
 
 
 def check_own_groupers(config: Config, python: JobPython, import_path: Path) -> None:
-    """As ``check_job_model``, with the job's interpreter and package, where it brings a grouper.
+    """Check as ``check_job_model``, with the job's interpreter and package, where it has a grouper.
 
     Raises:
         HomeportError: no JobModel can be made; the line names key and class of the grouper.
@@ -263,7 +263,7 @@ def _check_with_package(
     given: bytes = b"",
     limit_s: float = _CHECK_TIMEOUT_S,
 ) -> list[str]:
-    """The program, run as on the nodes and with ``given`` to read, has nothing against the job.
+    """Run the program as on the nodes, with ``given`` to read; it must find no fault in the job.
 
     Returns:
         The lines that it printed.
@@ -297,7 +297,7 @@ def _check_with_package(
 
 
 def _require_checked(output: bytes, import_path: Path) -> None:
-    """The program has come to its end; the job's code may have ended it before, with any code."""
+    """Require that the program came to its end; the job's code may end it before, with any code."""
     last = output.decode(errors="replace").splitlines()[-1:]
     if last != [check_job_model_program.CHECKED]:
         raise ConfigError(
@@ -309,7 +309,7 @@ def _require_checked(output: bytes, import_path: Path) -> None:
 
 
 def require_not_running(config: Config, last: Application | None) -> None:
-    """The job does not run; ``last``: its newest application, as of ``Job.last_application``.
+    """Require that the job does not run; ``last``: its newest application.
 
     Raises:
         ConfigError: it does.
