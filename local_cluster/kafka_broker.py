@@ -14,13 +14,11 @@ _COPIES = 3
 #: Kafka's own values, 9 s and 30 s, are for machines that are far apart.
 _SESSION_MS, _HEARTBEAT_MS, _LAG_MS = 4000, 500, 4000
 
-_API_VERSIONS_KEY = 18
 _DESCRIBE_QUORUM_KEY = 55
 _DESCRIBE_CLUSTER_KEY = 60
 _CORRELATION_ID = 1
 _PROBE_TIMEOUT_S = 2.0
 _LENGTH = struct.Struct(">i")
-_REPLY_HEADER = struct.Struct(">iih")
 #: Length, correlation id, no tags.
 _TAGGED_HEADER_SIZE = 9
 
@@ -94,30 +92,6 @@ def kafka_cluster_id(random: bytes) -> str:
     # The first character stands for the first six bits; the first 32 are letters.
     first = random[0] & 0x7F
     return base64.urlsafe_b64encode(bytes((first, *random[1:]))).decode("ascii").rstrip("=")
-
-
-def api_versions_request() -> bytes:
-    """Return the smallest request that every broker answers: ApiVersions, version 0.
-
-    Layout, big-endian: int32 length, int16 api key, int16 version, int32 correlation id, int16
-    length of the client id, client id.
-    """
-    client = b"homeport"
-    body = struct.pack(">hhih", _API_VERSIONS_KEY, 0, _CORRELATION_ID, len(client)) + client
-    return struct.pack(">i", len(body)) + body
-
-
-def is_api_versions_reply(header: bytes) -> bool:
-    """Return whether these first 10 bytes are a broker's answer without error.
-
-    Layout, big-endian: int32 length, int32 correlation id, int16 error code.
-    """
-    if len(header) < _REPLY_HEADER.size:
-        return False
-    correlation_id: int
-    error: int
-    _, correlation_id, error = _REPLY_HEADER.unpack(header[: _REPLY_HEADER.size])
-    return correlation_id == _CORRELATION_ID and error == 0
 
 
 def describe_cluster_request() -> bytes:
@@ -207,11 +181,6 @@ class _Fields:
         self.skip(max(0, self.varint() - 1))
 
 
-def answers(address: str, port: int = KAFKA_PORT) -> bool:
-    """Return whether a Kafka broker answers there."""
-    return is_api_versions_reply(_asked(address, api_versions_request(), port) or b"")
-
-
 def working(address: str) -> frozenset[int]:
     """Return the ids of brokers that take work, as the one there knows; none where it is silent."""
     reply = _asked(address, describe_cluster_request())
@@ -225,16 +194,22 @@ def active_controller(address: str) -> int | None:
 
 
 def _flexible_request(key: int, body: bytes) -> bytes:
-    """As ``api_versions_request``, with tags after the client id, and a body."""
+    """Return a request of version 0 with tags after the client id, and a body.
+
+    Layout, big-endian: int32 length, int16 api key, int16 version, int32 correlation id, int16
+    length of the client id, client id, tags, body.
+    """
     client = b"homeport"
     header = struct.pack(">hhih", key, 0, _CORRELATION_ID, len(client)) + client + b"\0"
     return struct.pack(">i", len(header + body)) + header + body
 
 
-def _asked(address: str, request: bytes, port: int = KAFKA_PORT) -> bytes | None:
+def _asked(address: str, request: bytes) -> bytes | None:
     """The whole reply, its length first; None where none comes."""
     try:
-        with socket.create_connection((address, port), timeout=_PROBE_TIMEOUT_S) as connection:
+        with socket.create_connection(
+            (address, KAFKA_PORT), timeout=_PROBE_TIMEOUT_S
+        ) as connection:
             connection.sendall(request)
             return _received(connection)
     except (OSError, struct.error):

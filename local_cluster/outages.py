@@ -32,7 +32,7 @@ def stop_kafka(
         ClusterError: it is stopped already, or there is none of that id.
     """
     running = _running(layout, record, broker)
-    _stop(set(running.values()), KAFKA_STOP_LIMIT_S if orderly else 0.0)
+    stop(set(running.values()), KAFKA_STOP_LIMIT_S if orderly else 0.0)
     return replace(record, daemons={n: p for n, p in record.daemons.items() if n not in running})
 
 
@@ -42,7 +42,7 @@ def end_kafka(record: Record) -> bool:
     The last of several could not stop in order, as most controllers are gone by then.
     """
     running = set(_living(record).values())
-    _stop(running, KAFKA_STOP_LIMIT_S if record.addresses.broker_count == 1 else 0.0)
+    stop(running, KAFKA_STOP_LIMIT_S if record.addresses.broker_count == 1 else 0.0)
     return bool(running)
 
 
@@ -153,7 +153,7 @@ def restart_resource_manager(
     """
     if not record.addresses.nodes:
         raise ClusterError(f"cluster {layout.name} has no nodes and so no ResourceManager")
-    _stop({record.daemons[RESOURCE_MANAGER]}, RM_STOP_LIMIT_S if orderly else 0.0)
+    stop({record.daemons[RESOURCE_MANAGER]}, RM_STOP_LIMIT_S if orderly else 0.0)
     time.sleep(away_s)
     process = daemons.start(RESOURCE_MANAGER)
     nodes = {
@@ -168,7 +168,7 @@ def restart_resource_manager(
     return replace(record, daemons={**record.daemons, RESOURCE_MANAGER: process})
 
 
-def _stop(stopped: set[processes.ProcessId], patience_s: float) -> None:
+def stop(stopped: set[processes.ProcessId], patience_s: float) -> None:
     """End the processes: by SIGTERM within the patience, if any, else by SIGKILL."""
     left = stopped
     if patience_s > 0:

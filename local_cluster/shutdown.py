@@ -51,8 +51,7 @@ def _stop(
     living: dict[str, processes.ProcessId], daemon: str, watch: Stopwatch, report: str
 ) -> None:
     if daemon in living:
-        processes.send(living[daemon], signal.SIGTERM)
-        processes.wait_gone({living[daemon]}, outages.RM_STOP_LIMIT_S)
+        outages.stop({living[daemon]}, outages.RM_STOP_LIMIT_S)
         watch.report(report)
 
 

@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from homeport.local_cluster import processes
 from homeport.local_cluster.cluster import LocalCluster, remove_abandoned
 from homeport.local_cluster.errors import ClusterError, ClusterRunningError
-from homeport.local_cluster.kafka_broker import answers
+from homeport.local_cluster.kafka_broker import working
 from homeport.local_cluster.resource_manager import node_states
 
 HOMEPORT_LOCAL = [sys.executable, "-m", "homeport.cli.main", "local"]
@@ -226,14 +226,14 @@ def test_broker_returns_with_its_data(cluster: LocalCluster, *, orderly: bool) -
     stopped = homeport_local("stop-kafka", *options, "--name", cluster.name)
     try:
         assert stopped.returncode == 0, stopped.stderr
-        assert not answers(host)
+        assert not working(host)
         assert cluster.status()["state"] == "up"
         with pytest.raises(ClusterError, match=r"the broker of cluster .* is stopped; start-kafka"):
             cluster.stop_kafka()
     finally:
         started = homeport_local("start-kafka", "--name", cluster.name)
     assert started.returncode == 0, started.stderr
-    assert answers(host)
+    assert working(host)
     assert cluster.bootstrap_servers == servers
     assert len(AdminClient({"bootstrap.servers": servers}).list_topics(topic).topics) == 1
     with pytest.raises(ClusterError, match=r"the broker of cluster .* is running; stop-kafka"):
@@ -345,7 +345,7 @@ def test_crashed_cluster_is_cleaned_by_the_next_up(name: str) -> None:
     attached = LocalCluster.attach(name)
     attached.keep()
     remove_abandoned(name)
-    assert answers(attached.bootstrap_servers.split(":")[0])
+    assert working(attached.bootstrap_servers.split(":")[0])
     attached.down()
     assert attached.status()["state"] == "down"
 
