@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -149,6 +149,7 @@ class MemoryContainer:
         settings = replace(settings, max_rows=rows, overlaps=False)
         self._checkpoint_topic = settings.checkpoint_topic
         self._loop = RunLoop(self._parts, settings, never_stopped())
+        self.turn, self.wait_s = self._loop.turn, self._loop.wait_s
 
     def _new_storage(self) -> ContainerStorage:
         job, around = self._job, self._around
@@ -240,16 +241,6 @@ class MemoryContainer:
         broker = self._around.brokers[system.name]
         self._consumers.append(MemoryConsumer(broker, says_ends=says_ends))
         return cast("Consumer", self._consumers[-1])
-
-    @property
-    def turn(self) -> Callable[[], bool]:
-        """The loop's."""
-        return self._loop.turn
-
-    @property
-    def wait_s(self) -> Callable[[], float]:
-        """The loop's."""
-        return self._loop.wait_s
 
     @property
     def records(self) -> int:

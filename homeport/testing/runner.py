@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -12,13 +12,18 @@ from typing import Any, Self
 from homeport.config.errors import HomeportError
 from homeport.container.api import HeaderPairs, Headers, KeyValueStore
 from homeport.container.kafka.checkpoints import read_checkpoints
+from homeport.container.processing.record_rules import (
+    checked_headers,
+    partition_number,
+    require_bytes,
+    whole_ms,
+)
 from homeport.container.processing.task_factory import stream_serdes
 from homeport.container.serde.serdes import Serde
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
 from homeport.job_coordinator.model.outcomes import Restored
-from homeport.testing.broker import Record
-from homeport.testing.brokers import Topics, as_sent, brokers_of
+from homeport.testing.broker import Broker, Record, settings_of
 from homeport.testing.clients import MemoryLog
 from homeport.testing.clock import ManualClock
 from homeport.testing.job_under_test import JobUnderTest, TaskClass
@@ -33,6 +38,8 @@ from homeport.testing.shared_spark import pipeline_of
 START_MS = 1_700_000_000_000
 """When the clock of a test begins, in ms since 1970."""
 _MS_PER_S = 1000
+Topics = Mapping[str, Mapping[str, str]]
+"""{``system.stream``: properties of the topic, as Kafka's}."""
 
 
 class TestRunnerError(HomeportError):
@@ -82,7 +89,7 @@ class TestRunner:
         self._clock = ManualClock(start_ms)
         self._is_own_folder = folder is None
         self._around = Surroundings(
-            brokers_of(self._checked, partitions, topics, lambda: self._clock.now_ms),
+            _brokers_of(self._checked, partitions, topics, lambda: self._clock.now_ms),
             folder or new_folder(),
             self._clock,
             batch_rows,
@@ -172,7 +179,7 @@ class TestRunner:
             )
         try:
             self._around.brokers[found.system].append(
-                found.stream, *as_sent(key, value, partition, headers, timestamp)
+                found.stream, *_as_sent(key, value, partition, headers, timestamp)
             )
         except (TypeError, ValueError) as error:
             raise TestRunnerError(f"a record for {stream}: {error}") from None
@@ -484,3 +491,65 @@ def _encoded(stream: str, part: str, serde: Serde | None, value: Any) -> bytes |
 
 def _decoded(serde: Serde | None, data: bytes | None) -> Any:  # noqa: ANN401 - a user's value
     return data if serde is None or data is None else serde.from_bytes(data)
+
+
+def _brokers_of(
+    checked: JobUnderTest,
+    partitions: int | Mapping[str, int],
+    topics: Topics | None,
+    now_ms: Callable[[], int],
+) -> dict[str, Broker]:
+    """Return {system: its broker}; systems with the same addresses share one.
+
+    Each has the topics of the job. ``topics``: has those that are there beside; None: each topic is
+    made by its first use, as by a broker with ``auto.create.topics.enable``.
+
+    Raises:
+        ValueError: a property is not one that a test may set.
+    """
+    general = partitions if isinstance(partitions, int) else 1
+    job = checked.job
+    by_address = {
+        system.cluster: Broker(lambda _topic: general, now_ms) for system in job.systems.values()
+    }
+    brokers = {name: by_address[system.cluster] for name, system in job.systems.items()}
+    counts = {} if isinstance(partitions, int) else partitions
+    for name, settings in (topics or {}).items():
+        stream = checked.stream(name)
+        brokers[stream.system].set(stream.stream, settings_of(name, settings))
+    for name, count in counts.items():
+        stream = checked.stream(name)
+        brokers[stream.system].create(stream.stream, count)
+    for stream, count in checked.partitions.items():
+        brokers[stream.system].create(stream.stream, count)
+    for name in topics or {}:
+        stream = checked.stream(name)
+        brokers[stream.system].create(stream.stream, general)
+    numbers = [task.changelog_partition for task in job.tasks]
+    for store in job.stores:
+        if store.changelog is not None:
+            brokers[store.changelog.system].create(store.changelog.stream, max(numbers) + 1)
+    brokers[job.task.checkpoint_system].create(job.task.checkpoint_topic, 1)
+    if topics is not None:
+        for broker in by_address.values():
+            broker.makes_topics = False
+    return brokers
+
+
+def _as_sent(
+    key: object, value: object, partition: object, headers: object, timestamp: object
+) -> tuple[Any, ...]:
+    """Return what a broker gets of an input's record: key, value, partition, headers, timestamp.
+
+    Raises:
+        TypeError, ValueError: no producer could send it.
+    """
+    require_bytes("key", key)
+    require_bytes("value", value)
+    return (
+        key,
+        value,
+        None if partition is None else partition_number(partition),
+        None if headers is None else checked_headers(headers),
+        None if timestamp is None else whole_ms(timestamp),
+    )
