@@ -24,7 +24,7 @@ from homeport.container.adjunct.own_manager import (
 from homeport.container.adjunct.store_plan import PlannedStore, plan_stores
 from homeport.container.classes import load_extractor_factory, load_manager_factory
 from homeport.container.container_job import ContainerJob
-from homeport.container.host.beside import Beside
+from homeport.container.host.executors import Executor
 from homeport.container.kafka.head_watch import HeadWatch
 from homeport.container.kafka.log_reader import LogReader, input_ranges, topic_ids
 from homeport.container.processing.adjunct_feed import AdjunctFeed, HeadLooks, RefusedRecords
@@ -54,7 +54,7 @@ def adjunct_storage(
     owner: ProcessorId,
     roots: tuple[Path, Path],
     clocks: Callable[[], ClockReading],
-    beside: Beside,
+    beside: Executor,
 ) -> AdjunctStorage | None:
     """The adjunct stores of the container ``owner``, none of them open; None: the job has none.
 

@@ -140,7 +140,7 @@ def _import_all(kind: SpareKind) -> None:
         importlib.import_module(f"homeport.container.incarnation.{module}")
     importlib.import_module("homeport.container.spark.table_order").use_arrow_once()
     if kind in {SpareKind.SPARK, SpareKind.WARM}:
-        with importlib.import_module("homeport.container.classes").IMPORTING:
+        with importlib.import_module("homeport.job_coordinator.user_code").IMPORTING:
             importlib.import_module("pyspark.sql")
     gc.collect()
     gc.freeze()  # the start need not look at all this again

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from homeport.container.adjunct.frames import NO_FRAMES
-from homeport.container.host.beside import Beside, Call, Inline
+from homeport.container.host.executors import Executor, SameThread
 from homeport.container.host.stop_flag import StopRequestedError
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.processing.adjunct_feed import NOTHING, AdjunctFeed, Brought
@@ -58,19 +59,19 @@ class Ahead:
     def __init__(
         self,
         pipeline: Pipeline | None,
-        beside: Beside,
+        beside: Executor,
         clock: Callable[[], float] = time.monotonic,
         typed: TypedInput | None = None,
         adjuncts: AdjunctFeed | None = None,
     ) -> None:
         self._adjuncts = adjuncts
         self._pipeline = pipeline
-        self._beside = beside if pipeline is not None else Inline()
+        self._beside = beside if pipeline is not None else SameThread()
         self._clock = clock
         self._typed = typed
-        self._most = 0 if isinstance(self._beside, Inline) else _MOST
+        self._most = 0 if isinstance(self._beside, SameThread) else _MOST
         self._is_closed = False
-        self._batches: deque[tuple[int, Call[Piped]]] = deque()
+        self._batches: deque[tuple[int, Future[Piped]]] = deque()
 
     @property
     def is_empty(self) -> bool:
@@ -133,9 +134,9 @@ class Ahead:
         if not self._batches:
             return None
         _, call = self._batches[0]
-        if not call.is_done:
+        if not call.done():
             self._beside.wait(call, timeout_s)
-        if not call.is_done:
+        if not call.done():
             return None
         self._batches.popleft()
         return call.result()

@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
 from homeport.config.errors import HomeportError, UnavailableError
-from homeport.container.host.beside import Beside, Call, Inline
+from homeport.container.host.executors import Executor, SameThread
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.kafka.clients import TransactionError
 from homeport.container.kafka.input_consumer import MicroBatch
@@ -92,7 +93,11 @@ class OpenTransaction:
     """
 
     def __init__(
-        self, parts: LoopParts, settings: LoopSettings, stop: StopFlag, beside: Beside | None = None
+        self,
+        parts: LoopParts,
+        settings: LoopSettings,
+        stop: StopFlag,
+        beside: Executor | None = None,
     ) -> None:
         """Nothing is open.
 
@@ -105,14 +110,14 @@ class OpenTransaction:
         self._parts = parts
         self._settings = settings
         self._stop = stop
-        self._beside = beside or Inline()
+        self._beside = beside or SameThread()
         self._clock = parts.clock or time.monotonic
         self.tuning = parts.tuning()
         self._processed = {task: dict(offsets) for task, offsets in parts.processed.items()}
         self._is_first = True
         self._pace = Pace(_SHARE)
         self._ended_s = -math.inf
-        self._on_its_way: tuple[_Ended, Call[tuple[float, float]]] | None = None
+        self._on_its_way: tuple[_Ended, Future[tuple[float, float]]] | None = None
         self._clear()
         stores, logged = parts.storage.ids()
         self.plan = transaction_plan(
@@ -233,13 +238,13 @@ class OpenTransaction:
         self._ended_s = self._clock()
         call = self._beside.submit(lambda: (began_s, self._send(one)))
         self._on_its_way = one, call
-        if self._is_first or call.is_done:
+        if self._is_first or call.done():
             self.finish()
         self._is_first = False
 
     def look(self) -> None:
         """As ``finish``, where that waits for nothing."""
-        if self._on_its_way is not None and self._on_its_way[1].is_done:
+        if self._on_its_way is not None and self._on_its_way[1].done():
             self.finish()
 
     def wait(self, timeout_s: float) -> None:
@@ -256,7 +261,7 @@ class OpenTransaction:
         if self._on_its_way is None:
             return
         ended, call = self._on_its_way
-        while not call.is_done:
+        while not call.done():
             self._beside.wait(call, _LOOK_S)
         self._on_its_way = None
         try:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from homeport.config.errors import in_one_line
-from homeport.container.host.beside import Inline, SideThread
+from homeport.container.host.executors import OneThread, SameThread
 from homeport.container.host.stop_flag import StopFlag, StopRequestedError
 from homeport.container.kafka.input_consumer import InputConsumer, MicroBatch
 from homeport.container.processing.ahead import Ahead, Piped
@@ -45,9 +45,9 @@ class RunLoop:
         self._clock = parts.clock or time.monotonic
         # Outputs that leave at once would leave from both threads.
         sends_beside = settings.overlaps and parts.plain is None
-        sending = SideThread("sending") if sends_beside else Inline()
+        sending = OneThread("sending") if sends_beside else SameThread()
         self._open = OpenTransaction(parts, settings, stop, sending)
-        beside = SideThread("pipeline") if settings.overlaps else Inline()
+        beside = OneThread("pipeline") if settings.overlaps else SameThread()
         self._ahead = Ahead(parts.pipeline, beside, self._clock, parts.typed, parts.adjuncts)
         self._flushed_at = self._clock()
         self._tuning = parts.tuning()

@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING
 from homeport.config.errors import HomeportError
 from homeport.config.secret_names import has_secret
 from homeport.config.settings.pipeline_section import SPARK_START_S
-from homeport.container.classes import IMPORTING
 from homeport.container.spark.jvm import (
     JVM_FLAGS,
     archive_path,
@@ -38,6 +37,7 @@ from homeport.container.spark.jvm import (
     lasting_flags,
     options_file,
 )
+from homeport.job_coordinator.user_code import IMPORTING
 
 if TYPE_CHECKING:
     from py4j.clientserver import JavaClient

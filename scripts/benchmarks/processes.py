@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+import psutil
+
 from benchmarks.report import BenchmarkError
-from homeport.local_cluster.processes import tree
 
 _STOP_S = 30.0
 
@@ -66,13 +67,18 @@ def serving(function: str, *arguments: object) -> Iterator[tuple[int, int]]:
 
 def cpu_s(pid: int) -> float:
     """CPU seconds of the process so far, in user and kernel mode."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    times = psutil.Process(pid).cpu_times()
+    return times.user + times.system
 
 
 def tree_cpu_s(pid: int) -> float:
     """CPU seconds of the process and of all below it that run, so far."""
-    return sum(map(cpu_s, tree(pid)))
+    return sum(map(cpu_s, (pid, *pids_below(pid))))
+
+
+def pids_below(pid: int) -> list[int]:
+    """Return the processes that it started, that those started, and so on."""
+    return [child.pid for child in psutil.Process(pid).children(recursive=True)]
 
 
 def resident_mb(pid: int | str = "self") -> float:

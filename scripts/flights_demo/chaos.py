@@ -45,7 +45,7 @@ class JobOfDemo:
         """Its ``job.name``."""
         return self.job.name
 
-    def resting(self) -> dict[str, str] | str:
+    def not_working(self) -> dict[str, str] | str:
         """What keeps the job from being at work as a whole; empty where it is."""
         self.job.url = self.find_am(self.job) or self.job.url
         phases = self.job.phases()

@@ -13,6 +13,8 @@ import subprocess
 import sys
 import time
 
+from zookeeper_process import ZooKeeperServer
+
 from flights_demo.clusters import FallibleCluster
 from flights_demo.common import (
     await_that,
@@ -31,7 +33,6 @@ from flights_demo.standalone_chaos import StandaloneChaos, schedule
 from flights_demo.verdict import PARTITIONS, Reader, next_offsets
 from homeport.job_coordinator.standalone.nodes import root_of
 from homeport.local_cluster.processes import NODE_VARIABLE
-from homeport.local_cluster.zookeeper import ZooKeeperServer
 
 sys.path.insert(0, str(EXAMPLE))
 from data import FLIGHTS

@@ -9,11 +9,10 @@ import json
 import os
 import signal
 
+import psutil
 import pytest
 from counted_words import has_processed, is_exact, local_state, words
 from stream_containers import COUNTER, Job, Make, Running
-
-from homeport.local_cluster.processes import children
 
 PIPELINE = (
     COUNTER
@@ -72,8 +71,8 @@ def test_killed_with_batches_in_the_pipeline_it_goes_on_exactly(make: Make) -> N
 
 
 def _jvm_of(container: Running) -> int:
-    (jvm,) = children(container.process.pid)
-    return jvm
+    (jvm,) = psutil.Process(container.process.pid).children()
+    return jvm.pid
 
 
 @pytest.mark.long

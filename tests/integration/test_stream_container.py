@@ -9,6 +9,7 @@ import signal
 from collections import Counter
 from pathlib import Path
 
+import psutil
 import pytest
 from confluent_kafka import KafkaException, Producer
 from counted_words import has_a_sound_history, has_counted, words
@@ -23,7 +24,6 @@ from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
 from homeport.job_coordinator.model.outcomes import RestoreKind
-from homeport.local_cluster.processes import children
 
 
 def _restored(report: Started) -> dict[str, tuple[str, int]]:
@@ -385,8 +385,8 @@ def _warm(job: Job, name: str, kind: str = "warm") -> tuple[Running, int]:
     spare.memory.expect_permit()
     work = job.folder / f"work-{name}"
     job.until(lambda: bool(list(work.glob("spark-spare-*/gateway"))), spare)
-    (jvm,) = children(spare.process.pid)
-    return spare, jvm
+    (jvm,) = psutil.Process(spare.process.pid).children()
+    return spare, jvm.pid
 
 
 @pytest.mark.parametrize("kind", ["warm", long("spark")])

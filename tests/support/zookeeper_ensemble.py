@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from zookeeper_process import DEADLINE_S, ZooKeeperServer, free_port
+
 from homeport.job_coordinator.parent_death import die_with_parent
-from homeport.local_cluster.zookeeper import DEADLINE_S, ZooKeeperServer, free_port
 
 _OPTIONS = (
     "-Dreadonlymode.enabled=true",

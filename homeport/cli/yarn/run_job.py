@@ -116,8 +116,7 @@ def run(job: Job, *, reset_state: bool = False, other_package: bool = False) -> 
     with starting_driver(log, os.environ, kerberos_login(config)) as driver:
         model, forms = check_job(job, reset_state=reset_state)
         facts = cluster_facts(config, job.rest, os.environ)
-        require_fit(config, facts)
-        preflight.check_sizes(config, job.rest, facts.partition)
+        require_fit(config, facts, job.rest.url)
         with prepared(path, files) as package:
             digest = digest_of(package)
             state_check.check_package(job, digest, is_other_meant=other_package)

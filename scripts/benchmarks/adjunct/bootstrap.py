@@ -15,8 +15,8 @@ from benchmarks.restore.stores import TOPIC, Stores
 from homeport.config.config import Config
 from homeport.config.system_stream import SystemStream
 from homeport.container.container_job import ContainerJob
-from homeport.container.host.beside import SideThread
 from homeport.container.host.clocks import read_clocks
+from homeport.container.host.executors import OneThread
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation.adjunct_start import adjunct_feed, adjunct_storage, streams_now
 from homeport.container.incarnation.loop_inputs import loop_settings
@@ -67,7 +67,7 @@ def _bootstrap(servers: str, folder: Path, records: int) -> float:
     job = _job(servers)
     began = time.perf_counter()
     roots = folder / "logged", folder / "scratch"
-    beside = SideThread("adjunct stores")
+    beside = OneThread("adjunct stores")
     storage = adjunct_storage(job, ProcessorId("0"), roots, read_clocks, beside)
     if storage is None:
         raise BenchmarkError("the job has no adjunct store")

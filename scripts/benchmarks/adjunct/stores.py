@@ -14,8 +14,8 @@ from homeport.config.settings.adjunct_section import AdjunctsConfig
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.adjunct.store_plan import plan_stores
 from homeport.container.adjunct.versions import Marker, MarkerKind, Run
-from homeport.container.host.beside import SideThread
 from homeport.container.host.clocks import read_clocks
+from homeport.container.host.executors import OneThread
 from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, StreamsNow, write
 from homeport.container.storage.adjunct.filled_store import FilledStore
@@ -105,7 +105,7 @@ def built_store() -> Iterator[Built]:
     configs = StorageConfig.of(_CONFIG).stores
     with scratch() as folder:
         roots = folder / "logged", folder / "scratch"
-        storage = AdjunctStorage(plan, configs, *roots, read_clocks, SideThread("adjunct stores"))
+        storage = AdjunctStorage(plan, configs, *roots, read_clocks, OneThread("adjunct stores"))
         with contextlib.closing(storage):
             storage.open(StorageEngines(_MEMORY_BYTES, 1), NO_WAIT, None)
             ids, ranges = {_SSP.system_stream: "id"}, {_SSP: InputRange(0, 0)}

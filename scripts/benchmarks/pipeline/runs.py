@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from benchmarks.bed import scratch
-from benchmarks.processes import cpu_s, resident_mb, tree_cpu_s
+from benchmarks.processes import cpu_s, pids_below, resident_mb, tree_cpu_s
 from benchmarks.report import BenchmarkError, Row, figure
 from homeport.container.adjunct.frames import EntryColumns, StoreFrame
 from homeport.container.api import BATCH_SCHEMA
@@ -23,7 +23,6 @@ from homeport.container.spark.inputs import ALL, Given
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.plan_once import PlanOnce
 from homeport.container.spark.session import LocalSpark, SparkSettings
-from homeport.local_cluster.processes import tree
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -142,7 +141,7 @@ class OneSpark:
         for _ in range(rounds):
             once()
         clock = time.monotonic() - began
-        workers = sum(map(resident_mb, tree(self._pid)[1:]))
+        workers = sum(map(resident_mb, pids_below(self._pid)))
         return Found(clock / rounds, (self._cpu_s() - cpu) / rounds, workers)
 
     def _cpu_s(self) -> float:

@@ -14,11 +14,12 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from zookeeper_process import ZooKeeperServer
+
 from benchmarks.bed import Busy, scratch
 from benchmarks.processes import tree_cpu_s
 from benchmarks.report import BenchmarkError, Row, at_most, figure
 from homeport.job_coordinator.parent_death import die_with_parent
-from homeport.local_cluster.zookeeper import ZooKeeperServer
 
 PROCESSORS, PROCESSES, TASKS, DEBOUNCE_MS = 50, 5, 500, 2000
 _TITLE = (

@@ -17,12 +17,12 @@ from check_history.reading import values_in
 from confluent_kafka import Producer
 from flights_demo.processors import Processors
 from flights_demo.screen import Screen
+from zookeeper_process import ZooKeeperServer
 
 from benchmarks.bed import broker, make_topics
 from benchmarks.standalone.package.counting import STORE
 from homeport.job_coordinator.standalone.nodes import root_of
 from homeport.local_cluster.processes import NODE_VARIABLE
-from homeport.local_cluster.zookeeper import ZooKeeperServer
 
 SESSION_MS = 3000
 _JOB, _ROOT = "counting", "/homeport"

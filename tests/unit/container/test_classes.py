@@ -99,7 +99,7 @@ def test_good_classes_are_loaded() -> None:
         ("no_such_job:X", "cannot be imported: ModuleNotFoundError: No module named"),
         ("broken_job:X", "cannot be imported: AttributeError: module 'json' has no"),
         ("exiting_job:X", "cannot be imported: SystemExit: 0"),
-        ("checked_job:Missing", "the module has no 'Missing'"),
+        ("checked_job:Missing", "the module checked_job has no 'Missing'"),
         ("checked_job:Other", "this is the class Other(object)"),
         ("checked_job:pipeline", "this is a function"),
         ("checked_job:Unfinished", "define process_batch"),
@@ -187,7 +187,7 @@ def test_managers_are_made_by_a_factory(capsys: pytest.CaptureFixture[str]) -> N
             f"{module}:Manager",
             "subclass of AdjunctDataStoreManagerFactory of homeport.container.api",
         ),
-        (f"{module}:missing", "the module has no 'missing'"),
+        (f"{module}:missing", f"the module {module} has no 'missing'"),
         (
             "homeport.container.api:AdjunctDataStoreManagerFactory",
             "define get_adjunct_data_store_manager",

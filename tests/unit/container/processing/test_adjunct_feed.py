@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from homeport.config.config import Config
 from homeport.config.settings.sections import SystemConfig
@@ -18,7 +18,7 @@ from homeport.container.adjunct.extractor import OwnKeyAndValue, Serdes
 from homeport.container.adjunct.frames import EntryColumns, FrameError, StoreFrames
 from homeport.container.adjunct.manager import BuiltInManager
 from homeport.container.adjunct.store_plan import plan_stores
-from homeport.container.host.beside import Inline
+from homeport.container.host.executors import SameThread
 from homeport.container.kafka.input_consumer import InputConsumer, MicroBatch
 from homeport.container.processing.adjunct_feed import (
     NOTHING,
@@ -41,8 +41,8 @@ from homeport.container.storage.directory_lock import NO_WAIT
 from homeport.container.storage.storage_engines import StorageEngines
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
-from homeport.testing.broker import Broker, Stored
-from homeport.testing.clients import MemoryConsumer, MemoryMessage
+from homeport.testing.broker import Broker
+from homeport.testing.clients import MemoryConsumer, event
 from tests.unit.container.adjunct.adjuncts import adjunct
 from tests.unit.container.adjunct.tables import table
 
@@ -94,7 +94,7 @@ class _Case:
         self.feed = AdjunctFeed(self.storage, {_TASK: manager}, refused, bad, frames)
         self.piped: list[pa.Table] = []
         self.frames: list[StoreFrames] = []
-        self.ahead = Ahead(self, Inline(), adjuncts=self.feed)
+        self.ahead = Ahead(self, SameThread(), adjuncts=self.feed)
 
     def run(self, rows: pa.Table, stores: StoreFrames) -> pa.Table:
         """The pipeline."""
@@ -297,9 +297,9 @@ class _BehindOldest(MemoryConsumer):
         super().__init__(broker)
         self.placed: list[int] = []
 
-    def consume(self, _count: int, _timeout: float) -> list[MemoryMessage]:
+    def consume(self, _count: int, _timeout: float) -> list[Message]:
         self.consumed += 1
-        return [_Gap("planes", 0, 2)] if self.consumed == 1 else []
+        return [event("planes", 0, 2, KafkaError._AUTO_OFFSET_RESET)] if self.consumed == 1 else []
 
     def get_watermark_offsets(
         self, place: TopicPartition, timeout: float = 0.0, *, cached: bool = False
@@ -312,17 +312,6 @@ class _BehindOldest(MemoryConsumer):
 
     def incremental_assign(self, places: Sequence[TopicPartition]) -> None:
         self.placed += [place.offset for place in places]
-
-
-class _Gap(MemoryMessage):
-    """The message by which librdkafka reports that an offset is not there."""
-
-    def __init__(self, topic: str, partition: int, offset: int) -> None:
-        super().__init__(topic, partition, offset, Stored(None, None, -1, None, -1, None))
-
-    def error(self) -> KafkaError:  # type: ignore[override]  # no record
-        """It is no record."""
-        return KafkaError(KafkaError._AUTO_OFFSET_RESET)
 
 
 @pytest.mark.parametrize("is_stored", [True, False])

@@ -7,7 +7,7 @@ import pytest
 
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import BATCH_SCHEMA
-from homeport.container.host.beside import Inline
+from homeport.container.host.executors import SameThread
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.processing.ahead import Ahead
 from homeport.container.processing.records import BadRecords, UndecodableError
@@ -49,7 +49,7 @@ def test_dead_letters_are_of_the_transaction_of_their_batch() -> None:
     """Decoded ahead, they are sent when the batch is processed, not before."""
     outputs, pipeline = Outputs({"kafka"}, {"kafka"}, "kafka"), _Counting()
     typed = _typed(outputs, drop=True)
-    ahead = Ahead(pipeline, Inline(), typed=typed)
+    ahead = Ahead(pipeline, SameThread(), typed=typed)
     ahead.add(_batch(b'{"n": 1}', b"bad", None))
     assert outputs.sends == []
     piped = ahead.take(0)
@@ -65,7 +65,7 @@ def test_a_batch_of_which_all_is_refused_enters_no_pipeline() -> None:
     """One without records does, as a warm-up has none."""
     pipeline = _Counting()
     outputs = Outputs({"kafka"}, {"kafka"}, "kafka")
-    ahead = Ahead(pipeline, Inline(), typed=_typed(outputs, drop=False))
+    ahead = Ahead(pipeline, SameThread(), typed=_typed(outputs, drop=False))
     ahead.add(_batch(b"bad"))
     piped = ahead.take(0)
     assert piped is not None

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from homeport.local_cluster.daemons import zookeeper_command, zookeeper_settings
 from homeport.local_cluster.errors import ClusterError
 from homeport.local_cluster.jars import default_cache, ensure_jars
 from homeport.local_cluster.preflight import find_java
@@ -18,27 +19,6 @@ from homeport.local_cluster.preflight import find_java
 DEADLINE_S = 60.0
 TICK_MS = 300
 _TRIES = 5
-_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-"""It serves alone where its settings name no ensemble; ``ZooKeeperServerMain`` elects no leader."""
-_OPTIONS = (
-    *("-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
-    *("-Dzookeeper.admin.enableServer=false", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"),
-)
-
-
-def settings_text(
-    data: Path, address: str, port: int, tick_ms: int, prefix: str = "clientPort"
-) -> str:
-    """The settings of one server that listens there; its connections are not counted."""
-    return (
-        f"tickTime={tick_ms}\ndataDir={data}\nmaxClientCnxns=0\nmaxSessionTimeout=60000\n"
-        f"{prefix}={port}\n{prefix}Address={address}\n"
-    )
-
-
-def command(java: str, jars: Path, settings: Path, options: Sequence[str] = ()) -> list[str]:
-    """What runs the server; ``options`` are further ones of its JVM, which hold above these."""
-    return [java, *_OPTIONS, "-cp", f"{jars}/*", *options, _MAIN, str(settings)]
 
 
 class ZooKeeperServer:
@@ -111,11 +91,13 @@ class ZooKeeperServer:
         jars = ensure_jars(default_cache(), "zookeeper")
         java = find_java() / "bin" / "java"
         settings = self._folder / "zoo.cfg"
-        text = settings_text(self._folder / "data", "127.0.0.1", self.port, TICK_MS, self._prefix)
+        text = zookeeper_settings(
+            self._folder / "data", "127.0.0.1", self.port, TICK_MS, self._prefix
+        )
         settings.write_text(text + "".join(f"{line}\n" for line in self._more), encoding="utf-8")
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                command(str(java), jars, settings, self._options),
+                zookeeper_command(str(java), jars, settings, self._options),
                 stdout=log,
                 stderr=log,
                 env=self._environment,
