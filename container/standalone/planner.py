@@ -20,6 +20,7 @@ from homeport.config.errors import ConfigError, HomeportError, UnavailableError,
 from homeport.config.settings.sections import JobConfig, StandbyConfig, SystemConfig, TaskConfig
 from homeport.config.settings.standalone_section import require_no_migration
 from homeport.container.standalone.kept_stream import KeptStream
+from homeport.container.standalone.protocols import Planned
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
 from homeport.job_coordinator.grouper.one_time_configuration import (
@@ -58,7 +59,6 @@ from homeport.job_coordinator.model.job_model import (
 from homeport.job_coordinator.standalone.nodes import active_tasks, standbys_of
 from homeport.job_coordinator.standalone.plan import Member, Plan, Registration, present
 from homeport.job_coordinator.standalone.protocol import Computed
-from homeport.job_coordinator.zookeeper.parts import Planned
 from homeport.job_coordinator.zookeeper.tree import Readings
 
 _LOG = logging.getLogger(__name__)

@@ -33,12 +33,14 @@ from homeport.config.settings.zookeeper_access import secret_variables
 from homeport.container.incarnation.environment import LOCATION_VARIABLE, Environment
 from homeport.container.standalone.adoption import AdoptionWatch, adopt
 from homeport.container.standalone.child_work import ChildWork, child_environment
+from homeport.container.standalone.coordination import Coordination, Times
 from homeport.container.standalone.input_watch import InputWatch
 from homeport.container.standalone.kept_stream import KeptStream
 from homeport.container.standalone.local_tree import LocalTree
 from homeport.container.standalone.location import location_of
 from homeport.container.standalone.planner import JobPlanner
 from homeport.container.standalone.processor_page import ProcessorPage, Served
+from homeport.container.standalone.protocols import Tree
 from homeport.container.standalone.server_thread import ServerThread
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.model.ids import Host, ProcessorId
@@ -46,9 +48,7 @@ from homeport.job_coordinator.own_folders import NotOwnError, make_own_folder
 from homeport.job_coordinator.standalone.nodes import escaped
 from homeport.job_coordinator.standalone.protocol import EndCause
 from homeport.job_coordinator.standalone.state import Life, ProcessorState, WorkPhase
-from homeport.job_coordinator.zookeeper.coordination import Coordination, Times
 from homeport.job_coordinator.zookeeper.leader_address import job_root
-from homeport.job_coordinator.zookeeper.parts import Tree
 from homeport.job_coordinator.zookeeper.tree import ZooKeeperTree
 
 _LOG = logging.getLogger(__name__)

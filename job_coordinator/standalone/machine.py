@@ -20,6 +20,8 @@ Decisions.
   written again where it is not seen: ZooKeeper may have lost it with the connection.
 * *Work stops* where the newest version has another generation for it, before its barrier is
   joined; and where the session is over, or was out of reach for as long as it lasts.
+* *Work that ends without an order* begins again in a new session where nothing in the job is at
+  fault; its processor leaves where the end is in order, and fails otherwise (``WORK_ENDS``).
 * *Work starts* where the barrier of the newest version is DONE, each generation once.
 * *Standbys* change without a new generation: they write nothing. So a version that only moves
   replicas stops no active task. A standby that is promoted does: its processor has one task more.
@@ -32,11 +34,13 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone import leading
 from homeport.job_coordinator.standalone.plan import Standby
 from homeport.job_coordinator.standalone.protocol import (
     BarrierPhase,
     BarrierSeen,
+    Broken,
     Computed,
     Deregister,
     Disconnected,
@@ -60,10 +64,9 @@ from homeport.job_coordinator.standalone.protocol import (
     StopWork,
     TimerFired,
     TimerKind,
-    WorkFailed,
+    WorkEnded,
     WorkOvertaken,
     WorkStarted,
-    WorkStopped,
     WriteLocality,
 )
 from homeport.job_coordinator.standalone.reasons import ReasonKind
@@ -147,14 +150,55 @@ def _work_overtaken(draft: Draft, event: WorkOvertaken) -> None:
         draft.set(work=Work(generation=event.generation))
 
 
-def _work_stopped(draft: Draft, _event: WorkStopped) -> None:
+def _work_ended(draft: Draft, event: WorkEnded) -> None:
+    work = draft.state.work
+    if work.phase is WorkPhase.IDLE or work.generation != event.generation:
+        return
+    draft.set(work=Work(generation=work.generation))
+    if work.phase is not WorkPhase.STOPPING:
+        facts = {"generation": event.generation, "cause": event.cause.value}
+        WORK_ENDS[event.cause](draft, event.text, facts)
+
+
+def _begin_other_work(draft: Draft, text: str, facts: Mapping[str, object]) -> None:
+    """Give the session up: a registration of a new number gets a generation that may start."""
+    draft.because(ReasonKind.WORK_LOST, error=text, **facts)
+    draft.set(is_given_up=True)
+
+
+def _leave_without_fault(draft: Draft, _text: str, facts: Mapping[str, object]) -> None:
+    if draft.state.life is not Life.LEAVING:
+        draft.because(ReasonKind.WORK_OVER, **facts)
+        draft.set(life=Life.LEAVING)
+
+
+def _fail(draft: Draft, text: str, _facts: Mapping[str, object]) -> None:
+    draft.because(ReasonKind.FAILED, error=text)
+    draft.set(life=Life.LEAVING, end=EndCause.FAILED, error=text)
+
+
+WORK_ENDS: Mapping[StopCause, Callable[[Draft, str, Mapping[str, object]], None]] = (
+    MappingProxyType(
+        {
+            StopCause.UNAVAILABLE: _begin_other_work,
+            StopCause.CUT_OFF: _begin_other_work,
+            StopCause.LEASE_LOST: _begin_other_work,
+            StopCause.FINISHED: _leave_without_fault,
+            StopCause.SIGNALLED: _leave_without_fault,
+            StopCause.ORDERED: _leave_without_fault,
+            StopCause.FAILED: _fail,
+            StopCause.KILLED: _fail,
+            StopCause.DISK_FULL: _fail,
+            StopCause.NO_PACKAGE: _fail,
+        }
+    )
+)
+"""What the end of work that was not ordered to stop means; it has every cause."""
+
+
+def _broken(draft: Draft, event: Broken) -> None:
     draft.set(work=Work(generation=draft.state.work.generation))
-
-
-def _work_failed(draft: Draft, event: WorkFailed) -> None:
-    draft.because(ReasonKind.FAILED, error=event.error)
-    work = Work(generation=draft.state.work.generation)
-    draft.set(work=work, life=Life.LEAVING, end=EndCause.FAILED, error=event.error)
+    _fail(draft, event.error, {})
 
 
 def _disconnected(draft: Draft, _event: Disconnected) -> None:
@@ -230,8 +274,8 @@ _HANDLERS: Mapping[type, Callable[[Draft, Any], None]] = MappingProxyType(
         InputsChanged: _inputs_changed,
         WorkStarted: _work_started,
         WorkOvertaken: _work_overtaken,
-        WorkStopped: _work_stopped,
-        WorkFailed: _work_failed,
+        WorkEnded: _work_ended,
+        Broken: _broken,
         Disconnected: _disconnected,
         Reconnected: _reconnected,
         SessionExpired: _session_expired,

@@ -14,6 +14,7 @@ from enum import Enum
 
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone.plan import Plan, Registration, Standby
 
 
@@ -134,13 +135,20 @@ class WorkOvertaken:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkStopped:
-    """No incarnation works; what it did is committed, and none of its stores is open."""
+class WorkEnded:
+    """The incarnation has ended and has no store open; ``text``: the reason, one line.
+
+    It has committed its work where ``cause`` is ORDERED.
+    """
+
+    generation: int
+    cause: StopCause
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class WorkFailed:
-    """The incarnation has ended with an error, and holds no task."""
+class Broken:
+    """The processor cannot continue; no incarnation works. ``error``: the reason, one line."""
 
     error: str
 
@@ -183,8 +191,8 @@ Event = (
     | InputsChanged
     | WorkStarted
     | WorkOvertaken
-    | WorkStopped
-    | WorkFailed
+    | WorkEnded
+    | Broken
     | Disconnected
     | Reconnected
     | SessionExpired
@@ -269,7 +277,7 @@ class ComputeModel:
 class StopWork:
     """Commit and stop the incarnation, if there is one; close all stores.
 
-    The answer is ``WorkStopped``.
+    The answer is ``WorkEnded``.
     """
 
 
@@ -279,7 +287,7 @@ class StartWork:
 
     Without tasks it only keeps its standbys.
 
-    The answer is ``WorkStarted``, ``WorkOvertaken`` or ``WorkFailed``.
+    The answer is ``WorkStarted``, ``WorkOvertaken`` or ``WorkEnded``.
     """
 
     version: int

@@ -40,7 +40,13 @@ class ReasonKind(Enum):
     SESSION_LOST = "session-lost"
     SESSION_GIVEN_UP = "session-given-up"
     STOPS = "stops"
+    WORK_LOST = "work-lost"
+    WORK_OVER = "work-over"
     FAILED = "failed"
+
+
+UNEXPECTED = frozenset({ReasonKind.WORK_LOST})
+"""The kinds that an operator should see as warnings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +101,11 @@ _SENTENCES: Mapping[ReasonKind, str] = MappingProxyType(
         _K.SESSION_LOST: "The session is over: all work stops",
         _K.SESSION_GIVEN_UP: "No connection for as long as a session lasts: all work stops",
         _K.STOPS: "The user's program stops the processor",
+        _K.WORK_LOST: (
+            "Generation {generation}: the work ended ({cause}): {error}; the processor gives its "
+            "session up and registers again"
+        ),
+        _K.WORK_OVER: "Generation {generation}: the work ended ({cause}): the processor leaves",
         _K.FAILED: "The work has failed: {error}",
     }
 )

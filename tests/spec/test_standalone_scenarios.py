@@ -14,6 +14,7 @@ from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream, TaskModel
+from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone import protocol as wire
 from homeport.job_coordinator.standalone.machine import step
 from homeport.job_coordinator.standalone.plan import Member, Plan, Registration
@@ -209,14 +210,14 @@ def test_a_processors_end_has_its_cause_and_a_lost_session_is_none() -> None:
     """Z14: a failure ends it with that error; a lost session stops work, and it begins again."""
     done = wire.BarrierSeen(2, wire.BarrierPhase.DONE, ((P, 1), (Q, 2)))
     running = replace(leader(done), work=Work(WorkPhase.RUNNING, 2, (T,)), timers=frozenset())
-    failed = step(running, wire.WorkFailed("poison found"))
+    failed = step(running, wire.WorkEnded(2, StopCause.FAILED, "poison found"))
     end = wire.EndProcessor(wire.EndCause.FAILED, "poison found")
     assert failed.instructions[-1] == end
     expired = step(running, wire.SessionExpired())
     assert [i for i in expired.instructions if isinstance(i, wire.StopWork)] == [wire.StopWork()]
     again = step(expired.state, wire.SessionExpired())
     assert not [i for i in again.instructions if isinstance(i, wire.StopWork)]
-    begun = step(step(again.state, wire.WorkStopped()).state, wire.SessionBegun())
+    begun = step(step(again.state, wire.WorkEnded(2, StopCause.ORDERED)).state, wire.SessionBegun())
     assert begun.records == (wire.Register(P, Host("a")),)
     stopping = step(running, wire.StopRequested())
     assert stopping.state.life is Life.LEAVING

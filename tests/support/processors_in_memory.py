@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 from homeport.config.config import Config
 from homeport.config.settings.standalone_section import StandaloneConfig
+from homeport.container.standalone.coordination import Coordination, Times
+from homeport.container.standalone.protocols import Planned, WorkFenced, WorkReport
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
@@ -22,16 +24,10 @@ from homeport.job_coordinator.standalone.protocol import (
     EndProcessor,
     FollowStandbys,
     StartWork,
+    WorkEnded,
+    WorkStarted,
 )
 from homeport.job_coordinator.standalone.state import ProcessorState, WorkPhase
-from homeport.job_coordinator.zookeeper.coordination import Coordination, Times
-from homeport.job_coordinator.zookeeper.parts import (
-    Planned,
-    WorkBegun,
-    WorkEnded,
-    WorkFenced,
-    WorkReport,
-)
 from homeport.job_coordinator.zookeeper.session import SessionLease
 from homeport.job_coordinator.zookeeper.tree import Readings, ZooKeeperTree
 
@@ -99,7 +95,7 @@ class MemoryWork:
     def end(self, cause: StopCause) -> None:
         """It ends so."""
         if self.running is not None:
-            self._reports.append(WorkEnded(self.running, cause, "the work's last line"))
+            self._reports.append(WorkEnded(self.running.epoch, cause, "the work's last line"))
         self.running = None
 
     def kill(self) -> None:
@@ -111,7 +107,7 @@ class MemoryWork:
     def confirm(self, incarnation: Incarnation) -> None:
         """It takes input."""
         if incarnation == self.running:
-            self._reports.append(WorkBegun(incarnation))
+            self._reports.append(WorkStarted(incarnation.epoch))
 
     def look(self) -> Sequence[WorkReport]:
         """What is new."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from homeport.config.config import Config
 from homeport.container.standalone.planner import remodelled, standbys_before, tasks_of
+from homeport.container.standalone.protocols import Planned, WorkFenced, WorkReport
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -14,13 +15,12 @@ from homeport.job_coordinator.model.job_model import JobModel, SystemStream
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone.nodes import active_tasks, standbys_of
 from homeport.job_coordinator.standalone.plan import Plan, present
-from homeport.job_coordinator.standalone.protocol import Computed, FollowStandbys, StartWork
-from homeport.job_coordinator.zookeeper.parts import (
-    Planned,
-    WorkBegun,
+from homeport.job_coordinator.standalone.protocol import (
+    Computed,
+    FollowStandbys,
+    StartWork,
     WorkEnded,
-    WorkFenced,
-    WorkReport,
+    WorkStarted,
 )
 from homeport.job_coordinator.zookeeper.session import SessionLease
 from homeport.job_coordinator.zookeeper.tree import Readings
@@ -119,7 +119,7 @@ class LightWork:
         """It has ended."""
         if self._running is None:
             return False
-        self._reports.append(WorkEnded(self._running, StopCause.ORDERED))
+        self._reports.append(WorkEnded(self._running.epoch, StopCause.ORDERED))
         self._running = None
         return True
 
@@ -130,7 +130,7 @@ class LightWork:
     def confirm(self, incarnation: Incarnation) -> None:
         """It takes input."""
         if incarnation == self._running:
-            self._reports.append(WorkBegun(incarnation))
+            self._reports.append(WorkStarted(incarnation.epoch))
 
     def look(self) -> Sequence[WorkReport]:
         """What is new."""

@@ -19,6 +19,7 @@ from homeport.job_coordinator.grouper.task_name_grouper import TaskLocality
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import ContainerModel, TaskModel
+from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone import machine
 from homeport.job_coordinator.standalone.nodes import active_tasks, standbys_of
 from homeport.job_coordinator.standalone.plan import Plan, Registration, Standby, present
@@ -49,9 +50,9 @@ from homeport.job_coordinator.standalone.protocol import (
     Timer,
     TimerFired,
     TimerKind,
+    WorkEnded,
     WorkOvertaken,
     WorkStarted,
-    WorkStopped,
     WriteLocality,
 )
 from homeport.job_coordinator.standalone.state import Life, ProcessorState
@@ -368,7 +369,9 @@ class ByItself:
             writers = world.writers - ({self._incarnation(index, run)} if run else set())
             after = process._replace(run=None, is_to_stop=False)
             stopped = with_process(world._replace(writers=writers), index, after)
-            yield f"{name} has stopped work", self.fed(stopped, index, WorkStopped())
+            generation = self.state(process).work.generation
+            ended = WorkEnded(generation, StopCause.ORDERED)
+            yield f"{name} has stopped work", self.fed(stopped, index, ended)
         elif run is not None and run.done == 0:
             left = world.writers - set(run.order.fence if self.fences else ())
             fenced = with_process(world, index, process._replace(run=run._replace(done=1)))

@@ -16,6 +16,7 @@ from suites import every_third, long
 
 from homeport.job_coordinator.grouper import mixed_standbys
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone import leading, machine, plan
 from homeport.job_coordinator.standalone.plan import Member
 from homeport.job_coordinator.standalone.protocol import (
@@ -24,7 +25,7 @@ from homeport.job_coordinator.standalone.protocol import (
     SessionBegun,
     Timer,
     TimerKind,
-    WorkStopped,
+    WorkEnded,
 )
 from homeport.job_coordinator.standalone.state import Draft, Life, Work, WorkPhase
 from tests.exhaustive.mutants import Announce, Mutant, Patch
@@ -263,7 +264,7 @@ def take_a_stop_for_stopped(patch: Patch) -> None:
 
     patch.setattr(machine, "_has_stopped", at_once)
     handlers = dict(machine._HANDLERS)
-    handlers[WorkStopped] = lambda _draft, _event: None
+    handlers[WorkEnded] = lambda _draft, _event: None
     patch.setattr(machine, "_HANDLERS", handlers)
 
 
@@ -309,6 +310,35 @@ def put_a_standby_beside_its_task(patch: Patch) -> None:
 def say_nothing_of_where_standbys_are(patch: Patch) -> None:
     """Only the tasks' locations are written."""
     patch.setattr(Work, "here", property(lambda work: work.held))
+
+
+def _with_end(patch: Patch, cause: StopCause, other: StopCause) -> None:
+    patch.setattr(machine, "WORK_ENDS", {**machine.WORK_ENDS, cause: machine.WORK_ENDS[other]})
+
+
+@mutant("wrongly: cut-off", "p", "may_lose_work")
+def take_a_host_that_is_cut_off_for_a_fault_of_the_job(patch: Patch) -> None:
+    """The processor ends as failed, and nothing begins it again."""
+    _with_end(patch, StopCause.CUT_OFF, StopCause.FAILED)
+
+
+@mutant("wrongly: finished", "p", "may_lose_work")
+def begin_finished_work_again(patch: Patch) -> None:
+    """The processor of a job that has read all its input never ends."""
+    _with_end(patch, StopCause.FINISHED, StopCause.UNAVAILABLE)
+
+
+@mutant("wrongly: disk-full", "p", "may_lose_work")
+def begin_failed_work_again(patch: Patch) -> None:
+    """A fault of the job stays unseen."""
+    _with_end(patch, StopCause.DISK_FULL, StopCause.UNAVAILABLE)
+
+
+@mutant(STUCK, "p", "may_lose_work")
+def begin_other_work_in_the_same_session(patch: Patch) -> None:
+    """Its generation does not start twice."""
+    ends = {**machine.WORK_ENDS, StopCause.UNAVAILABLE: lambda *_: None}
+    patch.setattr(machine, "WORK_ENDS", ends)
 
 
 _LONG = {"check_no_version", "publish_without_comparing"}

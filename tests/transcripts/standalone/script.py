@@ -3,7 +3,8 @@
 The words of an event: ``session begins``, ``registered 1``, ``processors 1=p 2=q``, ``plan 1: p#1@1
 t u standbys v to-fence q2; q#2@1``, ``barrier 1 NEW p#1``, ``computed p=t,u q= standbys p=v
 fenced p1``, ``refused 2``,
-``inputs changed``, ``started 1``, ``overtaken 1``, ``stopped t,u``, ``failed <text>``,
+``inputs changed``, ``started 1``, ``overtaken 1``, ``stopped t,u``, ``ended cut-off: <text>``,
+``failed <text>``,
 ``disconnected``, ``reconnected``, ``expired``, ``time is over: barrier 1``, ``stop``. ``begin p``
 starts from nothing, and a line ``computed`` may begin with a base: ``computed from 3``.
 """
@@ -15,6 +16,7 @@ from collections.abc import Callable
 
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone import protocol as wire
 from homeport.job_coordinator.standalone.machine import step
 from homeport.job_coordinator.standalone.plan import Member, Plan, Registration, Standby
@@ -78,10 +80,11 @@ def _event(line: str, state: ProcessorState) -> wire.Event:  # noqa: PLR0911 - o
         return wire.BarrierSeen(int(version), wire.BarrierPhase[phase], names)
     if verb == "computed":
         return _computed(rest, state)
-    if verb == "stopped":
-        return wire.WorkStopped()
+    if verb in {"stopped", "ended"}:
+        cause, _, text = (rest if verb == "ended" else "ordered").partition(": ")
+        return wire.WorkEnded(state.work.generation, StopCause(cause), text)
     if verb == "failed":
-        return wire.WorkFailed(rest)
+        return wire.Broken(rest)
     if line.startswith("time is over: "):
         kind, _, version = line.removeprefix("time is over: ").partition(" ")
         return wire.TimerFired(wire.Timer(wire.TimerKind(kind), int(version or 0)))

@@ -20,6 +20,7 @@ from homeport.job_coordinator.model.job_model import (
     SystemStreamPartition,
     TaskModel,
 )
+from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone.machine import step
 from homeport.job_coordinator.standalone.plan import Member, Plan
 from homeport.job_coordinator.standalone.protocol import (
@@ -35,8 +36,8 @@ from homeport.job_coordinator.standalone.protocol import (
     StopWork,
     TimerFired,
     TimerKind,
+    WorkEnded,
     WorkStarted,
-    WorkStopped,
 )
 from homeport.job_coordinator.standalone.state import Life, ProcessorState
 from homeport.job_coordinator.zookeeper.session import Connection
@@ -98,7 +99,7 @@ class Driven:
             self.tree.confirm(Incarnation(OWN, instruction.generation))
             self.queue.append(WorkStarted(instruction.generation))
         elif isinstance(instruction, StopWork):
-            self.queue.append(WorkStopped())
+            self.queue.append(WorkEnded(self.state.work.generation, StopCause.ORDERED))
 
 
 def driven(folder: Path) -> Driven:

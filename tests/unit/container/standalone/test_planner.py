@@ -18,6 +18,7 @@ from homeport.container.standalone.planner import (
     standbys_before,
     warn_of_missing_standbys,
 )
+from homeport.container.standalone.protocols import Planned
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.grouper.standby_models import standby_task
 from homeport.job_coordinator.metadata.configuration import ConfigManager
@@ -30,7 +31,6 @@ from homeport.job_coordinator.model.job_model import (
     TaskModel,
 )
 from homeport.job_coordinator.standalone.plan import Member, Standby
-from homeport.job_coordinator.zookeeper.parts import Planned
 from homeport.job_coordinator.zookeeper.tree import Readings
 
 FACTORY = "job.coordinator.factory"

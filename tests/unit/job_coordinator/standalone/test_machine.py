@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.standalone import machine
 from homeport.job_coordinator.standalone import protocol as wire
 from homeport.job_coordinator.standalone.machine import step
 from homeport.job_coordinator.standalone.plan import Member, Plan, Registration, Standby
 from homeport.job_coordinator.standalone.protocol import Timer, TimerKind
-from homeport.job_coordinator.standalone.reasons import Reason, ReasonKind
+from homeport.job_coordinator.standalone.reasons import UNEXPECTED, Reason, ReasonKind
 from homeport.job_coordinator.standalone.state import Life, ProcessorState, Work, WorkPhase
 
 P = ProcessorId("p")
@@ -235,7 +237,7 @@ def test_after_its_end_a_processor_does_nothing() -> None:
     """Stopped twice is stopped once. Z14 in part."""
     stopping = step(running(), wire.StopRequested()).state
     assert step(stopping, wire.StopRequested()).instructions == ()
-    ended = step(stopping, wire.WorkStopped()).state
+    ended = step(stopping, wire.WorkEnded(2, StopCause.ORDERED)).state
     assert ended.life is Life.ENDED
     assert step(ended, wire.StopRequested()).state is ended
 
@@ -248,6 +250,47 @@ def test_each_reason_has_its_sentence(kind: ReasonKind) -> None:
         "standbys tasks twin unbacked version"
     )
     assert str(Reason(kind, tuple((name, 1) for name in names.split())))
+
+
+@pytest.mark.parametrize("cause", StopCause)
+def test_each_cause_of_an_end_of_work_has_its_meaning(cause: StopCause) -> None:
+    """A further cause needs a row in ``WORK_ENDS`` and one here."""
+    over = step(running(), wire.WorkEnded(2, cause, "the last line"))
+    assert over.state.work == Work(generation=2)
+    ends = [i for i in over.instructions if isinstance(i, wire.EndProcessor)]
+    if cause in {StopCause.UNAVAILABLE, StopCause.CUT_OFF, StopCause.LEASE_LOST}:
+        assert (ends, over.instructions[-1]) == ([], wire.RenewSession())
+        assert over.reasons[0].kind in UNEXPECTED
+        assert f"the work ended ({cause.value}): the last line" in str(over.reasons[0])
+    elif cause in {StopCause.FINISHED, StopCause.SIGNALLED, StopCause.ORDERED}:
+        assert ends == [wire.EndProcessor(wire.EndCause.STOPPED)]
+    else:
+        assert cause in {
+            StopCause.FAILED,
+            StopCause.KILLED,
+            StopCause.DISK_FULL,
+            StopCause.NO_PACKAGE,
+        }
+        assert ends == [wire.EndProcessor(wire.EndCause.FAILED, "the last line")]
+    assert set(machine.WORK_ENDS) == set(StopCause)
+
+
+@pytest.mark.parametrize("cause", StopCause)
+def test_an_end_that_was_ordered_or_comes_late_means_no_more(cause: StopCause) -> None:
+    """Whatever the cause: the stop goes on, and other work is left alone."""
+    stopping = step(running(), wire.StopRequested()).state
+    ended = step(stopping, wire.WorkEnded(2, cause, "the last line"))
+    assert ended.instructions == (wire.EndProcessor(wire.EndCause.STOPPED),)
+    assert step(running(), wire.WorkEnded(1, cause)).state == running()
+
+
+def test_work_that_ends_without_a_connection_waits_for_one() -> None:
+    """Only then its session can be given up."""
+    cut = step(running(), wire.Disconnected()).state
+    over = step(cut, wire.WorkEnded(2, StopCause.LEASE_LOST))
+    assert over.instructions == ()
+    back = step(over.state, wire.Reconnected())
+    assert wire.RenewSession() in back.instructions
 
 
 def test_another_registration_joins_again() -> None:
@@ -291,7 +334,7 @@ def test_a_processor_that_leaves_stays_so() -> None:
     assert step(ordered.state, wire.StopRequested()).reasons == ()
     over = step(ordered.state, wire.SessionExpired()).state
     assert over.life is Life.LEAVING
-    ended = step(over, wire.WorkStopped())
+    ended = step(over, wire.WorkEnded(2, StopCause.ORDERED))
     assert (ended.state.life, ended.records) == (Life.ENDED, ())
 
 

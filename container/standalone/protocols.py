@@ -8,9 +8,15 @@ from typing import Protocol
 
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
-from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone.plan import Plan
-from homeport.job_coordinator.standalone.protocol import Computed, FollowStandbys, Record, StartWork
+from homeport.job_coordinator.standalone.protocol import (
+    Computed,
+    FollowStandbys,
+    Record,
+    StartWork,
+    WorkEnded,
+    WorkStarted,
+)
 from homeport.job_coordinator.zookeeper.session import SessionLease
 from homeport.job_coordinator.zookeeper.tree import Readings, Sink
 
@@ -65,23 +71,7 @@ class WorkFenced:
     incarnation: Incarnation
 
 
-@dataclass(frozen=True, slots=True)
-class WorkBegun:
-    """The incarnation takes input."""
-
-    incarnation: Incarnation
-
-
-@dataclass(frozen=True, slots=True)
-class WorkEnded:
-    """No incarnation lives; ``text``: one line of what it said last."""
-
-    incarnation: Incarnation
-    cause: StopCause
-    text: str = ""
-
-
-WorkReport = WorkFenced | WorkBegun | WorkEnded
+WorkReport = WorkFenced | WorkStarted | WorkEnded
 
 
 class Work(Protocol):

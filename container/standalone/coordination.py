@@ -1,7 +1,7 @@
 """Coordination: the thread that runs one processor's machine.
 
 It takes what others put into one queue, calls ``machine.step``, writes the records, then carries
-out the instructions. What it decides itself is what a work's end means, and how long timers take.
+out the instructions. It decides nothing; it knows how long timers take.
 """
 
 from __future__ import annotations
@@ -15,23 +15,15 @@ from dataclasses import dataclass
 
 from homeport.config.declarations import all_keys as keys
 from homeport.config.settings.standalone_section import StandaloneConfig
+from homeport.container.standalone.protocols import Planned, Planner, Tree, Work, WorkFenced
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone import protocol
 from homeport.job_coordinator.standalone.machine import step
+from homeport.job_coordinator.standalone.reasons import UNEXPECTED
 from homeport.job_coordinator.standalone.state import Decision, ProcessorState, WorkPhase
-from homeport.job_coordinator.zookeeper.parts import (
-    Planned,
-    Planner,
-    Tree,
-    Work,
-    WorkBegun,
-    WorkEnded,
-    WorkFenced,
-    WorkReport,
-)
 from homeport.job_coordinator.zookeeper.session import Connection
 
 _LOG = logging.getLogger(__name__)
@@ -44,9 +36,6 @@ _OF_SESSION = (
     protocol.Disconnected,
     protocol.SessionExpired,
 )
-_AGAIN = frozenset({StopCause.UNAVAILABLE, StopCause.CUT_OFF, StopCause.LEASE_LOST})
-"""Ends that are no fault of the work's: the processor registers again, as a new generation."""
-_LEAVE = frozenset({StopCause.FINISHED, StopCause.SIGNALLED, StopCause.ORDERED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +107,7 @@ class Coordination:
         self._timers: dict[protocol.Timer, float] = {}
         self._model: JobModel | None = None
         self._asks: Incarnation | None = None
-        self._stopped: list[protocol.WorkStopped] = []
+        self._stopped: list[protocol.WorkEnded] = []
         self._end: protocol.EndProcessor | None = None
 
     def run(self, planner: Planner) -> protocol.EndProcessor:
@@ -226,38 +215,16 @@ class Coordination:
     def _fail(self, cause: str) -> None:
         self._work.kill()
         self._asks = None
-        self._feed(protocol.WorkFailed(cause))
+        self._feed(protocol.Broken(cause))
 
     def _look_at_work(self) -> None:
         for report in self._work.look():
-            self._take_report(report)
-
-    def _take_report(self, report: WorkReport) -> None:
-        if isinstance(report, WorkFenced):
-            self._asks = report.incarnation
-            self._ask()
-        elif isinstance(report, WorkBegun):
-            self._feed(protocol.WorkStarted(report.incarnation.epoch))
-        else:
-            self._asks = None
-            self._take_end(report)
-
-    def _take_end(self, report: WorkEnded) -> None:
-        """What the end of the work means for the processor."""
-        if self._state.work.phase is WorkPhase.STOPPING:
-            self._feed(protocol.WorkStopped())
-        elif report.cause in _AGAIN:
-            _LOG.warning("the work ended (%s): %s", report.cause.value, report.text)
-            self._feed(protocol.WorkStopped())
-            self._connection = Connection()
-            self._feed(protocol.SessionExpired())
-            self._tree.renew()
-        elif report.cause in _LEAVE:
-            _LOG.info("the work ended (%s): the processor leaves", report.cause.value)
-            self._feed(protocol.WorkStopped())
-            self._feed(protocol.StopRequested())
-        else:
-            self._feed(protocol.WorkFailed(report.text))
+            if isinstance(report, WorkFenced):
+                self._asks = report.incarnation
+                self._ask()
+            else:
+                self._asks = None
+                self._feed(report)
 
     def _ask(self) -> None:
         if self._asks is not None and self._connection.is_up:
@@ -275,7 +242,8 @@ class Coordination:
         decision = step(self._state, event)
         self._state = decision.state
         for reason in decision.reasons:
-            _LOG.info("processor %s: %s", self._state.processor_id, reason)
+            level = logging.WARNING if reason.kind in UNEXPECTED else logging.INFO
+            _LOG.log(level, "processor %s: %s", self._state.processor_id, reason)
         self._decided(event, decision)
         for record in decision.records:
             self._tree.write(record, self._model if isinstance(record, protocol.Publish) else None)
@@ -290,7 +258,8 @@ class Coordination:
             self._compute(instruction.base)
         elif isinstance(instruction, protocol.StopWork):
             if not self._work.stop():
-                self._stopped.append(protocol.WorkStopped())
+                generation = self._state.work.generation
+                self._stopped.append(protocol.WorkEnded(generation, StopCause.ORDERED))
         elif isinstance(instruction, protocol.StartWork):
             self._start(instruction)
         elif isinstance(instruction, protocol.FollowStandbys):
