@@ -34,7 +34,7 @@ from homeport.container.incarnation.environment import LOCATION_VARIABLE, Enviro
 from homeport.container.standalone.adoption import AdoptionWatch, adopt
 from homeport.container.standalone.child_work import ChildWork, child_environment
 from homeport.container.standalone.coordination import Coordination, Times
-from homeport.container.standalone.input_watch import InputWatch
+from homeport.container.standalone.growth_watch import GrowthWatch
 from homeport.container.standalone.kept_stream import KeptStream
 from homeport.container.standalone.local_tree import LocalTree
 from homeport.container.standalone.location import location_of
@@ -228,7 +228,7 @@ class StreamProcessor:
 
     def _run(self) -> None:
         planner = JobPlanner(self._config, self._tree.readings, self._coordination)
-        inputs = InputWatch(self._config, self._page.led, self._coordination.inputs_changed)
+        inputs = GrowthWatch(self._config, self._page.led, self._coordination.inputs_changed)
         inputs.start()
         adoption = self._adoption_watch()
         try:

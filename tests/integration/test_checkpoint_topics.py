@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from stream_containers import DEADLINE_S, Job, jobs
 
-from homeport.appmaster.job_model.takeover import create_topics
 from homeport.cli.yarn import preflight
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
@@ -22,6 +21,7 @@ from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.checkpoint_topic import CheckpointTopicManager
 from homeport.job_coordinator.metadata.state_reset import state_removed
 from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.planning.next_model import create_topics
 
 Make = Callable[..., Job]
 STORES = {

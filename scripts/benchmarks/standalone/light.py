@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from homeport.config.config import Config
-from homeport.container.standalone.planner import remodelled, standbys_before, tasks_of
+from homeport.container.standalone.planner import remodelled, standbys_before
 from homeport.container.standalone.protocols import Planned, WorkFenced, WorkReport
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
@@ -50,7 +50,7 @@ def computed_by(
     config: Config, tasks: int, readings: Readings, plan: Plan | None, model: JobModel | None
 ) -> Planned:
     """What a planner answers, without what it reads of Kafka and of the coordinator stream."""
-    known = {} if model is None else tasks_of(model)
+    known = {} if model is None else model.active_tasks()
     members = () if plan is None else plan.members
     before = PreviousAssignment(
         task_processors={task: m.processor_id for m in members for task in m.tasks},
