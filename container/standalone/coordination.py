@@ -14,8 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import InvariantViolation
 from homeport.config.settings.standalone_section import StandaloneConfig
-from homeport.container.standalone.protocols import Planned, Planner, Tree, Work, WorkFenced
+from homeport.container.standalone.protocols import Planner, Tree, Work, WorkFenced
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
@@ -71,7 +72,14 @@ class _Broken:
     cause: str
 
 
-_Item = _Seen | _Confirmed | _Broken | Planned | protocol.InputsChanged | protocol.StopRequested
+_Item = (
+    _Seen
+    | _Confirmed
+    | _Broken
+    | protocol.Computed
+    | protocol.InputsChanged
+    | protocol.StopRequested
+)
 
 
 class Coordination:
@@ -105,7 +113,6 @@ class Coordination:
         self._note, self._decided, self._turned = note, decided, turned
         self._connection = Connection()
         self._timers: dict[protocol.Timer, float] = {}
-        self._model: JobModel | None = None
         self._asks: Incarnation | None = None
         self._stopped: list[protocol.WorkEnded] = []
         self._end: protocol.EndProcessor | None = None
@@ -156,7 +163,7 @@ class Coordination:
         """The one line that says why there is no going on."""
         self._items.put(_Broken(cause))
 
-    def planned(self, answer: Planned) -> None:
+    def planned(self, answer: protocol.Computed) -> None:
         """What a computation has come to."""
         self._items.put(answer)
 
@@ -196,9 +203,6 @@ class Coordination:
             self._take_confirmed(item)
         elif isinstance(item, _Broken):
             self._fail(item.cause)
-        elif isinstance(item, Planned):
-            self._model = item.model
-            self._feed(item.computed)
         else:
             self._feed(item)
 
@@ -246,7 +250,7 @@ class Coordination:
             _LOG.log(level, "processor %s: %s", self._state.processor_id, reason)
         self._decided(event, decision)
         for record in decision.records:
-            self._tree.write(record, self._model if isinstance(record, protocol.Publish) else None)
+            self._tree.write(record)
             if isinstance(record, protocol.Register):
                 self._work.prepare()
         for instruction in decision.instructions:
@@ -278,20 +282,25 @@ class Coordination:
 
     def _compute(self, base: int) -> None:
         if self._planner is not None:
-            model = self._tree.model(base) if base else None
-            self._planner.compute(base, self._state.plan, model)
+            self._planner.compute(base, self._state.plan)
 
     def _start(self, order: protocol.StartWork) -> None:
         try:
-            self._work.start(order, self._tree.model(order.version), self._connection.lease)
+            self._work.start(order, self._model(), self._connection.lease)
         except OSError as error:
             self._fail(f"the work cannot be started: {error}")
 
     def _follow(self, order: protocol.FollowStandbys) -> None:
         try:
-            self._work.follow(order, self._tree.model(order.version))
+            self._work.follow(order, self._model())
         except OSError as error:
             self._fail(f"the list of standbys cannot be handed to the work: {error}")
+
+    def _model(self) -> JobModel:
+        """Return the JobModel of the newest version, which each order is of."""
+        if self._state.plan is None:
+            raise InvariantViolation("work is ordered before the first version")
+        return self._state.plan.model
 
     def _takes_s(self, timer: protocol.Timer) -> float:
         takes_ms = {

@@ -20,7 +20,6 @@ from homeport.config.errors import ConfigError, HomeportError, UnavailableError,
 from homeport.config.settings.sections import JobConfig, StandbyConfig
 from homeport.config.settings.standalone_section import require_no_migration
 from homeport.container.standalone.kept_stream import KeptStream
-from homeport.container.standalone.protocols import Planned
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.grouper.one_time_configuration import changed_key, has_state, refusal
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
@@ -36,8 +35,14 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
 from homeport.job_coordinator.planning import next_model
 from homeport.job_coordinator.planning.input_watch import InputsSeen, look
-from homeport.job_coordinator.standalone.nodes import active_tasks, standbys_of
-from homeport.job_coordinator.standalone.plan import Member, Plan, Registration, present
+from homeport.job_coordinator.standalone.plan import (
+    Member,
+    Plan,
+    Registration,
+    active_tasks,
+    present,
+    standbys_of,
+)
 from homeport.job_coordinator.standalone.protocol import Computed
 from homeport.job_coordinator.zookeeper.tree import Readings
 
@@ -48,7 +53,7 @@ _PAUSE_S = 1.0
 _KEPT_S = 60.0
 """So long the stream stays open after its use; its client asks Kafka twenty times a second."""
 _NO_SUBMISSION = 0
-_Order = tuple[int, Plan | None, JobModel | None]
+_Order = tuple[int, Plan | None]
 _PLACE = {
     LOCAL: "name the same --work-dir; where it is lost, and no process of the job runs, "
     "give --adopt",
@@ -59,7 +64,7 @@ _PLACE = {
 class Answers(Protocol):
     """Where answers go."""
 
-    def planned(self, answer: Planned) -> None:
+    def planned(self, answer: Computed) -> None:
         """What a computation has come to."""
 
     def broken(self, cause: str) -> None:
@@ -92,10 +97,10 @@ class JobPlanner:
             self._is_near = True
             self._wanted.notify()
 
-    def compute(self, base: int, plan: Plan | None, model: JobModel | None) -> None:
+    def compute(self, base: int, plan: Plan | None) -> None:
         """The answer comes; an earlier one that is under way does not."""
         with self._wanted:
-            self._order = base, plan, model
+            self._order = base, plan
             self._wanted.notify()
 
     def close(self) -> None:
@@ -129,7 +134,7 @@ class JobPlanner:
 
     def _answer(self, order: _Order) -> None:
         try:
-            answer = self._planned(*order)
+            answer = self._computed(*order)
         except UnavailableError as error:
             _LOG.warning("no JobModel can be computed now: %s", error)
             with self._wanted:
@@ -156,7 +161,7 @@ class JobPlanner:
             self._order = None
             return True
 
-    def _planned(self, base: int, plan: Plan | None, model: JobModel | None) -> Planned | None:
+    def _computed(self, base: int, plan: Plan | None) -> Computed | None:
         """The answer; None where the tree has another version by now, which is about to be seen."""
         readings = self._readings()
         if readings.version != base:
@@ -167,7 +172,7 @@ class JobPlanner:
             if is_behind and self._readings().version != base:
                 return None  # another leader's version, in which one has begun meanwhile
             _require_own(stream, self._config, base)
-            before = previous_assignment(stream, plan, model, readings)
+            before = previous_assignment(stream, plan, readings)
             _require_unchanged(stream, self._config, before)
             found = self._model(stream, before, present(readings.registrations))
             if ConfigManager(stream).read() != self._config:
@@ -176,15 +181,7 @@ class JobPlanner:
         except Exception:
             self._stream.close()  # whatever it was, the next computation begins with other clients
             raise
-        computed = Computed(
-            base,
-            readings.registrations,
-            {p: active_tasks(c) for p, c in found.containers.items()},
-            readings.fenced,
-            remodelled(model, found),
-            {p: standbys_of(c) for p, c in found.containers.items()},
-        )
-        return Planned(computed, found)
+        return Computed(base, readings.registrations, found, readings.fenced)
 
     def _model(
         self,
@@ -226,14 +223,14 @@ def warn_of_missing_standbys(
 
 
 def previous_assignment(
-    stream: CoordinatorStreamStore, plan: Plan | None, model: JobModel | None, readings: Readings
+    stream: CoordinatorStreamStore, plan: Plan | None, readings: Readings
 ) -> PreviousAssignment:
     """What the newest version and the stream say of the last assignment.
 
     Changelog partitions are those of the stream, which has those of tasks that are gone too; the
     newest version's are the ones that count.
     """
-    tasks = {} if model is None else model.active_tasks()
+    tasks = {} if plan is None else plan.model.active_tasks()
     known = {name: frozenset(task.system_stream_partitions) for name, task in tasks.items()}
     numbers = {name: task.changelog_partition for name, task in tasks.items()}
     recorded = next_model.previous_assignment(stream)
@@ -255,13 +252,6 @@ def standbys_before(members: Sequence[Member]) -> dict[TaskName, dict[TaskName, 
         for standby in member.standbys:
             found.setdefault(standby.task, {})[standby.name] = member.processor_id
     return found
-
-
-def remodelled(before: JobModel | None, model: JobModel) -> frozenset[TaskName]:
-    """The tasks of both models whose inputs or changelog partition differ."""
-    former = {} if before is None else before.active_tasks()
-    now = model.active_tasks().items()
-    return frozenset(name for name, task in now if former.get(name, task) != task)
 
 
 def _require_own(stream: CoordinatorStream, config: Config, base: int) -> None:

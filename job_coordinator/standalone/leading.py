@@ -9,7 +9,7 @@ from homeport.job_coordinator.standalone.plan import (
     Registration,
     are_back,
     fits,
-    next_plan,
+    plan_of,
     same_work,
     unreported,
 )
@@ -62,14 +62,7 @@ def take_computed(draft: Draft, event: Computed) -> None:
         draft.because(ReasonKind.STALE_COMPUTATION)
         note_registrations(draft, event.registrations)
         return
-    plan = next_plan(
-        state.plan,
-        event.registrations,
-        event.assignment,
-        event.fenced,
-        event.changed,
-        event.standbys,
-    )
+    plan = plan_of(state.plan, event.registrations, event.model, event.fenced)
     draft.set(has_new_inputs=False)
     changes = sum(member.generation == plan.version for member in plan.members)
     is_same = same_work(state.plan, plan) and fits(state.plan, event.registrations)

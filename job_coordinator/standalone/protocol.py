@@ -9,11 +9,12 @@ one is refused because a newer snapshot is on its way.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone.plan import Plan, Registration, Standby
 
@@ -97,15 +98,13 @@ class Computed:
     """The answer to ``ComputeModel``.
 
     ``registrations`` were read after the plan of version ``base``, so that a member of that plan
-    that is not among them has lost its session. The rest is as in ``plan.next_plan``.
+    that is not among them has lost its session. The rest is as in ``plan.plan_of``.
     """
 
     base: int
     registrations: tuple[Registration, ...]
-    assignment: Mapping[ProcessorId, tuple[TaskName, ...]]
+    model: JobModel
     fenced: Mapping[ProcessorId, int]
-    changed: frozenset[TaskName] = frozenset()
-    standbys: Mapping[ProcessorId, tuple[Standby, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

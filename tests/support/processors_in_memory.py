@@ -10,15 +10,14 @@ from dataclasses import dataclass, field
 from homeport.config.config import Config
 from homeport.config.settings.standalone_section import StandaloneConfig
 from homeport.container.standalone.coordination import Coordination, Times
-from homeport.container.standalone.protocols import Planned, WorkFenced, WorkReport
+from homeport.container.standalone.protocols import WorkFenced, WorkReport
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream
 from homeport.job_coordinator.model.outcomes import StopCause
-from homeport.job_coordinator.standalone.nodes import active_tasks, standbys_of
-from homeport.job_coordinator.standalone.plan import Plan, present
+from homeport.job_coordinator.standalone.plan import Plan, active_tasks, present, standbys_of
 from homeport.job_coordinator.standalone.protocol import (
     Computed,
     EndProcessor,
@@ -122,7 +121,7 @@ class MemoryPlanner:
         self,
         tasks: Callable[[], int],
         readings: Callable[[], Readings],
-        put: Callable[[Planned], None],
+        put: Callable[[Computed], None],
     ) -> None:
         self._tasks = tasks
         self._readings = readings
@@ -133,12 +132,7 @@ class MemoryPlanner:
         """An order is near."""
         self.prepared += 1
 
-    def compute(
-        self,
-        base: int,
-        plan: Plan | None,
-        model: JobModel | None,  # noqa: ARG002 - of the protocol
-    ) -> None:
+    def compute(self, base: int, plan: Plan | None) -> None:
         """The answer is put."""
         found = self._readings()
         if found.version != base:
@@ -163,8 +157,7 @@ class MemoryPlanner:
         )
         counts = {SystemStream("kafka", "in"): self._tasks()}
         made = calculate_job_model(config, counts, before, [r.processor_id for r in processors])
-        assignment = {p: tuple(sorted(c.tasks)) for p, c in made.containers.items()}
-        self._put(Planned(Computed(base, found.registrations, assignment, found.fenced), made))
+        self._put(Computed(base, found.registrations, made, found.fenced))
 
     def close(self) -> None:
         """Nothing goes on."""

@@ -121,7 +121,7 @@ def forget_the_list_of_a_generation_that_stays(patch: Patch) -> None:
         members = (replace(m, fence=()) if m.incarnation in stay else m for m in made.members)
         return replace(made, members=tuple(members))
 
-    patch.setattr(leading, "next_plan", forgetful)
+    patch.setattr(plan, "next_plan", forgetful)
 
 
 @mutant(TWICE, faults=0, start=with_a_late_report, rules=report_world)
@@ -236,7 +236,7 @@ def start_a_generation_twice(patch: Patch) -> None:
 
         return replace(made, members=tuple(as_before(m) for m in made.members))
 
-    patch.setattr(leading, "next_plan", kept)
+    patch.setattr(plan, "next_plan", kept)
 
 
 @mutant("starts beside another|" + TWICE + "|" + STUCK, "p")

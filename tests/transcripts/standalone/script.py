@@ -14,6 +14,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from planned_models import model_of
+
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
@@ -134,7 +136,7 @@ def _computed(text: str, state: ProcessorState) -> wire.Computed:
     standbys = {ProcessorId(p): _standbys(t) for p, t in (item.split("=") for item in kept.split())}
     groups = {ProcessorId(p): _tasks(t) for p, t in (item.split("=") for item in text.split())}
     reports = {ProcessorId(item[0]): int(item[1:]) for item in fenced.split()}
-    return wire.Computed(base, there, groups, reports, standbys=standbys)
+    return wire.Computed(base, there, model_of(groups, standbys), reports)
 
 
 def _answers(decision: Decision) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from planned_models import model_of
 
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.outcomes import StopCause
@@ -19,7 +20,7 @@ from homeport.job_coordinator.standalone.state import Life, ProcessorState, Work
 P = ProcessorId("p")
 T = TaskName("t")
 HERE = (Registration(1, P, Host("a")),)
-PLAN = Plan(2, (Member(P, 1, 2, (T,)),))
+PLAN = Plan(2, (Member(P, 1, 2, (T,)),), model=model_of({P: (T,)}))
 EVERY_TIMER = frozenset(Timer(kind) for kind in TimerKind)
 
 
@@ -58,7 +59,7 @@ def test_a_barrier_of_another_version_is_none_of_the_newest() -> None:
         wire.PlanSeen(PLAN),
         wire.PlanSeen(Plan(1, (Member(P, 1, 1, (T,)),))),
         wire.BarrierSeen(1, wire.BarrierPhase.TIMED_OUT),
-        wire.Computed(2, HERE, {P: (T,)}, {}),
+        wire.Computed(2, HERE, model_of({P: (T,)}), {}),
         wire.PublishRefused(3),
         wire.WorkStarted(2),
         wire.WorkOvertaken(1),
@@ -97,7 +98,7 @@ def test_an_older_version_does_not_answer_a_publication() -> None:
     """Only the published one, or a newer one, does."""
     state = step(running(), wire.InputsChanged()).state
     state = step(state, wire.TimerFired(Timer(TimerKind.DEBOUNCE))).state
-    computed = wire.Computed(2, HERE, {P: (T,)}, {}, frozenset({T}))
+    computed = wire.Computed(2, HERE, model_of({P: (T,)}, partition=1), {})
     decision = step(state, computed)
     assert [type(record) for record in decision.records] == [wire.Publish]
     assert step(decision.state, wire.PlanSeen(PLAN)).state.publishing == 3
@@ -127,7 +128,7 @@ def test_what_was_computed_for_fewer_processors_is_not_used() -> None:
     state = step(state, wire.TimerFired(Timer(TimerKind.DEBOUNCE))).state
     both = (*HERE, Registration(2, ProcessorId("q"), Host("b")))
     state = step(state, wire.ProcessorsSeen(both)).state
-    decision = step(state, wire.Computed(2, HERE, {P: (T,)}, {}, frozenset({T})))
+    decision = step(state, wire.Computed(2, HERE, model_of({P: (T,)}, partition=1), {}))
     assert decision.state == state
     assert decision.state.registrations == both
     assert decision.records == ()
@@ -139,7 +140,7 @@ def test_the_end_of_a_processor_without_tasks_makes_a_version() -> None:
     barrier = wire.BarrierSeen(2, wire.BarrierPhase.DONE, ((P, 1), (ProcessorId("q"), 2)))
     state = step(replace(running(), plan=plan, barrier=barrier), wire.ProcessorsSeen(HERE)).state
     state = step(state, wire.TimerFired(Timer(TimerKind.DEBOUNCE))).state
-    (published,) = step(state, wire.Computed(2, HERE, {P: (T,)}, {})).records
+    (published,) = step(state, wire.Computed(2, HERE, model_of({P: (T,)}), {})).records
     assert isinstance(published, wire.Publish)
     assert published.plan == replace(PLAN, version=3)
 
@@ -155,7 +156,7 @@ def test_a_takeover_says_how_much_of_it_a_standby_had() -> None:
     state = replace(running(), plan=Plan(2, members), barrier=barrier, work=work)
     state = step(state, wire.ProcessorsSeen(HERE)).state
     state = step(state, wire.TimerFired(Timer(TimerKind.DEBOUNCE))).state
-    decision = step(state, wire.Computed(2, HERE, {P: (T, *tasks)}, {}))
+    decision = step(state, wire.Computed(2, HERE, model_of({P: (T, *tasks)}), {}))
     (reason,) = (r for r in decision.reasons if r.kind is ReasonKind.TAKES_OVER)
     assert dict(reason.facts) == {"lost": 2, "backed": 1, "unbacked": 1, "version": 3}
 
@@ -198,7 +199,7 @@ def test_what_was_computed_in_an_earlier_session_is_not_used() -> None:
     assert state.computing == state.version
     over = step(replace(state, closed=2), wire.SessionExpired()).state
     assert (over.joined, over.closed, over.computing) == (0, 0, -1), "as before the first session"
-    decision = step(over, wire.Computed(2, HERE, {P: (T,)}, {}, frozenset({T})))
+    decision = step(over, wire.Computed(2, HERE, model_of({P: (T,)}, partition=1), {}))
     assert decision.state == over
     assert not decision.records + decision.instructions + decision.reasons
 
