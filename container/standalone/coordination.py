@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import InvariantViolation
 from homeport.config.settings.standalone_section import StandaloneConfig
-from homeport.container.standalone.protocols import Planner, Tree, Work, WorkFenced
+from homeport.container.standalone.protocols import Planner, ProcessorWork, Tree, WorkFenced
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
@@ -24,7 +24,7 @@ from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone import protocol
 from homeport.job_coordinator.standalone.machine import step
 from homeport.job_coordinator.standalone.reasons import UNEXPECTED
-from homeport.job_coordinator.standalone.state import Decision, ProcessorState, WorkPhase
+from homeport.job_coordinator.standalone.state import ProcessorDecision, ProcessorState, WorkPhase
 from homeport.job_coordinator.zookeeper.session import Connection
 
 _LOG = logging.getLogger(__name__)
@@ -98,10 +98,12 @@ class Coordination:
         processor_id: ProcessorId,
         location: Host,
         tree: Tree,
-        work: Work,
+        work: ProcessorWork,
         times: Times,
         note: Callable[[ProcessorState], object] = lambda _state: None,
-        decided: Callable[[protocol.Event, Decision], object] = lambda _event, _decision: None,
+        decided: Callable[[protocol.Event, ProcessorDecision], object] = lambda _event, _decision: (
+            None
+        ),
         turned: Callable[[], object] = lambda: None,
     ) -> None:
         self._items: queue.SimpleQueue[_Item] = queue.SimpleQueue()
@@ -112,7 +114,7 @@ class Coordination:
         self._times = times
         self._note, self._decided, self._turned = note, decided, turned
         self._connection = Connection()
-        self._timers: dict[protocol.Timer, float] = {}
+        self._timers: dict[protocol.ProcessorTimer, float] = {}
         self._asks: Incarnation | None = None
         self._stopped: list[protocol.WorkEnded] = []
         self._end: protocol.EndProcessor | None = None
@@ -238,7 +240,7 @@ class Coordination:
         now = time.monotonic()
         for timer in [timer for timer, due in self._timers.items() if due <= now]:
             if self._timers.pop(timer, None) is not None:
-                self._feed(protocol.TimerFired(timer))
+                self._feed(protocol.ProcessorTimerFired(timer))
 
     # --- a step
 
@@ -271,11 +273,14 @@ class Coordination:
         elif isinstance(instruction, protocol.RenewSession):
             self._connection = Connection()
             self._tree.renew()
-        elif isinstance(instruction, protocol.SetTimer):
-            if instruction.timer.kind is protocol.TimerKind.DEBOUNCE and self._planner is not None:
+        elif isinstance(instruction, protocol.StartTimer):
+            if (
+                instruction.timer.kind is protocol.ProcessorTimerKind.DEBOUNCE
+                and self._planner is not None
+            ):
                 self._planner.prepare()
             self._timers[instruction.timer] = time.monotonic() + self._takes_s(instruction.timer)
-        elif isinstance(instruction, protocol.CancelTimer):
+        elif isinstance(instruction, protocol.StopTimer):
             self._timers.pop(instruction.timer, None)
         else:
             self._end = instruction
@@ -302,12 +307,12 @@ class Coordination:
             raise InvariantViolation("work is ordered before the first version")
         return self._state.plan.model
 
-    def _takes_s(self, timer: protocol.Timer) -> float:
+    def _takes_s(self, timer: protocol.ProcessorTimer) -> float:
         takes_ms = {
-            protocol.TimerKind.DEBOUNCE: self._times.debounce,
-            protocol.TimerKind.BARRIER: self._times.barrier,
-            protocol.TimerKind.SESSION: self._tree.session_timeout_ms,
+            protocol.ProcessorTimerKind.DEBOUNCE: self._times.debounce,
+            protocol.ProcessorTimerKind.BARRIER: self._times.barrier,
+            protocol.ProcessorTimerKind.SESSION: self._tree.session_timeout_ms,
             # What is left of a predecessor goes with its session.
-            protocol.TimerKind.DUPLICATE: 2 * self._tree.session_timeout_ms,
+            protocol.ProcessorTimerKind.DUPLICATE: 2 * self._tree.session_timeout_ms,
         }
         return takes_ms[timer.kind] / 1000

@@ -144,7 +144,7 @@ class LocalTree:
         elif isinstance(record, protocol.CloseBarrier):
             self._barrier = record.phase
             self._see_barrier()
-        elif isinstance(record, protocol.WriteLocality):
+        elif isinstance(record, protocol.WriteLocations):
             self._hosts.update(dict.fromkeys(record.tasks, record.location))
             self._save()
 

@@ -73,7 +73,7 @@ class WorkFenced:
 WorkReport = WorkFenced | WorkStarted | WorkEnded
 
 
-class Work(Protocol):
+class ProcessorWork(Protocol):
     """The one incarnation of a processor, if there is one. To be used from one thread."""
 
     def prepare(self) -> None:

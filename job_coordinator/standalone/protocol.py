@@ -27,7 +27,7 @@ class BarrierPhase(Enum):
     TIMED_OUT = "TIMED_OUT"
 
 
-class TimerKind(Enum):
+class ProcessorTimerKind(Enum):
     """What a timer is for. The shell knows how long each takes."""
 
     DEBOUNCE = "debounce"
@@ -37,10 +37,10 @@ class TimerKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Timer:
+class ProcessorTimer:
     """One timer; ``version``: of a barrier's, the version, else 0."""
 
-    kind: TimerKind
+    kind: ProcessorTimerKind
     version: int = 0
 
 
@@ -168,10 +168,10 @@ class SessionExpired:
 
 
 @dataclass(frozen=True, slots=True)
-class TimerFired:
+class ProcessorTimerFired:
     """The timer has come to its end."""
 
-    timer: Timer
+    timer: ProcessorTimer
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ Event = (
     | Disconnected
     | Reconnected
     | SessionExpired
-    | TimerFired
+    | ProcessorTimerFired
     | StopRequested
 )
 
@@ -252,14 +252,14 @@ class CloseBarrier:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteLocality:
+class WriteLocations:
     """Each of the tasks, standbys by their own names, was last at this location."""
 
     tasks: tuple[TaskName, ...]
     location: Host
 
 
-Record = Register | Deregister | Publish | Join | CloseBarrier | WriteLocality
+Record = Register | Deregister | Publish | Join | CloseBarrier | WriteLocations
 
 
 # --- instructions
@@ -314,17 +314,17 @@ class RenewSession:
 
 
 @dataclass(frozen=True, slots=True)
-class SetTimer:
+class StartTimer:
     """The timer runs from now, also where it ran before."""
 
-    timer: Timer
+    timer: ProcessorTimer
 
 
 @dataclass(frozen=True, slots=True)
-class CancelTimer:
+class StopTimer:
     """The timer does not run."""
 
-    timer: Timer
+    timer: ProcessorTimer
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +341,7 @@ Instruction = (
     | StartWork
     | FollowStandbys
     | RenewSession
-    | SetTimer
-    | CancelTimer
+    | StartTimer
+    | StopTimer
     | EndProcessor
 )

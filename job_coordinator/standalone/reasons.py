@@ -11,7 +11,7 @@ from enum import Enum
 from types import MappingProxyType
 
 
-class ReasonKind(Enum):
+class ProcessorReasonKind(Enum):
     """What was decided."""
 
     REGISTERS = "registers"
@@ -45,23 +45,23 @@ class ReasonKind(Enum):
     FAILED = "failed"
 
 
-UNEXPECTED = frozenset({ReasonKind.WORK_LOST})
+UNEXPECTED = frozenset({ProcessorReasonKind.WORK_LOST})
 """The kinds that an operator should see as warnings."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class ProcessorReason:
     """One fact; ``facts`` fill its sentence."""
 
-    kind: ReasonKind
+    kind: ProcessorReasonKind
     facts: tuple[tuple[str, object], ...] = ()
 
     def __str__(self) -> str:
         return _SENTENCES[self.kind].format_map(dict(self.facts))
 
 
-_K = ReasonKind
-_SENTENCES: Mapping[ReasonKind, str] = MappingProxyType(
+_K = ProcessorReasonKind
+_SENTENCES: Mapping[ProcessorReasonKind, str] = MappingProxyType(
     {
         _K.REGISTERS: "The session is new: processor {processor} registers",
         _K.LEADS: "Registration {sequence} is the first one: it leads",

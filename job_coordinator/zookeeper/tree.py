@@ -385,7 +385,7 @@ class ZooKeeperTree:
         number = nodes.registration_number(made.rpartition("/")[2])
         self._put(connection, protocol.Registered(number))
 
-    def _write_locality(self, record: protocol.WriteLocality) -> None:
+    def _write_locality(self, record: protocol.WriteLocations) -> None:
         value = record.location.encode()
         paths = [self._path(nodes.LOCALITY, nodes.escaped(task)) for task in record.tasks]
         answers = {path: self._client.set_async(path, value) for path in paths}

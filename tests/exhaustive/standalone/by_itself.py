@@ -35,6 +35,9 @@ from homeport.job_coordinator.standalone.protocol import (
     Join,
     PlanSeen,
     ProcessorsSeen,
+    ProcessorTimer,
+    ProcessorTimerFired,
+    ProcessorTimerKind,
     Publish,
     PublishRefused,
     Reconnected,
@@ -46,13 +49,10 @@ from homeport.job_coordinator.standalone.protocol import (
     SessionExpired,
     StartWork,
     StopWork,
-    Timer,
-    TimerFired,
-    TimerKind,
     WorkEnded,
     WorkOvertaken,
     WorkStarted,
-    WriteLocality,
+    WriteLocations,
 )
 from homeport.job_coordinator.standalone.state import Life, ProcessorState
 from tests.exhaustive.judges import require
@@ -250,7 +250,7 @@ class ByItself:
         if isinstance(record, Deregister):
             nodes = tuple(n for n in tree.nodes if n[0] != record.sequence)
             tree = tree._replace(nodes=nodes)
-        elif isinstance(record, WriteLocality):
+        elif isinstance(record, WriteLocations):
             known = dict(tree.locality)
             known.update(dict.fromkeys(map(str, record.tasks), str(record.location)))
             tree = tree._replace(locality=tuple(sorted(known.items())))
@@ -335,14 +335,14 @@ class ByItself:
         tree = world.tree
         if state.computing >= 0:
             yield "has computed", self._computed(tree, state.computing)
-        debounce = Timer(TimerKind.DEBOUNCE)
+        debounce = ProcessorTimer(ProcessorTimerKind.DEBOUNCE)
         if debounce in state.timers:
-            yield "has seen calm", TimerFired(debounce)
-        twin = Timer(TimerKind.DUPLICATE)
+            yield "has seen calm", ProcessorTimerFired(debounce)
+        twin = ProcessorTimer(ProcessorTimerKind.DUPLICATE)
         if twin in state.timers and state.twin is not None:
             owners = [i for n, i in tree.nodes if n == state.twin.sequence]
             if owners and not world.processes[owners[0]].is_dead:
-                yield "waited for its twin", TimerFired(twin)
+                yield "waited for its twin", ProcessorTimerFired(twin)
 
     def _registrations(self, tree: Tree) -> tuple[Registration, ...]:
         return _registrations(self.ids, tree.nodes, self.places)

@@ -13,10 +13,10 @@ from homeport.job_coordinator.standalone.protocol import (
     BarrierPhase,
     Disconnected,
     EndCause,
+    ProcessorTimer,
+    ProcessorTimerFired,
+    ProcessorTimerKind,
     StopRequested,
-    Timer,
-    TimerFired,
-    TimerKind,
     WorkEnded,
 )
 from homeport.job_coordinator.standalone.state import Life, WorkPhase
@@ -69,9 +69,9 @@ class SmallWorld(ByItself):
                 again = with_process(world, index, self._new(index))
                 yield f"{name} starts again", self._session_begun(again, index)
             if process.is_cut:
-                timer = Timer(TimerKind.SESSION)
+                timer = ProcessorTimer(ProcessorTimerKind.SESSION)
                 if timer in self.state(process).timers:
-                    yield f"{name} gives up", self.fed(world, index, TimerFired(timer))
+                    yield f"{name} gives up", self.fed(world, index, ProcessorTimerFired(timer))
                 if process.session:
                     yield f"session of {name} ends", self._expired(world, index)
                 yield from self._of_work(world, index, name)
@@ -94,10 +94,10 @@ class SmallWorld(ByItself):
             for timer in self.state(process).timers:
                 if (
                     "is_slow" in self._may
-                    and timer.kind is TimerKind.BARRIER
+                    and timer.kind is ProcessorTimerKind.BARRIER
                     and not process.outbox
                 ):
-                    late = self.fed(world, index, TimerFired(timer))
+                    late = self.fed(world, index, ProcessorTimerFired(timer))
                     yield f"{name} waited for barrier {timer.version}", late
 
     def _cut(self, world: World, index: int) -> World:
@@ -150,7 +150,9 @@ class SmallWorld(ByItself):
         numbers = {n for n, _ in world.tree.nodes}
         for index, process in enumerate(world.processes):
             state, run = self.state(process), process.run
-            counts_down = state.is_connected and Timer(TimerKind.SESSION) in state.timers
+            counts_down = (
+                state.is_connected and ProcessorTimer(ProcessorTimerKind.SESSION) in state.timers
+            )
             require(not counts_down, "the time of a session runs while it is connected")
             if run is None:
                 continue

@@ -21,13 +21,13 @@ from homeport.job_coordinator.standalone import leading, machine, plan
 from homeport.job_coordinator.standalone.plan import Member
 from homeport.job_coordinator.standalone.protocol import (
     Join,
+    ProcessorTimer,
+    ProcessorTimerKind,
     Reconnected,
     SessionBegun,
-    Timer,
-    TimerKind,
     WorkEnded,
 )
-from homeport.job_coordinator.standalone.state import Draft, Life, Work, WorkPhase
+from homeport.job_coordinator.standalone.state import HeldWork, Life, ProcessorDraft, WorkPhase
 from tests.exhaustive.mutants import Announce, Mutant, Patch
 from tests.exhaustive.search import Search
 from tests.exhaustive.standalone import by_itself
@@ -147,11 +147,11 @@ def join_before_the_work_has_stopped(patch: Patch) -> None:
     """A processor joins a barrier while it still holds what it loses."""
     original = machine._has_stopped
 
-    def hasty(draft: Draft) -> bool:
+    def hasty(draft: ProcessorDraft) -> bool:
         done = original(draft)
         state = draft.state
         if not done and state.is_connected and state.sequence and state.joined < state.version:
-            draft.set(joined=state.version)
+            draft.state = replace(draft.state, joined=state.version)
             draft.records.append(Join(state.version, state.processor_id, state.sequence))
         return done
 
@@ -188,9 +188,9 @@ def leave_a_timed_out_barrier(patch: Patch) -> None:
     patch.setattr(leading, "_is_timed_out", lambda _state: False)
 
 
-def _only_connected(draft: Draft, _event: object) -> None:
-    draft.cancel(TimerKind.SESSION)
-    draft.set(is_connected=True)
+def _only_connected(draft: ProcessorDraft, _event: object) -> None:
+    draft.cancel(ProcessorTimerKind.SESSION)
+    draft.state = replace(draft.state, is_connected=True)
 
 
 @mutant(STUCK, "p", "may_cut", is_settled=False)
@@ -210,12 +210,12 @@ def let_the_time_of_the_old_session_run(patch: Patch) -> None:
     """It would stop the work of the new one."""
     original = machine._forget_session
 
-    def hasty(draft: Draft) -> None:
-        timer = Timer(TimerKind.SESSION)
+    def hasty(draft: ProcessorDraft) -> None:
+        timer = ProcessorTimer(ProcessorTimerKind.SESSION)
         runs = timer in draft.state.timers
         original(draft)
         if runs:
-            draft.set(timers=draft.state.timers | {timer})
+            draft.state = replace(draft.state, timers=draft.state.timers | {timer})
 
     patch.setattr(machine, "_forget_session", hasty)
 
@@ -243,11 +243,15 @@ def start_a_generation_twice(patch: Patch) -> None:
 def work_on_without_a_session(patch: Patch) -> None:
     """The end of the session stops no work."""
 
-    def renewed(draft: Draft) -> None:
+    def renewed(draft: ProcessorDraft) -> None:
         if draft.state.is_connected:
             life = Life.OUT
-            draft.set(is_given_up=False, life=life, sequence=None, registrations=())
-            draft.set(work=replace(draft.state.work, phase=WorkPhase.IDLE, held=()))
+            draft.state = replace(
+                draft.state, is_given_up=False, life=life, sequence=None, registrations=()
+            )
+            draft.state = replace(
+                draft.state, work=replace(draft.state.work, phase=WorkPhase.IDLE, held=())
+            )
 
     patch.setattr(machine, "_begin_again", renewed)
 
@@ -257,9 +261,11 @@ def take_a_stop_for_stopped(patch: Patch) -> None:
     """The work counts as stopped when its stop is ordered."""
     original = machine._has_stopped
 
-    def at_once(draft: Draft) -> bool:
+    def at_once(draft: ProcessorDraft) -> bool:
         if not original(draft):
-            draft.set(work=Work(generation=draft.state.work.generation))
+            draft.state = replace(
+                draft.state, work=HeldWork(generation=draft.state.work.generation)
+            )
         return True
 
     patch.setattr(machine, "_has_stopped", at_once)
@@ -309,7 +315,7 @@ def put_a_standby_beside_its_task(patch: Patch) -> None:
 @mutant(STUCK, "pq", faults=0, is_settled=False, places="ab")
 def say_nothing_of_where_standbys_are(patch: Patch) -> None:
     """Only the tasks' locations are written."""
-    patch.setattr(Work, "here", property(lambda work: work.held))
+    patch.setattr(HeldWork, "here", property(lambda work: work.held))
 
 
 def _with_end(patch: Patch, cause: StopCause, other: StopCause) -> None:

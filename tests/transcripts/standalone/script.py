@@ -22,7 +22,7 @@ from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone import protocol as wire
 from homeport.job_coordinator.standalone.machine import step
 from homeport.job_coordinator.standalone.plan import Member, Plan, Registration, Standby
-from homeport.job_coordinator.standalone.state import Decision, ProcessorState
+from homeport.job_coordinator.standalone.state import ProcessorDecision, ProcessorState
 
 _PLAIN: dict[str, wire.Event] = {
     "session begins": wire.SessionBegun(),
@@ -89,7 +89,9 @@ def _event(line: str, state: ProcessorState) -> wire.Event:  # noqa: PLR0911 - o
         return wire.Broken(rest)
     if line.startswith("time is over: "):
         kind, _, version = line.removeprefix("time is over: ").partition(" ")
-        return wire.TimerFired(wire.Timer(wire.TimerKind(kind), int(version or 0)))
+        return wire.ProcessorTimerFired(
+            wire.ProcessorTimer(wire.ProcessorTimerKind(kind), int(version or 0))
+        )
     raise ValueError("no event")
 
 
@@ -139,7 +141,7 @@ def _computed(text: str, state: ProcessorState) -> wire.Computed:
     return wire.Computed(base, there, model_of(groups, standbys), reports)
 
 
-def _answers(decision: Decision) -> list[str]:
+def _answers(decision: ProcessorDecision) -> list[str]:
     answers = [f"because  {reason}" for reason in decision.reasons]
     answers += [f"write    {_words_of(record)}" for record in decision.records]
     answers += [f"order    {_words_of(order)}" for order in decision.instructions]
@@ -162,7 +164,7 @@ def _words_of(what: wire.Record | wire.Instruction) -> str:  # noqa: C901, PLR09
             return f"{processor_id}#{sequence} joins barrier {version}"
         case wire.CloseBarrier(version, phase):
             return f"barrier {version} is {phase.value}"
-        case wire.WriteLocality(tasks, location):
+        case wire.WriteLocations(tasks, location):
             return f"{' '.join(tasks)} at {location}"
         case wire.StartWork(version, generation, tasks, fence, standbys):
             fences = "".join(f" {i.processor_id}{i.epoch}" for i in fence) or " none"
@@ -175,9 +177,9 @@ def _words_of(what: wire.Record | wire.Instruction) -> str:  # noqa: C901, PLR09
             return f"standbys of version {version}: {_named(standbys) or 'none'}"
         case wire.StopWork():
             return "stop work"
-        case wire.SetTimer(timer):
+        case wire.StartTimer(timer):
             return f"timer {timer.kind.value} {timer.version or ''}".rstrip()
-        case wire.CancelTimer(timer):
+        case wire.StopTimer(timer):
             return f"no timer {timer.kind.value} {timer.version or ''}".rstrip()
         case wire.EndProcessor(cause, text):
             return f"end, {cause.value}" + (f": {text}" if text else "")

@@ -28,14 +28,14 @@ from homeport.job_coordinator.standalone.protocol import (
     ComputeModel,
     Event,
     Instruction,
+    ProcessorTimerFired,
+    ProcessorTimerKind,
     Publish,
     PublishRefused,
-    SetTimer,
+    StartTimer,
     StartWork,
     StopRequested,
     StopWork,
-    TimerFired,
-    TimerKind,
     WorkEnded,
     WorkStarted,
 )
@@ -84,10 +84,10 @@ class Driven:
                 self._carry_out(instruction)
 
     def _carry_out(self, instruction: Instruction) -> None:
-        if isinstance(instruction, SetTimer):
+        if isinstance(instruction, StartTimer):
             timer = instruction.timer
-            if timer in self.state.timers and timer.kind is TimerKind.DEBOUNCE:
-                self.queue.append(TimerFired(timer))
+            if timer in self.state.timers and timer.kind is ProcessorTimerKind.DEBOUNCE:
+                self.queue.append(ProcessorTimerFired(timer))
         elif isinstance(instruction, ComputeModel):
             found = self.tree.readings()
             assert found.version == instruction.base, "it computes before it has seen the newest"
