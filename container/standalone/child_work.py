@@ -37,6 +37,7 @@ from homeport.container.incarnation.environment import (
 from homeport.container.launcher.child_end import EXITED, cause_of, last_lines
 from homeport.container.launcher.child_process import ChildProcess
 from homeport.container.launcher.lease import BeatWatch
+from homeport.container.standalone.protocols import WorkFenced, WorkReport
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.model.codec import encode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId
@@ -44,9 +45,13 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone.own_model import own_model
-from homeport.job_coordinator.standalone.protocol import FollowStandbys, StartWork
+from homeport.job_coordinator.standalone.protocol import (
+    FollowStandbys,
+    StartWork,
+    WorkEnded,
+    WorkStarted,
+)
 from homeport.job_coordinator.status.container_report import ContainerReport
-from homeport.job_coordinator.zookeeper.parts import WorkBegun, WorkEnded, WorkFenced, WorkReport
 from homeport.job_coordinator.zookeeper.session import SessionLease
 
 _LOG = logging.getLogger(__name__)
@@ -221,13 +226,13 @@ class ChildWork:
             found.append(WorkFenced(child.incarnation))
         if memory.is_started(epoch) and not child.is_started:
             child.is_started = True
-            found.append(WorkBegun(child.incarnation))
+            found.append(WorkStarted(epoch))
         exit_code = child.process.poll()
         if exit_code is not None:
             found.append(self._end_of(child, exit_code))
             self._bury(child)
         elif memory.rests(epoch):
-            found.append(WorkEnded(child.incarnation, StopCause.ORDERED, "it rests"))
+            found.append(WorkEnded(epoch, StopCause.ORDERED, "it rests"))
             self._rest(child)
         elif child.kill_at_ms is not None and boot_ms() >= child.kill_at_ms:
             _LOG.error("generation %d does not stop in time: killed", epoch)
@@ -262,7 +267,7 @@ class ChildWork:
             text = EXITED
         elif cause is StopCause.KILLED:
             text = "it was killed by another process, or for want of memory"
-        return WorkEnded(child.incarnation, cause, f"{text}; log {child.process.log_file}")
+        return WorkEnded(child.incarnation.epoch, cause, f"{text}; log {child.process.log_file}")
 
     def _rest(self, child: _Child) -> None:
         """Its process waits for the next permit; no lease ends it meanwhile, as it has no work."""

@@ -340,7 +340,7 @@ class Processors:
         parts = [self._get(nodes.JOB_MODELS, str(version), name) for name in names]
         if not all(parts):
             return None
-        return nodes.decode_plan(version, stored[0], [part[0] for part in parts if part])[0]
+        return nodes.decode_plan(version, stored[0], [part[0] for part in parts if part])
 
     def _get(self, *names: str) -> tuple[bytes, Any] | None:
         """(value, stat) of a node; None where there is none."""

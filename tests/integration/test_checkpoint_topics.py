@@ -7,7 +7,6 @@ import uuid
 import pytest
 from stream_containers import DEADLINE_S, Make
 
-from homeport.appmaster.job_model.takeover import create_topics
 from homeport.cli.yarn import preflight
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
@@ -20,6 +19,7 @@ from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.checkpoint_topic import CheckpointTopicManager
 from homeport.job_coordinator.metadata.state_reset import state_removed
 from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.planning.next_model import create_topics
 
 STORES = {
     "stores.counts.factory": "rocksdb",

@@ -12,9 +12,9 @@ from homeport.cli.host.run_processor import WorkDir, run
 from homeport.cli.options import ConfigPath, Overrides, loaded, new_app
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.container.standalone import coordination
 from homeport.container.standalone.stream_processor import StreamProcessor
 from homeport.job_coordinator.kafka.topics import topics_of
-from homeport.job_coordinator.zookeeper import coordination
 
 app = new_app("Runs a whole job on this machine, with the same stores, commits and exactness.")
 

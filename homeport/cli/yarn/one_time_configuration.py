@@ -6,21 +6,20 @@ a job's current configuration is valid or not." The coordinator stream is that c
 
 from __future__ import annotations
 
-from homeport.appmaster.job_model.takeover import previous_assignment
 from homeport.config.config import Config
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.grouper.factories import has_own_grouper
-from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.one_time_configuration import (
     changed_key,
     changed_tasks,
     has_state,
     refusal,
 )
-from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
 from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.state_reset import StateResetManager
+from homeport.job_coordinator.planning.next_model import counts_now, previous_assignment
 
 
 def require_unchanged(stream: CoordinatorStream, config: Config) -> None:
@@ -44,7 +43,7 @@ def require_unchanged(stream: CoordinatorStream, config: Config) -> None:
         raise error
     change = changed_key(running, config)
     if change is None and not has_own_grouper(config):
-        counts = StreamMetadataCache(config).partition_counts(input_streams(config))
-        change = changed_tasks(before, calculate_job_model(config, counts, before))
+        model = calculate_job_model(config, counts_now(config), before)
+        change = changed_tasks(before, model)
     if change is not None:
         raise refusal(change)

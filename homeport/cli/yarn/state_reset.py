@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from homeport.appmaster.job_model.takeover import create_topics, outrank, stream_of
+from homeport.appmaster.job_model.takeover import outrank, stream_of
 from homeport.appmaster.lease.fencing import fence_everybody
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -38,6 +38,7 @@ from homeport.job_coordinator.metadata.state_reset import (
     state_removed,
 )
 from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.planning.next_model import create_topics
 
 _COMPACT = "compact"
 

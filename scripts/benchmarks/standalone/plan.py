@@ -15,7 +15,6 @@ from benchmarks.processes import peak_mb, result_of
 from benchmarks.report import Row, at_most, figure
 from benchmarks.standalone.light import computed_by, config_of
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
-from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.standalone.machine import step
 from homeport.job_coordinator.standalone.nodes import encode_plan
 from homeport.job_coordinator.standalone.plan import Plan, Registration
@@ -41,7 +40,6 @@ class Version:
     """A version, and what it took. Units: seconds."""
 
     plan: Plan
-    model: JobModel
     s: float
     cpu_s: float
     encode_s: float
@@ -93,7 +91,6 @@ def _next(
     before: Version | None, there: Sequence[Registration], tasks: int, standbys: int
 ) -> Version:
     plan = None if before is None else before.plan
-    model = None if before is None else before.model
     hosts = {} if before is None or plan is None else _hosts(plan, there)
     config = config_of(standbys)
     version = 0 if plan is None else plan.version
@@ -110,13 +107,13 @@ def _next(
     readings = Readings(version, tuple(there), hosts, {})
     gc.collect()  # what came before is no part of the figure
     began, cpu = time.perf_counter(), time.process_time()
-    answer = computed_by(config, tasks, readings, plan, model)
-    decision = step(leader, answer.computed)
+    answer = computed_by(config, tasks, readings, plan)
+    decision = step(leader, answer)
     took = time.perf_counter() - began, time.process_time() - cpu
     (published,) = (r for r in decision.records if isinstance(r, Publish))
     began = time.perf_counter()
-    encode_plan(published.plan, answer.model, there[0].sequence)
-    return Version(published.plan, answer.model, *took, time.perf_counter() - began)
+    encode_plan(published.plan, there[0].sequence)
+    return Version(published.plan, *took, time.perf_counter() - began)
 
 
 def _hosts(plan: Plan, there: Sequence[Registration]) -> dict[TaskName, Host]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from homeport.appmaster.job_model import publication, takeover
+from homeport.appmaster.job_model import publication
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.live_configuration import LiveConfiguration
 from homeport.appmaster.job_model.model_change import ModelPlanner, first_model
@@ -47,6 +47,7 @@ from homeport.job_coordinator.model.job_model import (
     SystemStreamPartition,
     TaskMode,
 )
+from homeport.job_coordinator.planning import next_model
 
 IN = SystemStream("kafka", "in")
 FILE = Config(
@@ -169,7 +170,7 @@ def running(
     """The job after the slip; its input has four partitions."""
     counts: Mapping[SystemStream, int] = {IN: 4}
     monkeypatch.setattr(StreamMetadataCache, "partition_counts", lambda *_: counts)
-    monkeypatch.setattr(takeover, "create_topics", lambda *_, **__: None)
+    monkeypatch.setattr(next_model, "create_topics", lambda *_, **__: None)
     return Running(tmp_path, slip)
 
 

@@ -68,7 +68,7 @@ def lists_the_last_one_only(patch: pytest.MonkeyPatch) -> None:
     permit = container_allocator.permit
 
     def permit_after_the_last(draft: Draft, container: ContainerState, *rest: Any) -> None:  # noqa: ANN401 - as the product's
-        permit(draft, draft.change(container, unfenced=container.unfenced[-1:]), *rest)
+        permit(draft, draft.change(replace(container, unfenced=container.unfenced[-1:])), *rest)
 
     patch.setattr(container_allocator, "permit", permit_after_the_last)
 

@@ -8,9 +8,14 @@ from typing import Protocol
 
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
-from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone.plan import Plan
-from homeport.job_coordinator.standalone.protocol import Computed, FollowStandbys, Record, StartWork
+from homeport.job_coordinator.standalone.protocol import (
+    FollowStandbys,
+    Record,
+    StartWork,
+    WorkEnded,
+    WorkStarted,
+)
 from homeport.job_coordinator.zookeeper.session import SessionLease
 from homeport.job_coordinator.zookeeper.tree import Readings, Sink
 
@@ -39,8 +44,8 @@ class Tree(Protocol):
     def begin(self, sink: Sink) -> None:
         """From now on ``sink`` gets what is seen."""
 
-    def write(self, record: Record, model: JobModel | None = None) -> None:
-        """The record is written, after all before it; ``model``: of a plan that is published."""
+    def write(self, record: Record) -> None:
+        """Write the record, after all before it."""
 
     def confirm(self, incarnation: Incarnation) -> None:
         """The sink gets whether the incarnation, which has fenced its list, may go on."""
@@ -65,26 +70,10 @@ class WorkFenced:
     incarnation: Incarnation
 
 
-@dataclass(frozen=True, slots=True)
-class WorkBegun:
-    """The incarnation takes input."""
-
-    incarnation: Incarnation
+WorkReport = WorkFenced | WorkStarted | WorkEnded
 
 
-@dataclass(frozen=True, slots=True)
-class WorkEnded:
-    """No incarnation lives; ``text``: one line of what it said last."""
-
-    incarnation: Incarnation
-    cause: StopCause
-    text: str = ""
-
-
-WorkReport = WorkFenced | WorkBegun | WorkEnded
-
-
-class Work(Protocol):
+class ProcessorWork(Protocol):
     """The one incarnation of a processor, if there is one. To be used from one thread."""
 
     def prepare(self) -> None:
@@ -123,19 +112,11 @@ class Planner(Protocol):
     def prepare(self) -> None:
         """It may have to compute soon: what that takes is made ready."""
 
-    def compute(self, base: int, plan: Plan | None, model: JobModel | None) -> None:
-        """The answer comes; an earlier one that is under way does not.
+    def compute(self, base: int, plan: Plan | None) -> None:
+        """Give the answer later; an earlier one that is under way does not come.
 
-        ``plan``, ``model``: of version ``base``; None before the first one.
+        ``plan``: of version ``base``; None before the first one.
         """
 
     def close(self) -> None:
         """No answer comes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """The answer of a planner: for the machine, and the JobModel itself."""
-
-    computed: Computed
-    model: JobModel

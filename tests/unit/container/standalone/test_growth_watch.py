@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from homeport.config.config import Config
-from homeport.container.standalone.input_watch import InputWatch
+from homeport.container.standalone.growth_watch import GrowthWatch
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
     ContainerModel,
@@ -32,8 +32,10 @@ def test_each_growth_is_reported_once_and_to_the_leader_alone() -> None:
     model: list[JobModel | None] = [None]
     counts = {INPUT: 2}
     seen: list[int] = []
-    config = Config({"job.default.system": "kafka"})
-    watch = InputWatch(config, lambda: model[0], lambda: seen.append(counts[INPUT]), lambda: counts)
+    config = Config({"job.name": "j", "job.default.system": "kafka", "task.inputs": "kafka.in"})
+    watch = GrowthWatch(
+        config, lambda: model[0], lambda: seen.append(counts[INPUT]), lambda: counts
+    )
     watch.look()
     model[0] = _model(2)
     watch.look()

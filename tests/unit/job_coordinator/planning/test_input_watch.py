@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.appmaster.job_model.input_watch import InputsSeen, InputWatch
 from homeport.config.config import Config
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
@@ -14,6 +13,7 @@ from homeport.job_coordinator.model.job_model import (
     SystemStreamPartition,
     TaskModel,
 )
+from homeport.job_coordinator.planning.input_watch import InputsSeen, InputWatch
 
 IN, WIDE = SystemStream("kafka", "in"), SystemStream("kafka", "wide")
 
@@ -48,13 +48,13 @@ def test_unchanged_inputs_are_not_reported() -> None:
     watch = InputWatch()
     assert watch.fault(model(), seen(2)) is None
     assert watch.fault(model(), seen(2)) is None
-    assert InputWatch.grown(model(), seen(2), [IN]) is None
+    assert InputWatch.grown(model(), seen(2).counts, [IN]) is None
 
 
 def test_growth_is_reported_with_its_numbers() -> None:
     """H6: what follows from it depends on the job's state."""
     assert InputWatch().fault(model(), seen(4)) is None
-    stated = InputWatch.grown(model(), seen(4), [IN])
+    stated = InputWatch.grown(model(), seen(4).counts, [IN])
     assert stated == "input stream kafka.in has grown from 2 to 4 partitions"
 
 

@@ -1,7 +1,7 @@
 """Coordination: the thread that runs one processor's machine.
 
 It takes what others put into one queue, calls ``machine.step``, writes the records, then carries
-out the instructions. What it decides itself is what a work's end means, and how long timers take.
+out the instructions. It decides nothing; it knows how long timers take.
 """
 
 from __future__ import annotations
@@ -14,24 +14,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import InvariantViolation
 from homeport.config.settings.standalone_section import StandaloneConfig
+from homeport.container.standalone.protocols import Planner, ProcessorWork, Tree, WorkFenced
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone import protocol
 from homeport.job_coordinator.standalone.machine import step
-from homeport.job_coordinator.standalone.state import Decision, ProcessorState, WorkPhase
-from homeport.job_coordinator.zookeeper.parts import (
-    Planned,
-    Planner,
-    Tree,
-    Work,
-    WorkBegun,
-    WorkEnded,
-    WorkFenced,
-    WorkReport,
-)
+from homeport.job_coordinator.standalone.reasons import UNEXPECTED
+from homeport.job_coordinator.standalone.state import ProcessorDecision, ProcessorState, WorkPhase
 from homeport.job_coordinator.zookeeper.session import Connection
 
 _LOG = logging.getLogger(__name__)
@@ -44,9 +37,6 @@ _OF_SESSION = (
     protocol.Disconnected,
     protocol.SessionExpired,
 )
-_AGAIN = frozenset({StopCause.UNAVAILABLE, StopCause.CUT_OFF, StopCause.LEASE_LOST})
-"""Ends that are no fault of the work's: the processor registers again, as a new generation."""
-_LEAVE = frozenset({StopCause.FINISHED, StopCause.SIGNALLED, StopCause.ORDERED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +72,14 @@ class _Broken:
     cause: str
 
 
-_Item = _Seen | _Confirmed | _Broken | Planned | protocol.InputsChanged | protocol.StopRequested
+_Item = (
+    _Seen
+    | _Confirmed
+    | _Broken
+    | protocol.Computed
+    | protocol.InputsChanged
+    | protocol.StopRequested
+)
 
 
 class Coordination:
@@ -101,10 +98,12 @@ class Coordination:
         processor_id: ProcessorId,
         location: Host,
         tree: Tree,
-        work: Work,
+        work: ProcessorWork,
         times: Times,
         note: Callable[[ProcessorState], object] = lambda _state: None,
-        decided: Callable[[protocol.Event, Decision], object] = lambda _event, _decision: None,
+        decided: Callable[[protocol.Event, ProcessorDecision], object] = lambda _event, _decision: (
+            None
+        ),
         turned: Callable[[], object] = lambda: None,
     ) -> None:
         self._items: queue.SimpleQueue[_Item] = queue.SimpleQueue()
@@ -115,10 +114,9 @@ class Coordination:
         self._times = times
         self._note, self._decided, self._turned = note, decided, turned
         self._connection = Connection()
-        self._timers: dict[protocol.Timer, float] = {}
-        self._model: JobModel | None = None
+        self._timers: dict[protocol.ProcessorTimer, float] = {}
         self._asks: Incarnation | None = None
-        self._stopped: list[protocol.WorkStopped] = []
+        self._stopped: list[protocol.WorkEnded] = []
         self._end: protocol.EndProcessor | None = None
 
     def run(self, planner: Planner) -> protocol.EndProcessor:
@@ -167,7 +165,7 @@ class Coordination:
         """The one line that says why there is no going on."""
         self._items.put(_Broken(cause))
 
-    def planned(self, answer: Planned) -> None:
+    def planned(self, answer: protocol.Computed) -> None:
         """What a computation has come to."""
         self._items.put(answer)
 
@@ -207,9 +205,6 @@ class Coordination:
             self._take_confirmed(item)
         elif isinstance(item, _Broken):
             self._fail(item.cause)
-        elif isinstance(item, Planned):
-            self._model = item.model
-            self._feed(item.computed)
         else:
             self._feed(item)
 
@@ -226,38 +221,16 @@ class Coordination:
     def _fail(self, cause: str) -> None:
         self._work.kill()
         self._asks = None
-        self._feed(protocol.WorkFailed(cause))
+        self._feed(protocol.Broken(cause))
 
     def _look_at_work(self) -> None:
         for report in self._work.look():
-            self._take_report(report)
-
-    def _take_report(self, report: WorkReport) -> None:
-        if isinstance(report, WorkFenced):
-            self._asks = report.incarnation
-            self._ask()
-        elif isinstance(report, WorkBegun):
-            self._feed(protocol.WorkStarted(report.incarnation.epoch))
-        else:
-            self._asks = None
-            self._take_end(report)
-
-    def _take_end(self, report: WorkEnded) -> None:
-        """What the end of the work means for the processor."""
-        if self._state.work.phase is WorkPhase.STOPPING:
-            self._feed(protocol.WorkStopped())
-        elif report.cause in _AGAIN:
-            _LOG.warning("the work ended (%s): %s", report.cause.value, report.text)
-            self._feed(protocol.WorkStopped())
-            self._connection = Connection()
-            self._feed(protocol.SessionExpired())
-            self._tree.renew()
-        elif report.cause in _LEAVE:
-            _LOG.info("the work ended (%s): the processor leaves", report.cause.value)
-            self._feed(protocol.WorkStopped())
-            self._feed(protocol.StopRequested())
-        else:
-            self._feed(protocol.WorkFailed(report.text))
+            if isinstance(report, WorkFenced):
+                self._asks = report.incarnation
+                self._ask()
+            else:
+                self._asks = None
+                self._feed(report)
 
     def _ask(self) -> None:
         if self._asks is not None and self._connection.is_up:
@@ -267,7 +240,7 @@ class Coordination:
         now = time.monotonic()
         for timer in [timer for timer, due in self._timers.items() if due <= now]:
             if self._timers.pop(timer, None) is not None:
-                self._feed(protocol.TimerFired(timer))
+                self._feed(protocol.ProcessorTimerFired(timer))
 
     # --- a step
 
@@ -275,10 +248,11 @@ class Coordination:
         decision = step(self._state, event)
         self._state = decision.state
         for reason in decision.reasons:
-            _LOG.info("processor %s: %s", self._state.processor_id, reason)
+            level = logging.WARNING if reason.kind in UNEXPECTED else logging.INFO
+            _LOG.log(level, "processor %s: %s", self._state.processor_id, reason)
         self._decided(event, decision)
         for record in decision.records:
-            self._tree.write(record, self._model if isinstance(record, protocol.Publish) else None)
+            self._tree.write(record)
             if isinstance(record, protocol.Register):
                 self._work.prepare()
         for instruction in decision.instructions:
@@ -290,7 +264,8 @@ class Coordination:
             self._compute(instruction.base)
         elif isinstance(instruction, protocol.StopWork):
             if not self._work.stop():
-                self._stopped.append(protocol.WorkStopped())
+                generation = self._state.work.generation
+                self._stopped.append(protocol.WorkEnded(generation, StopCause.ORDERED))
         elif isinstance(instruction, protocol.StartWork):
             self._start(instruction)
         elif isinstance(instruction, protocol.FollowStandbys):
@@ -298,38 +273,46 @@ class Coordination:
         elif isinstance(instruction, protocol.RenewSession):
             self._connection = Connection()
             self._tree.renew()
-        elif isinstance(instruction, protocol.SetTimer):
-            if instruction.timer.kind is protocol.TimerKind.DEBOUNCE and self._planner is not None:
+        elif isinstance(instruction, protocol.StartTimer):
+            if (
+                instruction.timer.kind is protocol.ProcessorTimerKind.DEBOUNCE
+                and self._planner is not None
+            ):
                 self._planner.prepare()
             self._timers[instruction.timer] = time.monotonic() + self._takes_s(instruction.timer)
-        elif isinstance(instruction, protocol.CancelTimer):
+        elif isinstance(instruction, protocol.StopTimer):
             self._timers.pop(instruction.timer, None)
         else:
             self._end = instruction
 
     def _compute(self, base: int) -> None:
         if self._planner is not None:
-            model = self._tree.model(base) if base else None
-            self._planner.compute(base, self._state.plan, model)
+            self._planner.compute(base, self._state.plan)
 
     def _start(self, order: protocol.StartWork) -> None:
         try:
-            self._work.start(order, self._tree.model(order.version), self._connection.lease)
+            self._work.start(order, self._model(), self._connection.lease)
         except OSError as error:
             self._fail(f"the work cannot be started: {error}")
 
     def _follow(self, order: protocol.FollowStandbys) -> None:
         try:
-            self._work.follow(order, self._tree.model(order.version))
+            self._work.follow(order, self._model())
         except OSError as error:
             self._fail(f"the list of standbys cannot be handed to the work: {error}")
 
-    def _takes_s(self, timer: protocol.Timer) -> float:
+    def _model(self) -> JobModel:
+        """Return the JobModel of the newest version, which each order is of."""
+        if self._state.plan is None:
+            raise InvariantViolation("work is ordered before the first version")
+        return self._state.plan.model
+
+    def _takes_s(self, timer: protocol.ProcessorTimer) -> float:
         takes_ms = {
-            protocol.TimerKind.DEBOUNCE: self._times.debounce,
-            protocol.TimerKind.BARRIER: self._times.barrier,
-            protocol.TimerKind.SESSION: self._tree.session_timeout_ms,
+            protocol.ProcessorTimerKind.DEBOUNCE: self._times.debounce,
+            protocol.ProcessorTimerKind.BARRIER: self._times.barrier,
+            protocol.ProcessorTimerKind.SESSION: self._tree.session_timeout_ms,
             # What is left of a predecessor goes with its session.
-            protocol.TimerKind.DUPLICATE: 2 * self._tree.session_timeout_ms,
+            protocol.ProcessorTimerKind.DUPLICATE: 2 * self._tree.session_timeout_ms,
         }
         return takes_ms[timer.kind] / 1000

@@ -73,14 +73,15 @@ class InputWatch:
         return None
 
     @staticmethod
-    def grown(model: JobModel, seen: InputsSeen, streams: Iterable[SystemStream]) -> str | None:
-        """Which of ``streams`` have got more partitions than the model knows; None: none has."""
+    def grown(
+        model: JobModel, counts: Mapping[SystemStream, int], streams: Iterable[SystemStream]
+    ) -> str | None:
+        """Return which ``streams`` have more partitions than the model knows; None: none has."""
         known = model.partition_counts()
         said = [
-            f"input stream {stream} has grown from {known[stream]} to {seen.counts[stream]} "
-            "partitions"
+            f"input stream {stream} has grown from {known[stream]} to {counts[stream]} partitions"
             for stream in sorted(streams)
-            if stream in known and seen.counts.get(stream, 0) > known[stream]
+            if stream in known and counts.get(stream, 0) > known[stream]
         ]
         return ", ".join(said) or None
 
