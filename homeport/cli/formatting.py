@@ -1,6 +1,8 @@
-"""How sizes and ages are said, and how an operator says a time or an age."""
+"""How sizes, ages, counts and tables are printed."""
 
 from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
 
 _UNITS = ("bytes", "KB", "MB", "GB", "TB")
 _STEP = 1024
@@ -26,3 +28,20 @@ def age(milliseconds: int) -> str:
 def number(count: int, noun: str, plural: str | None = None) -> str:
     """``1 file``, ``2 files``."""
     return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def some(names: Sequence[str], most: int = 20) -> str:
+    """Some of the names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
+def table(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> Iterator[str]:
+    """Yield ``rows`` with columns as wide as what is in them; those of ``right`` to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if number in right else cell.ljust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()

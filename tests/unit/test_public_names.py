@@ -7,7 +7,6 @@ A name that goes breaks someone; one that comes is a promise. Both change a file
 from __future__ import annotations
 
 import asyncio
-import importlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -43,8 +42,7 @@ GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "public"
 
 def _commands() -> Iterator[str]:
     """Yield each command with its arguments and options, as its help has them."""
-    modules = {f"homeport {name}": command.module for name, command in COMMANDS.items()}
-    apps = {name: importlib.import_module(module).app for name, module in modules.items()}
+    apps = {f"homeport {name}": command.app() for name, command in COMMANDS.items()}
     apps |= {"run-job": run_job.app, "coordinator-stream-writer": coordinator_stream_writer.app}
     for name, app in apps.items():
         found = typer.main.get_command(app)

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from homeport.cli.host import checkpoint_change
-from homeport.cli.host.job_on_host import OneTask, RecordedJob, recorded_job
-from homeport.cli.options import AsJson, ConfigPath, Overrides, loaded, new_app, note
+from homeport.cli.host.job_on_host import OneTask, OpenRecordedJob, RecordedJob, recorded_job
+from homeport.cli.options import AsJson, Named, new_app, note_origin, print_item
 from homeport.config.config import LONG_MAX
 from homeport.config.errors import ConfigError
 from homeport.config.settings.input_section import TIME_REMEDY, TIME_RULE, time_ms
@@ -20,7 +20,6 @@ from homeport.container.progress.restore import ChangelogRange
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
-from homeport.job_coordinator.model.json_values import compact_json
 
 app = new_app("Shows how far a job has read its input, or sets it while the job does not run.")
 
@@ -66,22 +65,16 @@ class Position:
 
 
 @app.command("show", short_help="print the checkpoint of every task")
-def show(
-    *,
-    config_path: ConfigPath,
-    config: Overrides = None,
-    task: OneTask = None,
-    as_json: AsJson = False,
-) -> None:
+def show(*, job: OpenRecordedJob, task: OneTask = None, as_json: AsJson = False) -> None:
     """Prints, per task and input partition, the last processed offset, the head, and the lag.
 
     --json: one object per line.
     """
-    with recorded_job(loaded(config_path, config)) as job, job.readers() as readers:
+    with job.readers() as readers:
         tasks = job.chosen_tasks(task)
-        note(f"from {job.task.checkpoint_topic}")
+        note_origin(job.task.checkpoint_topic)
         for position in positions(job, tasks, readers):
-            print(compact_json(position.to_json()).decode() if as_json else position)
+            print_item(position, as_json=as_json)
 
 
 def positions(
@@ -135,8 +128,7 @@ def set_(
     ssp: Annotated[
         str, typer.Option("--ssp", help="Its input partition: SYSTEM.STREAM.PARTITION.")
     ],
-    config_path: ConfigPath,
-    config: Overrides = None,
+    named: Named,
     offset: Annotated[
         int | None,
         typer.Option("--offset", min=0, max=LONG_MAX, help="The next offset that it is to read."),
@@ -167,7 +159,7 @@ def set_(
     place = checkpoint_change.Place.of(
         offset=offset, earliest=earliest, latest=latest, at_ms=milliseconds(timestamp)
     )
-    with recorded_job(loaded(config_path, config)) as job, job.readers() as readers:
+    with recorded_job(named.config()) as job, job.readers() as readers:
         (model,) = job.chosen_tasks(task)
         partition = chosen_partition(model, ssp)
         checkpoint_change.require_not_running(job)

@@ -12,15 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from homeport.cli.formatting import age, number, size
-from homeport.cli.host.job_on_host import (
-    Bases,
-    HostName,
-    JobFolder,
-    host_named,
-    job_folders_of,
-    recorded_job,
-)
-from homeport.cli.options import AsJson, ConfigPath, Overrides, loaded, new_app, note
+from homeport.cli.host.job_on_host import Bases, HostName, JobFolder, place_named, recorded_job
+from homeport.cli.options import AsJson, Named, new_app, note
 from homeport.config.errors import ConfigError, HomeportError, StoreError
 from homeport.config.settings.standalone_section import require_no_migration
 from homeport.container.progress.host_directories import HostRole, Owner, duration_ms, freed_bytes
@@ -35,8 +28,7 @@ app = new_app()
 @app.command()
 def clean(
     *,
-    config_path: ConfigPath,
-    config: Overrides = None,
+    named: Named,
     apply: Annotated[
         bool, typer.Option("--apply", help="Remove; without it, only say what would be removed.")
     ] = False,
@@ -60,11 +52,9 @@ def clean(
     if limit_ms is None:
         rule = "it must be a whole number with a unit: s, m, h or d"
         raise ConfigError("--older-than", older_than, rule, "such as 7d")
-    with recorded_job(loaded(config_path, config)) as job, job.tree() as nodes:
+    with recorded_job(named.config()) as job, job.tree() as nodes:
         require_no_migration(job.view.recorded_config())
-        name = host_named(job, host)
-        folders = job_folders_of(job.job, base)
-        note(f"from {job.view.origin}, on {name}: {', '.join(str(f.path) for f in folders)}")
+        name, folders = place_named(job, host, base)
         if host is None:
             _require_known(job.owners(name, nodes), name)
         limit = Limit(limit_ms, time.time_ns() // 1_000_000)

@@ -14,7 +14,9 @@ from typing import Annotated
 
 import typer
 
+from homeport.cli.formatting import some
 from homeport.cli.job.job_view import TIMEOUT_S, JobView, is_standalone, open_job
+from homeport.cli.options import FromJob, note_origin
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.operators_file import with_own_places
@@ -169,7 +171,7 @@ class RecordedJob:
             return list(self.active_tasks)
         found = [t for t in self.active_tasks if is_named(t, only)]
         if not found:
-            rule = f"the job has {said(self.active_tasks)}"
+            rule = f"the job has {names_of(self.active_tasks)}"
             raise ConfigError("--task", only, rule, "name one of these")
         return found
 
@@ -186,14 +188,9 @@ def is_named(task: TaskModel, text: str) -> bool:
     return text in {task.task_name, task_directory("s", task.task_name).name}
 
 
-_TOLD = 20
-
-
-def said(tasks: tuple[TaskModel, ...]) -> str:
+def names_of(tasks: tuple[TaskModel, ...]) -> str:
     """Some names, for people."""
-    names = [repr(str(task.task_name)) for task in tasks]
-    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
-    return f"{', '.join(names[:_TOLD]) or 'no tasks'}{more}"
+    return some([repr(str(task.task_name)) for task in tasks]) or "no tasks"
 
 
 @contextlib.contextmanager
@@ -215,6 +212,9 @@ def recorded_job(given: Config) -> Iterator[RecordedJob]:
         stores = StorageConfig.of(config).stores
         logged = {name: store for name, store in stores.items() if store.changelog is not None}
         yield RecordedJob(view, config, JobConfig.of(config), TaskConfig.of(config), logged, model)
+
+
+OpenRecordedJob = Annotated[RecordedJob, FromJob(lambda job: recorded_job(job.config()))]
 
 
 @contextlib.contextmanager
@@ -290,3 +290,16 @@ def host_named(job: RecordedJob, name: str | None) -> Host:
     if is_standalone(job.view.given, job.view.stream):
         return Host(name or location_of(job.view.given, os.environ, socket.gethostname()))
     return host_of(name or os.environ.get("NM_HOST") or socket.gethostname())
+
+
+def place_named(
+    job: RecordedJob, host: str | None, bases: list[Path] | None
+) -> tuple[Host, list[JobFolder]]:
+    """Return host and folders that the operator's options name, and print them.
+
+    Raises:
+        ConfigError: as of ``host_named`` and ``job_folders_of``.
+    """
+    name, folders = host_named(job, host), job_folders_of(job.job, bases)
+    note_origin(f"{job.view.origin}, on {name}: {', '.join(str(f.path) for f in folders)}")
+    return name, folders

@@ -10,6 +10,7 @@ from typing import Any
 from homeport.cli.formatting import age, number, size
 from homeport.cli.host.job_on_host import JobFolder, RecordedJob
 from homeport.cli.host.state_adjuncts import ShownAdjunct, shown
+from homeport.cli.options import Item
 from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.config.system_stream import SystemStream
@@ -35,7 +36,6 @@ from homeport.container.storage.host_survey import (
     state_found,
 )
 from homeport.job_coordinator.model.ids import Host
-from homeport.job_coordinator.model.json_values import compact_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,15 +143,12 @@ class Row:
         return f"newest file {age(self.now_ms - self.found.extent.newest_ms)} old"
 
 
-def lines(
-    job: RecordedJob, folders: Sequence[JobFolder], host: Host, *, as_json: bool
-) -> Iterator[str]:
+def items(job: RecordedJob, folders: Sequence[JobFolder], host: Host) -> Iterator[Item]:
     """Every directory of the job, then other jobs' in short; of each folder."""
     with job.readers() as readers:
         for folder in folders:
-            for row in _rows(job, folder, host, readers):
-                yield compact_json(row.to_json()).decode() if as_json else str(row)
-            yield from _others(folder, as_json=as_json)
+            yield from _rows(job, folder, host, readers)
+            yield from _others(folder)
 
 
 def _rows(
@@ -221,28 +218,36 @@ class _Heads:
         return topic, ends
 
 
-def _others(folder: JobFolder, *, as_json: bool) -> Iterator[str]:
-    if folder.base is None:
-        return
-    for other in job_folders(folder.base):
+@dataclass(frozen=True, slots=True)
+class OtherJob:
+    """Another job's folder: its directories and bytes, or the ``fault`` that hides them."""
+
+    path: Path
+    directories: int = 0
+    size_bytes: int = 0
+    fault: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """For a script."""
+        counted = {"directories": self.directories, "bytes": self.size_bytes}
+        about = counted if self.fault is None else {"faults": [self.fault]}
+        return {"path": str(self.path), "kind": "other job", **about}
+
+    def __str__(self) -> str:
+        """For people."""
+        if self.fault is not None:
+            return f"{self.path}: another job; {self.fault}"
+        count = number(self.directories, "directory", "directories")
+        return f"{self.path.name}: another job; {count}, {size(self.size_bytes)}"
+
+
+def _others(folder: JobFolder) -> Iterator[OtherJob]:
+    for other in () if folder.base is None else job_folders(folder.base):
         if other == folder.path:
             continue
         try:
             extents = [found.extent for found in found_directories(other)]
         except StoreError as error:
-            yield _unreadable(str(other), str(error), as_json=as_json)
-            continue
-        total = sum(extent.size_bytes for extent in extents)
-        if as_json:
-            counted = {"directories": len(extents), "bytes": total}
-            body = {"path": str(other), "kind": "other job", **counted}
-            yield compact_json(body).decode()
+            yield OtherJob(other, fault=str(error))
         else:
-            count = number(len(extents), "directory", "directories")
-            yield f"{other.name}: another job; {count}, {size(total)}"
-
-
-def _unreadable(path: str, fault: str, *, as_json: bool) -> str:
-    if as_json:
-        return compact_json({"path": path, "kind": "other job", "faults": [fault]}).decode()
-    return f"{path}: another job; {fault}"
+            yield OtherJob(other, len(extents), sum(extent.size_bytes for extent in extents))

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from homeport.cli.job.job_view import require_running
-from homeport.cli.options import AsJson, ConfigPath, Overrides, loaded, new_app, note
+from homeport.cli.options import AsJson, Given, indented_json, new_app, note_origin
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.http.audit import UNKNOWN, Change
 
@@ -27,8 +27,7 @@ _EVENT = "audit"
 @app.command()
 def audit(
     *,
-    config_path: ConfigPath,
-    config: Overrides = None,
+    given: Given,
     history: Annotated[
         Path | None,
         typer.Option(help="Read this folder of a history instead, which outlives the job."),
@@ -40,17 +39,16 @@ def audit(
     The running job answers, with the changes since its driver began, at most the last 1,000.
     Secrets are masked. Where the record of a change does not name its writer, it says unknown.
     """
-    given = loaded(config_path, config)
     if history is None:
         running = require_running(given, "audit")
         answer = running.client.audit()
-        note(f"from {running}, since {_clock(int(answer['since_ms']))}")
+        note_origin(f"{running}, since {_clock(int(answer['since_ms']))}")
         changes = list(answer["changes"])
     else:
         changes = changes_in(history)
-        note(f"from {history}")
+        note_origin(history)
     if as_json:
-        print(json.dumps(changes, indent=1, ensure_ascii=False))
+        print(indented_json(changes))
         return
     for change in changes:
         print(line(change))
@@ -94,8 +92,8 @@ def line(change: Mapping[str, Any]) -> str:
     """One change, with its time."""
     texts = {n: change.get(n) for n in ("author", "address", "through", "what")}
     named = {n: UNKNOWN if t is None else str(t) for n, t in texts.items()}
-    said = Change(**named, before=change.get("before"), after=change.get("after")).bounded()
-    return f"{_clock(int(change['at_ms']))}  {said}"
+    full = Change(**named, before=change.get("before"), after=change.get("after")).bounded()
+    return f"{_clock(int(change['at_ms']))}  {full}"
 
 
 def _clock(ms: int) -> str:

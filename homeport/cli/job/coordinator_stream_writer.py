@@ -6,7 +6,6 @@ Source: COORD, "Coordinator Stream Writer".
 from __future__ import annotations
 
 import secrets
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -22,12 +21,12 @@ from homeport.cli.job.job_view import (
     require_on_yarn,
 )
 from homeport.cli.job.placement_request import check
+from homeport.cli.options import ConfigPath, Overrides, loaded, new_app, note
 from homeport.cli.usage import run_app, run_program
 from homeport.config.config import INT_MAX, Config
 from homeport.config.declarations.key_types import ListKey
 from homeport.config.errors import ConfigError
-from homeport.config.loading.loader import load
-from homeport.config.secret_names import has_secret, shown_value, warnings_of_overrides
+from homeport.config.secret_names import has_secret, shown_value
 from homeport.job_coordinator.config_change import (
     AT_ONCE,
     FORCE,
@@ -123,11 +122,11 @@ def write(
     config: Config,
     message: CoordinatorStreamMessage,
     how: How = _PLAINLY,
-    say: Callable[[str], object] = print,
+    note_meaning: Callable[[str], object] = print,
 ) -> str:
     """Write ``message`` to the coordinator stream of the job that ``config`` describes.
 
-    ``say`` gets what it will mean, before it is written.
+    ``note_meaning`` gets what it will mean, before it is written.
 
     Returns:
         One line about what was written, a secret masked.
@@ -137,11 +136,11 @@ def write(
         UnavailableError: Kafka did not answer in time.
     """
     with open_job(config) as job:
-        return _write(job, message, how, say)
+        return _write(job, message, how, note_meaning)
 
 
 def _write(
-    job: JobView, message: CoordinatorStreamMessage, how: How, say: Callable[[str], object]
+    job: JobView, message: CoordinatorStreamMessage, how: How, note_meaning: Callable[[str], object]
 ) -> str:
     meaning, warnings = "used from the job's next start", list[str]()
     if message.type == MessageType.SET_CONFIG:
@@ -158,7 +157,7 @@ def _write(
     what = f"{job.topic}: {message.type} {message.key}"
     if message.is_tombstone and message.key not in job.stream.latest(message.type):
         return f"{what} was not there; nothing changes"
-    say(meaning)
+    note_meaning(meaning)
     if how.is_dry_run:
         return "nothing was written"
     messages = [*messages_for(message, TaskAssignmentManager(job.stream))]
@@ -177,11 +176,11 @@ def write_list(
     job: JobView,
     key: ListKey,
     wanted: Callable[[tuple[str, ...]], ListChange],
-    say: Callable[[str], object],
+    note_meaning: Callable[[str], object],
 ) -> bool:
     """Change the items of the key as ``wanted`` says; no other writer's change is lost.
 
-    ``say`` gets what it will mean, before it is written; errors as of ``write``.
+    ``note_meaning`` gets what it will mean, before it is written; errors as of ``write``.
 
     Returns:
         Whether anything was to be changed.
@@ -189,13 +188,13 @@ def write_list(
 
     def write_record(record: CoordinatorStreamMessage) -> None:
         check_key(key.name, record.value("value"))
-        _write(job, record, _PLAINLY, say)
+        _write(job, record, _PLAINLY, note_meaning)
 
     return change_list(job.stream, key, wanted, write_record, secrets.token_hex(8), job.given)
 
 
 def _warn(line: str) -> None:
-    print(f"warning: {line}", file=sys.stderr)
+    note(f"warning: {line}")
 
 
 def _actives(job: JobView) -> frozenset[str]:
@@ -293,15 +292,13 @@ DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Only print what it would mean; write nothing.")
 ]
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = new_app()
 
 
 @app.command(epilog=_EPILOG)
 def command(  # noqa: PLR0913 - one for each option
     *,
-    config_path: Annotated[
-        str, typer.Option(help="The job's properties file: a path or a file: URL.")
-    ],
+    config_path: ConfigPath,
     message_type: Annotated[WritableType, typer.Option("--type", help="Kind of the message.")],
     key: Annotated[
         str,
@@ -314,10 +311,7 @@ def command(  # noqa: PLR0913 - one for each option
         str | None, typer.Option(help="Value, changelog partition or host name.")
     ] = None,
     delete: Annotated[bool, typer.Option("--delete", help="Delete the key instead.")] = False,
-    config: Annotated[
-        list[str] | None,
-        typer.Option(help="key=value, laid over the properties file; may be given many times."),
-    ] = None,
+    config: Overrides = None,
     force: Force = False,
     at_once: AtOnce = False,
     dry_run: DryRun = False,
@@ -336,14 +330,11 @@ def command(  # noqa: PLR0913 - one for each option
             "exactly one of --value and --delete is needed",
             "give one of them",
         )
-    for warning in warnings_of_overrides(config or ()):
-        _warn(warning)
-    loaded = load(config_path, config or ())
-    how = How(force, dry_run, at_once)
+    given, how = loaded(config_path, config), How(force, dry_run, at_once)
     if message_type is WritableType.SET_CONFIG:
-        change_config(loaded, key, value, how)
+        change_config(given, key, value, how)
     else:
-        print(write(loaded, message_of(message_type, key, value), how))
+        print(write(given, message_of(message_type, key, value), how))
 
 
 def main() -> None:

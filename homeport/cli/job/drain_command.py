@@ -24,7 +24,7 @@ from homeport.cli.job.job_view import (
 )
 from homeport.cli.job.placement_request import Patience, write_order
 from homeport.cli.job.what_if_command import outlook
-from homeport.cli.options import ConfigPath, Overrides, loaded, new_app, note
+from homeport.cli.options import Given, new_app, note
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError
@@ -61,8 +61,7 @@ _WHAT_IF_TIMEOUT_S = 120.0
 def drain(
     *,
     host: Annotated[str, typer.Argument(help="The host that the containers are to leave.")],
-    config_path: ConfigPath,
-    config: Overrides = None,
+    given: Given,
     undo: Annotated[
         bool,
         typer.Option(
@@ -82,7 +81,7 @@ def drain(
     No container is placed there until --undo, in later deployments too. It is refused where the
     other hosts have no room for all. Where it was interrupted, the same command goes on.
     """
-    given, name = loaded(config_path, config), host_of(host)
+    name = host_of(host)
     if undo:
         _write(given, name, is_drained=False)
         note(UNDONE)
@@ -143,8 +142,8 @@ def _move_all(job: JobView, host: Host, wait: Patience) -> None:
     under_way = HostDrain(host)
     while due := under_way.next_moves(wait.status()):
         for request in _written(job, due):
-            said = placement_request.answers(job.stream, request.uuid, wait)
-            answer = placement_request.final(said, f"{request.processor_id}: ")
+            responses = placement_request.answers(job.stream, request.uuid, wait)
+            answer = placement_request.final(responses, f"{request.processor_id}: ")
             print(f"{request.processor_id}: {answer.status}: {answer.message}")
             under_way.answered(request.processor_id, answer.status, answer.message)
     fault = under_way.fault(wait.status())

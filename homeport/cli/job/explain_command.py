@@ -9,7 +9,7 @@ import typer
 from msgspec import json
 
 from homeport.cli.job.job_view import require_running
-from homeport.cli.options import AsJson, ConfigPath, Overrides, loaded, new_app, note
+from homeport.cli.options import AsJson, Given, new_app, note_origin
 from homeport.config.errors import HomeportError
 from homeport.config.printable import printable_lines
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -27,8 +27,7 @@ _MS_PER_S = 1000
 def explain(
     processor: Annotated[str, typer.Argument(help='The processor, such as "0".')],
     *,
-    config_path: ConfigPath,
-    config: Overrides = None,
+    given: Given,
     last: Annotated[
         int, typer.Option("--last", min=1, max=1000, help="How many of its last decisions.")
     ] = 10,
@@ -38,11 +37,11 @@ def explain(
 
     Only a running job has reasons: they live as long as its driver, which says since when.
     """
-    running = require_running(loaded(config_path, config))
+    running = require_running(given)
     status = running.client.status()
     container = find(status, processor)
     events = running.client.events(ProcessorId(processor), limit=last)
-    note(f"from {running}")
+    note_origin(running)
     if as_json:
         print(json.encode({"container": container, "events": events}).decode())
     else:
@@ -74,10 +73,10 @@ def explanation(
     if container.recovery is not None:
         yield f"  {_recovery(container.recovery)}"
     yield ""
-    said: Sequence[Mapping[str, Any]] = events.get("events", ())
+    known: Sequence[Mapping[str, Any]] = events.get("events", ())
     since = clock(events["since_ms"])
-    yield f"last decisions since {since}:" if said else f"nothing was decided of it since {since}"
-    for event in said:
+    yield f"last decisions since {since}:" if known else f"nothing was decided of it since {since}"
+    for event in known:
         yield f"  {clock(event['at_ms'])}  {event['cause']}"
         reasons = [r for r in event["reasons"] if _is_about(r, container.processor_id)]
         yield from (f"      {reason['sentence']}" for reason in reasons)

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from homeport.cli.job.job_view import JobView, open_job
-from homeport.cli.options import AsJson, ConfigPath, Overrides, ShowSecrets, loaded, new_app, note
+from homeport.cli.job.job_view import JobView, OpenJob
+from homeport.cli.options import AsJson, ShowSecrets, new_app, note_origin
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.metadata.epochs import EpochManager
 from homeport.job_coordinator.metadata.recorded_model import recorded_model
@@ -23,8 +23,7 @@ app = new_app()
 @app.command()
 def job_model(
     *,
-    config_path: ConfigPath,
-    config: Overrides = None,
+    job: OpenJob,
     version: Annotated[
         int | None,
         typer.Option(min=1, help="An earlier version, of a running job; default the present one."),
@@ -37,10 +36,9 @@ def job_model(
 
     --json prints it as GET / does, with the configuration.
     """
-    with open_job(loaded(config_path, config)) as job:
-        number, model = _model(job, version)
-        note(f"from {job.origin}")
-        model = replace(model, config=job.config(show_secrets=show_secrets))
+    number, model = _model(job, version)
+    note_origin(job.origin)
+    model = replace(model, config=job.config(show_secrets=show_secrets))
     if processor is not None:
         model = _part(model, processor)
     if as_json:

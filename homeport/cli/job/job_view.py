@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+from homeport.cli.options import FromJob, note
 from homeport.config.config import Config, masked
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.operators_file import with_own_places
@@ -67,6 +68,14 @@ class JobView:
     def origin(self) -> str:
         """Where what is shown comes from."""
         return str(self.running or f"the coordinator stream {self.topic}; the job does not run")
+
+    def require_running(self, remedy: str = "start it with run-job, or try again") -> RunningJob:
+        """Return the job as it answers; ConfigError where it does not."""
+        if self.running is None:
+            key = keys.JOB_NAME.name
+            rule = "the job does not run, or its AM does not answer"
+            raise ConfigError(key, self.given.get(key), rule, remedy)
+        return self.running
 
     def recorded_config(self) -> Config:
         """What the stream says, secrets included; without what the AM writes about itself."""
@@ -127,6 +136,9 @@ def open_job(config: Config) -> Iterator[JobView]:
     """The job that ``config`` names; errors as above."""
     with open_stream(config) as (topic, store):
         yield JobView(config, topic, store, running_job(config, store))
+
+
+OpenJob = Annotated[JobView, FromJob(lambda job: open_job(job.config()))]
 
 
 def require_running(
@@ -203,7 +215,7 @@ def _client(stream: CoordinatorStream, url: str, certificate: str | None) -> Coo
         if secret is not None:
             client.require_proof(secret)
     except WireError as error:
-        print(f"note: without the token: {error}", file=sys.stderr)
+        note(f"note: without the token: {error}")
         return CoordinatorClient(url, None, _AM_TIMEOUT_S, certificate)
     return client
 

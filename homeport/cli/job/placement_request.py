@@ -15,6 +15,7 @@ from typing import Annotated
 
 import typer
 
+from homeport.cli.formatting import some
 from homeport.cli.job.job_view import (
     PLACED_BY_USER,
     JobView,
@@ -24,7 +25,6 @@ from homeport.cli.job.job_view import (
 )
 from homeport.cli.options import note
 from homeport.config.config import Config
-from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import (
     ConfigError,
     HomeportError,
@@ -61,7 +61,6 @@ _AM_POLL_S = 10.0
 _SILENCE_S = 300.0
 """YARN's next attempt answers after a minute or two; a broker that starts again, sooner."""
 _KAFKA, _AM = "Kafka", "the AM"
-_TOLD = 20
 
 
 def ask(
@@ -69,8 +68,8 @@ def ask(
     processor: str,
     destination: str,
     *,
-    expiry_ms: int | None,
     no_wait: bool,
+    expiry_ms: int | None = None,
     is_warm: bool = False,
 ) -> None:
     """The request is written, its progress shown, and the answer printed.
@@ -83,20 +82,13 @@ def ask(
     """
     with open_job(config) as job:
         require_on_yarn(config, job.stream, "move and restart", PLACED_BY_USER)
-        if job.running is None:
-            raise ConfigError(
-                keys.JOB_NAME.name,
-                config.get(keys.JOB_NAME.name),
-                "the job does not run, or its AM does not answer",
-                "start it with run-job, or try again",
-            )
-        status = job.running.client.status()
-        check(status, processor, destination)
+        running = job.require_running()
+        check(running.client.status(), processor, destination)
         request = new_request(
-            job.running.application, processor, destination, expiry_ms=expiry_ms, is_warm=is_warm
+            running.application, processor, destination, expiry_ms=expiry_ms, is_warm=is_warm
         )
         write_order(job.stream, [PlacementManager.request_message(request)])
-        note(f"asked of {job.running}")
+        note(f"asked of {running}")
         if no_wait:
             print(request.uuid)
             return
@@ -171,8 +163,7 @@ def check(status: ShownStatus, processor: str, destination: str) -> None:
 
 
 def _one_of(names: list[str]) -> str:
-    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
-    return f"there are {', '.join(names[:_TOLD])}{more}"
+    return f"there are {some(names)}"
 
 
 def destination_of(host: str) -> str:
@@ -190,21 +181,21 @@ def answers(
     """
     manager, seen = PlacementManager(stream), None
     while True:
-        said = manager.read_responses().get(uuid)
-        if said is not None and said != seen:
-            seen = said
-            yield said
-            if said.status.is_final:
+        response = manager.read_responses().get(uuid)
+        if response is not None and response != seen:
+            seen = response
+            yield response
+            if response.status.is_final:
                 return
         patience()
 
 
-def final(said: Iterator[PlacementResponse], about: str = "") -> PlacementResponse:
+def final(responses: Iterator[PlacementResponse], about: str = "") -> PlacementResponse:
     """The last answer; those before it are shown, behind ``about``."""
-    answer = next(said)
+    answer = next(responses)
     while not answer.status.is_final:
         note(f"{about}{answer.status}: {answer.message}")
-        answer = next(said)
+        answer = next(responses)
     return answer
 
 

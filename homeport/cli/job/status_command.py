@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
 
+from homeport.cli.formatting import table
 from homeport.cli.job.job_view import RunningJob, require_running
-from homeport.cli.options import AsJson, ConfigPath, Overrides, loaded, new_app, note
+from homeport.cli.options import AsJson, Given, new_app, note, print_answer
 from homeport.cli.usage import Control
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
-from homeport.config.printable import printable_lines
-from homeport.job_coordinator.model.json_values import compact_json
 from homeport.job_coordinator.status.container_report import ContainerReport
 from homeport.job_coordinator.status.shape import ShownContainer, ShownStandby, ShownStatus
 from homeport.job_coordinator.ui.first_screen import first_screen
@@ -26,14 +25,13 @@ app = new_app()
 _CLEAR = Control("\x1b[H\x1b[2J")
 _HEAD = ("PROCESSOR", "ROLE", "PHASE", "HOST", "FOR", "EPOCH", "LAG", "PROCESSED", "FAILURES")
 _STANDBY_HEAD = ("STANDBY", "PROCESSOR", "STATE", "LAG", "SECONDS")
-_LAG = 6
+_NUMBERS, _STANDBY_NUMBERS = range(6, len(_HEAD)), range(3, len(_STANDBY_HEAD))
 
 
 @app.command()
 def status(
     *,
-    config_path: ConfigPath,
-    config: Overrides = None,
+    given: Given,
     watch: Annotated[
         float | None,
         typer.Option("--watch", min=0.2, help="Look again each so many seconds, until Ctrl-C."),
@@ -47,7 +45,6 @@ def status(
     since the container began. Of a standalone job the standbys follow, with the processor that
     keeps each. `homeport explain PROCESSOR` shows why one is where it is.
     """
-    given = loaded(config_path, config)
     running = require_running(given)
     if watch is None:
         _print(running, as_json=as_json)
@@ -72,14 +69,10 @@ def _found_again(running: RunningJob, given: Config) -> RunningJob:
 
 def _print(running: RunningJob, *, as_json: bool, clears: bool = False) -> None:
     body = running.client.status_body()
-    if as_json:
-        print(compact_json(body).decode())
-        return
-    now_ms = int(time.time() * 1000)
-    text = printable_lines(lines(ShownStatus.from_json(body), now_ms))
     if clears:
         sys.stdout.write(_CLEAR)
-    print(text)
+    shown = () if as_json else lines(ShownStatus.from_json(body), int(time.time() * 1000))
+    print_answer(body, shown, as_json=as_json)
 
 
 def lines(status: ShownStatus, now_ms: int) -> Iterator[str]:
@@ -98,7 +91,7 @@ def lines(status: ShownStatus, now_ms: int) -> Iterator[str]:
         yield from (f"      {why}" for why in late.why)
     yield from _restores(containers)
     yield ""
-    yield from _table([_HEAD, *(_row(container, now_ms) for container in containers)])
+    yield from table([_HEAD, *(_row(each, now_ms) for each in containers)], _NUMBERS)
     yield from _standbys(status)
 
 
@@ -122,7 +115,7 @@ def _standbys(status: ShownStatus) -> Iterator[str]:
     ]
     if rows:
         yield ""
-        yield from _table([_STANDBY_HEAD, *rows], numbers=range(3, 5))
+        yield from table([_STANDBY_HEAD, *rows], _STANDBY_NUMBERS)
     taken = status.taken_over
     if taken is not None and taken.lost:
         yield (
@@ -163,16 +156,3 @@ def _since(since_ms: int | None, now_ms: int) -> str:
 
 def _number(value: int | None) -> str:
     return "-" if value is None else str(value)
-
-
-def _table(
-    rows: Sequence[Sequence[str]], numbers: Container[int] = range(_LAG, len(_HEAD))
-) -> Iterator[str]:
-    """Columns as wide as what is in them; those of ``numbers`` to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = [
-            cell.rjust(width) if number in numbers else cell.ljust(width)
-            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(cells).rstrip()

@@ -8,11 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from homeport.cli.job.job_view import require_running
-from homeport.cli.options import AsJson, ConfigPath, Overrides, loaded, new_app, note
+from homeport.cli.options import AsJson, Given, new_app, note_origin, print_answer
 from homeport.config.errors import ConfigError, WireError
-from homeport.config.printable import printable_lines
 from homeport.job_coordinator.model.ids import Host, host_of
-from homeport.job_coordinator.model.json_values import compact_json
 from homeport.job_coordinator.status.shape import ShownStatus
 
 app = new_app()
@@ -27,8 +25,7 @@ def what_if(
     host: Annotated[
         list[str], typer.Option("--host", help="A host to lose; may be given many times.")
     ],
-    config_path: ConfigPath,
-    config: Overrides = None,
+    given: Given,
     why: Annotated[bool, typer.Option("--why", help="The reasons of each step too.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -36,7 +33,7 @@ def what_if(
 
     The running job's allocator answers, from its present state; nothing is changed.
     """
-    running = require_running(loaded(config_path, config), "what-if")
+    running = require_running(given, "what-if")
     client = running.client.at(running.client.url, _TIMEOUT_S)
     hosts = [host_of(name) for name in host]
     try:
@@ -44,11 +41,8 @@ def what_if(
     except WireError:
         require_known(hosts, running.client.status())
         raise
-    note(f"from {running}")
-    if as_json:
-        print(compact_json(answer).decode())
-    else:
-        print(printable_lines(outlook(answer, with_reasons=why)))
+    note_origin(running)
+    print_answer(answer, outlook(answer, with_reasons=why), as_json=as_json)
 
 
 def require_known(hosts: Collection[Host], status: ShownStatus) -> None:

@@ -14,7 +14,7 @@ from homeport.appmaster.yarn.container_logs import ContainerLog
 from homeport.appmaster.yarn.node_names import NodeNames
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.cli.job.job_view import require_running
-from homeport.cli.options import AsJson, ConfigPath, Overrides, loaded, new_app, note
+from homeport.cli.options import AsJson, Given, new_app, note
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.json_values import compact_json
@@ -38,8 +38,7 @@ _Place = tuple[str, str, str]
 def logs(
     *,
     processor: Annotated[str, typer.Argument(help="The processor id of a container.")],
-    config_path: ConfigPath,
-    config: Overrides = None,
+    given: Given,
     follow: Annotated[
         bool,
         typer.Option("--follow", "-f", help="Go on as it grows, also where the container moves."),
@@ -55,7 +54,6 @@ def logs(
     file. With --follow the log of the next container follows when this one has ended. --json: one
     object per line of the log.
     """
-    given = loaded(config_path, config)
     running = require_running(given, "logs", _ON_ITS_HOST)
     rest = ResourceManagerRest.from_environment(os.environ)
     place = place_of(running.client.status(), processor)

@@ -34,26 +34,20 @@ from homeport.appmaster.yarn.resource_manager_rest import (
 )
 from homeport.appmaster.yarn.skein_driver import SkeinDriver, starting_driver
 from homeport.appmaster.yarn.submission import NodePython, Submission, known_hosts, submit
+from homeport.cli.options import Named, new_app, note
 from homeport.cli.usage import run_app, run_program
-from homeport.cli.yarn import (
-    one_time_configuration,
-    preflight,
-    state_check,
-    state_reset,
-    submission_claim,
-)
+from homeport.cli.yarn import preflight, state_check, state_reset, submission_claim
 from homeport.cli.yarn.am_address import am_address, is_answering
 from homeport.cli.yarn.application_text import end_of, log_place, samza_status
 from homeport.cli.yarn.cluster_check import cluster_facts, require_fit
 from homeport.cli.yarn.draining import order_drain, order_shutdown
 from homeport.cli.yarn.job import SOURCE, Job
 from homeport.cli.yarn.record_sizes import check_record_sizes
-from homeport.cli.yarn.waiting import Waiter, log_shortage, say
+from homeport.cli.yarn.waiting import Waiter, log_shortage
 from homeport.config.config import Config
 from homeport.config.declarations.standalone_keys import YARN
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError
-from homeport.config.loading.loader import load
-from homeport.config.secret_names import shown_value, warnings_of_overrides
+from homeport.config.secret_names import shown_value
 from homeport.config.settings.pipeline_section import PipelineConfig
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig, YarnConfig
 from homeport.config.settings.standalone_section import refuse_mixed_roles, require_coordinator
@@ -110,7 +104,7 @@ def run(job: Job, *, reset_state: bool = False, other_package: bool = False) -> 
     may_be_none = pipeline is not None and not pipeline.needs_package
     path = package_path(YarnConfig.of(config).package_path, may_be_none=may_be_none)
     files = partial(hadoop_files, os.environ, kerberos_login(config))
-    python = job_python(config, os.environ, files, say)
+    python = job_python(config, os.environ, files, note)
     log = cache_folder(os.environ) / "logs" / f"skein-{job.name}.log"
     # Skein's JVM starts beside the checks.
     with starting_driver(log, os.environ, kerberos_login(config)) as driver:
@@ -124,14 +118,14 @@ def run(job: Job, *, reset_state: bool = False, other_package: bool = False) -> 
             preflight.check_classes(config, python, package.import_path, forms)
             preflight.check_own_groupers(config, python, package.import_path)
             for warning in warnings(config, facts):
-                say(f"warning: {warning}")
-            say("checked: configuration, Kafka, YARN, package, classes")
-            preflight.check_pipeline(config, python, package.import_path, say)
-            python = published(python, files, say)
+                note(f"warning: {warning}")
+            note("checked: configuration, Kafka, YARN, package, classes")
+            preflight.check_pipeline(config, python, package.import_path, note)
+            python = published(python, files, note)
             number, application_id = submit_once(
                 job, package, python.node, driver, Reset(model) if reset_state else None
             )
-    say(f"submitted {application_id}")
+    note(f"submitted {application_id}")
     url = await_am(job, number, application_id, digest)
     print(f"application {application_id}")
     print(f"JobModel    {url}")
@@ -149,8 +143,8 @@ def check_job(job: Job, *, reset_state: bool) -> tuple[JobModel | None, Mapping[
         HomeportError: refused.
     """
     preflight.check_kafka(job.config)
-    preflight.warn_of_reporters(job.config, say)
-    model = preflight.check_job_model(job.config, say)
+    preflight.warn_of_reporters(job.config, note)
+    model = preflight.check_job_model(job.config, note)
     check_record_sizes(job.config, model, job.record_limit())
     forms = state_check.check_state(job, reset_state=reset_state)
     preflight.check_token_folder(os.environ)
@@ -175,7 +169,7 @@ def with_written_keys(job: Job) -> Job:
     for key, value in written.items():
         if job.config.get(key, "") != value:
             shown = shown_value(key, value)
-            say(
+            note(
                 f"note: {key} = {shown} was set by coordinator-stream-writer and stands; "
                 f"coordinator-stream-writer --type set-config --key {key} --delete takes it back"
             )
@@ -224,14 +218,14 @@ def submit_once(
             store.require_own()
             if reset is None:
                 # Once more: another run-job may have been here since the first look.
-                one_time_configuration.require_unchanged(store, config)
+                state_check.require_unchanged(store, config)
                 ConfigManager(store).replace(config, SOURCE)
             else:
                 reset_state_of(config, reset, number, store)
             # Those of an upgrade of an earlier deployment: none is wanted by this one.
             JobPackageManager(store).forget()
             if created := create_outputs(config):
-                say(f"created: {', '.join(created)}")
+                note(f"created: {', '.join(created)}")
             submission = Submission(
                 config=config,
                 file=job.file,
@@ -261,9 +255,9 @@ def reset_state_of(
     def require_newest() -> None:
         submission_claim.require_newest(store, number)
 
-    say("resetting the state of the job")
+    note("resetting the state of the job")
     topics = state_reset.reset(config, reset.model, number, SOURCE, require_newest)
-    say(f"reset: recreated: {', '.join(str(topic) for topic in topics) or 'no topics'}")
+    note(f"reset: recreated: {', '.join(str(topic) for topic in topics) or 'no topics'}")
 
 
 def await_am(job: Job, number: int, application_id: str, package: str) -> str:
@@ -323,9 +317,9 @@ def wait(job: Job) -> int:
         raise UnavailableError(f"YARN knows no application {job.name!r}: run the job first")
     last = await_end(job, application, None)
     if last.final_status in ("SUCCEEDED", "KILLED"):
-        say(end_of(last))
+        note(end_of(last))
     else:
-        say(f"{end_of(last)}; {_ADVICE}: {log_place(last)}")
+        note(f"{end_of(last)}; {_ADVICE}: {log_place(last)}")
     return 0 if last.final_status == "SUCCEEDED" else 1
 
 
@@ -359,10 +353,10 @@ def kill(job: Job) -> None:
     limit_s = TaskConfig.of(job.config).shutdown_ms / 1000 + _KILL_MARGIN_S
     try:
         order_shutdown(job, application)
-        say(f"ordered {application.application_id} to stop; waiting up to {limit_s:.0f} s")
+        note(f"ordered {application.application_id} to stop; waiting up to {limit_s:.0f} s")
         last = await_end(job, application, limit_s)
     except HomeportError as e:
-        say(f"no orderly stop ({e}): killing it by YARN")
+        note(f"no orderly stop ({e}): killing it by YARN")
         job.rest.kill(application.application_id)
         await_end(job, application, _YARN_KILL_LIMIT_S)
         print(f"killed {application.application_id} by YARN")
@@ -394,19 +388,13 @@ Examples:
   run-job --config-path=my.properties --operation=kill
 """
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = new_app()
 
 
 @app.command(epilog=_EPILOG)
 def command(
     *,
-    config_path: Annotated[
-        str, typer.Option(help="The job's properties file: a path or a file: URL.")
-    ],
-    config: Annotated[
-        list[str] | None,
-        typer.Option(help="key=value, laid over the properties file; may be given many times."),
-    ] = None,
+    named: Named,
     operation: Annotated[
         Operation,
         typer.Option(
@@ -436,16 +424,14 @@ def command(
             raise ConfigError(
                 option, None, "it is for run alone", f"leave --operation={operation} out"
             )
-    for warning in warnings_of_overrides(config or ()):
-        say(f"warning: {warning}")
     is_run = operation is Operation.RUN
-    loaded = load(config_path, config or (), topics_of if is_run else None)
+    config = named.config(topics_of if is_run else None)
     if is_run:
-        require_coordinator(loaded, YARN)
-        refuse_mixed_roles(loaded)
-        for warning in validate(loaded):
-            say(f"warning: {warning}")
-    job = Job(loaded, ResourceManagerRest.from_environment(os.environ), loaded)
+        require_coordinator(config, YARN)
+        refuse_mixed_roles(config)
+        for warning in validate(config):
+            note(f"warning: {warning}")
+    job = Job(config, ResourceManagerRest.from_environment(os.environ), config)
     if is_run:
         run(job, reset_state=reset_state, other_package=other_package)
     elif operation is Operation.STATUS:

@@ -1,20 +1,40 @@
-"""Checks that a job's state, input positions and code fit what it runs with next."""
+"""Checks that a job's state, input positions and code fit what it runs with next.
+
+What may not change while there is state is the one-time configuration. Source: COORD, benefit 3:
+"Without persistent configuration, there is no easy way to check whether a job's current
+configuration is valid or not." The coordinator stream is that configuration.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from homeport.appmaster.job_model.takeover import previous_assignment
 from homeport.appmaster.upgrade.words import in_brief
-from homeport.cli.yarn import one_time_configuration, preflight, state_reset
+from homeport.cli.options import note
+from homeport.cli.yarn import preflight, state_reset
 from homeport.cli.yarn.job import Job
-from homeport.cli.yarn.waiting import say
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.operators_file import with_own_places
 from homeport.config.errors import ConfigError
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import (
+    CoordinatorStream,
+    InMemoryCoordinatorStream,
+)
+from homeport.job_coordinator.grouper.factories import has_own_grouper
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
+from homeport.job_coordinator.grouper.one_time_configuration import (
+    changed_key,
+    changed_tasks,
+    has_state,
+    refusal,
+)
+from homeport.job_coordinator.kafka.stream_metadata_cache import StreamMetadataCache
+from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.state_facts import StateFactManager, StoreForms
+from homeport.job_coordinator.metadata.state_reset import StateResetManager
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.upgrade import UpgradeState
 
@@ -36,16 +56,43 @@ def check_state(job: Job, *, reset_state: bool) -> Mapping[str, StoreForms]:
             before = with_own_places(ConfigManager(store).read(), job.config)
             if not reset_state:
                 forms = StateFactManager(store).forms()
-                one_time_configuration.require_unchanged(store, job.config)
-                preflight.check_changelogs(job.config, store, say)
+                require_unchanged(store, job.config)
+                preflight.check_changelogs(job.config, store, note)
                 preflight.check_checkpoints(job.config, store)
-                preflight.check_inputs(job.config, store, say)
+                preflight.check_inputs(job.config, store, note)
     elif not reset_state:
-        preflight.check_changelogs(job.config, InMemoryCoordinatorStream(), say)
+        preflight.check_changelogs(job.config, InMemoryCoordinatorStream(), note)
     if reset_state:
         topics = state_reset.state_topics(before, job.config)
         state_reset.check_topics(topics, job.config, before)
     return forms
+
+
+def require_unchanged(stream: CoordinatorStream, config: Config) -> None:
+    """``config`` fits the state that the job has, if it has any.
+
+    A grouper of the job's own is not at hand here; what its tasks read is not looked at.
+
+    Args:
+        stream: the job's, read to its head; nothing is written.
+        config: what the job is to run with.
+
+    Raises:
+        ConfigError: a one-time key, or what tasks there are, what they read and which changelog
+            partition they have, would change; or a reset of the state was begun and not finished.
+    """
+    StateResetManager(stream).require_finished()
+    running, before = ConfigManager(stream).deployed(), previous_assignment(stream)
+    if not has_state(running, before):
+        return
+    for error in ChangelogPartitionManager(stream).contradictions():
+        raise error
+    change = changed_key(running, config)
+    if change is None and not has_own_grouper(config):
+        counts = StreamMetadataCache(config).partition_counts(input_streams(config))
+        change = changed_tasks(before, calculate_job_model(config, counts, before))
+    if change is not None:
+        raise refusal(change)
 
 
 def check_package(job: Job, package: str, *, is_other_meant: bool) -> None:
@@ -67,7 +114,7 @@ def check_package(job: Job, package: str, *, is_other_meant: bool) -> None:
         key = keys.YARN_PACKAGE_PATH
         remedy = f"let it name the code of the upgrade; {OTHER_PACKAGE} if other code is meant"
         raise ConfigError(key.name, key.read(job.config), rule, remedy)
-    say(f"note: {rule}")
+    note(f"note: {rule}")
 
 
 def other_package(state: UpgradeState, package: str) -> str | None:

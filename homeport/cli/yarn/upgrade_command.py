@@ -21,9 +21,9 @@ from homeport.appmaster.upgrade.words import end, in_brief, steps
 from homeport.appmaster.yarn.hadoop_files import hadoop_files
 from homeport.appmaster.yarn.job_package import package_name, package_path, prepared, zipped
 from homeport.appmaster.yarn.kerberos import kerberos_login
-from homeport.cli.job.job_view import JobView, RunningJob, open_job, require_on_yarn, stream_place
+from homeport.cli.job.job_view import JobView, open_job, require_on_yarn, stream_place
 from homeport.cli.job.placement_request import NoWait, Patience, write_order
-from homeport.cli.options import ConfigPath, Overrides, loaded, new_app, note
+from homeport.cli.options import Given, new_app, note
 from homeport.cli.yarn import preflight
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -81,8 +81,7 @@ _ROLLING = (
 @app.command(epilog=_EPILOG)
 def upgrade(
     *,
-    config_path: ConfigPath,
-    config: Overrides = None,
+    given: Given,
     package: Annotated[
         str | None,
         typer.Option(
@@ -105,12 +104,12 @@ def upgrade(
     back. Ends with exit code 0 when all run the new code, with 1 when they went back or nothing was
     begun, with 3 when Kafka or the AM has not answered for minutes: the upgrade goes on without it.
     """
-    given = loaded(config_path, config)
     if undo is (package is not None):
         raise ConfigError(_OPTION, package, "name a package, or --undo", "give one of the two")
     with open_job(given) as job:
         require_on_yarn(given, job.stream, "upgrade", _ROLLING)
-        running = _require_running(job)
+        remedy = "start it with run-job, whose yarn.package.path names the new code, or try again"
+        running = job.require_running(remedy)
         status = running.client.status()
         for line in left_on_drained_hosts(status):
             note(line)
@@ -141,17 +140,6 @@ def upgrade(
 
 
 # ----------------------------------------------------------------------------- what is refused
-
-
-def _require_running(job: JobView) -> RunningJob:
-    if job.running is None:
-        raise ConfigError(
-            keys.JOB_NAME.name,
-            job.given.get(keys.JOB_NAME.name),
-            "the job does not run, or its AM does not answer",
-            "start it with run-job, whose yarn.package.path names the new code, or try again",
-        )
-    return job.running
 
 
 def require_upgradable(config: Config) -> None:
