@@ -25,7 +25,7 @@ _HELP = frozenset({"--help", "-h", "help"})
 
 @dataclass(frozen=True)
 class Command:
-    """A sub-command: the module that has its app, what it does in one line, and the app's name."""
+    """A sub-command: the module and the name of its app, and what it does in one line."""
 
     place: str
     summary: str
@@ -77,7 +77,9 @@ COMMANDS = {
         "local.local_commands",
         "start, show and stop a Kafka and a YARN on this machine; break them",
     ),
-    "locality": Command("job.locality_command", "show where containers and tasks last ran"),
+    "locality": Command(
+        "job.job_model_command", "show where containers and tasks last ran", "locality_app"
+    ),
     "logs": Command("yarn.logs_command", "show the log of a container, or follow it"),
     "metrics-targets": Command(
         "yarn.metrics_targets_command",
@@ -118,7 +120,9 @@ COMMANDS = {
         "give a running job new code, container by container, and take it back",
     ),
     "what-if": Command(
-        "job.what_if_command", "show what would come of the loss of hosts, without any loss"
+        "job.drain_command",
+        "show what would come of the loss of hosts, without any loss",
+        "what_if_app",
     ),
 }
 
@@ -146,11 +150,7 @@ def help_text() -> str:
 
 
 def run(arguments: list[str]) -> None:
-    """Runs the sub-command that ``arguments`` name.
-
-    Raises:
-        HomeportError: the user's error, or a service did not answer.
-    """
+    """Run the sub-command that ``arguments`` name; HomeportError where it fails."""
     if completion_command.VARIABLE in os.environ:
         summaries = {name: command.summary for name, command in COMMANDS.items()}
         completion_command.answer(summaries, lambda name: COMMANDS[name].app())

@@ -80,11 +80,9 @@ def show(*, job: OpenRecordedJob, task: OneTask = None, as_json: AsJson = False)
 def positions(
     job: RecordedJob, tasks: list[TaskModel], readers: Mapping[str, LogReader]
 ) -> list[Position]:
-    """How far each of ``tasks`` has read each of its partitions.
+    """Return how far each of ``tasks`` has read each of its partitions.
 
-    Raises:
-        ConfigError: the job has no checkpoints.
-        StoreError: a checkpoint was written under another grouper.
+    ConfigError: the job has no checkpoints. StoreError: one was written under another grouper.
     """
     known = checkpoints(job, tasks, readers)
     offsets = {task_name: found.offsets for task_name, found in known.items()}
@@ -104,7 +102,7 @@ def positions(
 def checkpoints(
     job: RecordedJob, tasks: list[TaskModel], readers: Mapping[str, LogReader]
 ) -> dict[TaskName, Checkpoint]:
-    """Those of ``tasks`` that have one; errors as above."""
+    """Return those of ``tasks`` that have one; errors as of ``positions``."""
     if not job.task.checkpoint_enabled:
         raise ConfigError(
             "task.checkpoint.factory",
@@ -176,11 +174,7 @@ def set_(
 
 
 def chosen_partition(task: TaskModel, text: str) -> SystemStreamPartition:
-    """The input partition of ``task`` that ``text`` names.
-
-    Raises:
-        ConfigError: it has no such partition.
-    """
+    """Return the input partition of ``task`` that ``text`` names; ConfigError where it has none."""
     named = {ssp.name: ssp for ssp in task.system_stream_partitions}
     if text not in named:
         rule = f"the task reads {', '.join(named) or 'nothing'}"
@@ -189,7 +183,7 @@ def chosen_partition(task: TaskModel, text: str) -> SystemStreamPartition:
 
 
 def milliseconds(text: str | None) -> int | None:
-    """The time that ``text`` names, in ms since the epoch; ConfigError where it names none."""
+    """Return the time that ``text`` names, in ms since 1970; ConfigError where it names none."""
     if text is None:
         return None
     at_ms = time_ms(text)

@@ -72,11 +72,7 @@ def clean(
 
 
 def _require_known(owners: Mapping[PurePosixPath, Owner], host: Host) -> None:
-    """Something of the job is at home under that name, so that it is the one that YARN has.
-
-    Raises:
-        ConfigError: nothing is; under a wrong name, all would be taken for left behind.
-    """
+    """Require that something of the job is at home there: else all would seem left behind."""
     roles = {owner.role for owner in owners.values()}
     if owners and roles == {HostRole.ELSEWHERE}:
         raise ConfigError(

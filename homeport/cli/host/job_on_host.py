@@ -146,12 +146,9 @@ class RecordedJob:
         )
 
     def chosen_stores(self, only: str | None, *, has_adjuncts: bool = False) -> list[StoreConfig]:
-        """The store of that name, else all that have a changelog.
+        """Return the store of that name, else all that have a changelog.
 
         ``has_adjuncts``: whether an adjunct store may be named too, which is none of these.
-
-        Raises:
-            ConfigError: there is no such store.
         """
         if has_adjuncts and only in {item.store.name for item in self.adjuncts.values()}:
             return []
@@ -162,11 +159,7 @@ class RecordedJob:
         return [store for name, store in self.stores.items() if only in {None, name}]
 
     def chosen_tasks(self, only: str | None) -> list[TaskModel]:
-        """The task of that name or directory, else all active ones.
-
-        Raises:
-            ConfigError: there is no such task.
-        """
+        """Return the task of that name or directory, else all active ones."""
         if only is None:
             return list(self.active_tasks)
         found = [t for t in self.active_tasks if is_named(t, only)]
@@ -195,12 +188,7 @@ def names_of(tasks: tuple[TaskModel, ...]) -> str:
 
 @contextlib.contextmanager
 def recorded_job(given: Config) -> Iterator[RecordedJob]:
-    """The job that ``given`` names.
-
-    Raises:
-        ConfigError: it has no coordinator stream, or no JobModel yet.
-        UnavailableError: Kafka did not answer in time.
-    """
+    """Open the job that ``given`` names; ConfigError where it has no stream, or no JobModel yet."""
     with open_job(given) as view:
         recorded = with_own_places(view.recorded_config(), given)
         # How Kafka is reached from here, the operator knows.
@@ -219,7 +207,7 @@ OpenRecordedJob = Annotated[RecordedJob, FromJob(lambda job: recorded_job(job.co
 
 @contextlib.contextmanager
 def changelog_reader(job: RecordedJob) -> Iterator[KafkaChangelogReader]:
-    """Reads the job's changelogs."""
+    """Open a reader of the job's changelogs."""
     with job.readers() as readers:
         yield KafkaChangelogReader(readers)
 
@@ -235,12 +223,10 @@ class JobFolder:
 def job_folders_of(
     job: JobConfig, bases: list[Path] | None, option: str = "--base"
 ) -> list[JobFolder]:
-    """Where the job's state may lie on this host: one folder for each of ``bases``.
+    """Return where the job's state may lie on this host: one folder for each of ``bases``.
 
-    ``option``: what they were given by.
-
-    Raises:
-        ConfigError: nothing says where.
+    ``option``: what they were given by. ConfigError: neither options nor configuration name a
+    place.
     """
     variable = os.environ.get(BASE_VARIABLE)
     if bases:
@@ -260,7 +246,7 @@ def job_folders_of(
 
 
 def _below(base: Path, job: JobConfig, given_by: str) -> JobFolder:
-    """The job's folder below ``base``, if there is one, is no link, and this user may read it."""
+    """Return the folder below ``base``: if it is there, this user may read it; it is no link."""
     folder = base / job.directory_name
     try:
         if not base.is_dir():
@@ -282,11 +268,7 @@ def _below(base: Path, job: JobConfig, given_by: str) -> JobFolder:
 
 
 def host_named(job: RecordedJob, name: str | None) -> Host:
-    """Return the name of this host in localities; ``name``: the operator's option.
-
-    Raises:
-        ConfigError: the job's configuration names no location of a processor here.
-    """
+    """Return the name of this host in localities; ``name``: the operator's option."""
     if is_standalone(job.view.given, job.view.stream):
         return Host(name or location_of(job.view.given, os.environ, socket.gethostname()))
     return host_of(name or os.environ.get("NM_HOST") or socket.gethostname())
@@ -295,11 +277,7 @@ def host_named(job: RecordedJob, name: str | None) -> Host:
 def place_named(
     job: RecordedJob, host: str | None, bases: list[Path] | None
 ) -> tuple[Host, list[JobFolder]]:
-    """Return host and folders that the operator's options name, and print them.
-
-    Raises:
-        ConfigError: as of ``host_named`` and ``job_folders_of``.
-    """
+    """Return host and folders that the operator's options name, and print them."""
     name, folders = host_named(job, host), job_folders_of(job.job, bases)
     note_origin(f"{job.view.origin}, on {name}: {', '.join(str(f.path) for f in folders)}")
     return name, folders

@@ -91,11 +91,7 @@ def new(
 
 
 def _module(name: str) -> str:
-    """The name of the job's module.
-
-    Raises:
-        ConfigError: no job, topic and module can have that name.
-    """
+    """Return the name of the job's module, if job, topic and module can have it."""
     module = name.replace("-", "_")
     if not _NAME.fullmatch(name) or keyword.iskeyword(module):
         rule = "a name has lower-case letters and digits, in parts joined by - or _"

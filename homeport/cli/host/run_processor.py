@@ -58,11 +58,7 @@ def run_processor(
 
 
 def run(processor: StreamProcessor) -> None:
-    """Runs the processor to its end; a signal stops it in order.
-
-    Raises:
-        HomeportError: it has failed.
-    """
+    """Run the processor to its end; a signal stops it in order."""
     logs.begin(sys.stderr, processor.log_variables)
     for warning in processor.warnings:
         note(f"warning: {warning}")
@@ -112,7 +108,7 @@ def run_local(
 
 
 def as_trial(config: Config) -> Config:
-    """The job by another id, with changelogs of that id's own; all else is the same."""
+    """Return the job by another id, with changelogs of that id's own; all else is the same."""
     others = {key: f"{topic}{_MARK}" for key, topic in config.items() if _CHANGELOG.fullmatch(key)}
     job_id = f"{keys.JOB_ID.read(config)}{_MARK}"
     return config.merged({**others, keys.JOB_ID.name: job_id})

@@ -58,17 +58,7 @@ class Replay:
     """
 
     def __init__(self, job: ContainerJob, planned: PlannedStore, reader: LogReader) -> None:
-        """Nothing is read.
-
-        Args:
-            job: the view of the container whose store it is.
-            planned: the store.
-            reader: of the stream's system.
-
-        Raises:
-            ConfigError: a class of the job's own, or a serde, cannot be had.
-            ManagerFailedError: the job's factory of managers failed.
-        """
+        """``job``: the view of the container that has the store. ``reader``: of its system."""
         self._planned = planned
         self._reader = reader
         self._sink = _Caught()
@@ -76,11 +66,10 @@ class Replay:
         self._manager: TableManager = replaying_manager(job, planned, _Storage(kind, self._sink))
 
     def read(self, stream: SystemStream, partition: int, start: int, head: int) -> Iterator[Chunk]:
-        """The committed records of [start, head), the last value of each key per chunk.
+        """Yield the committed records of [start, head), per chunk the last value of a key.
 
-        Raises:
-            StoreError: a class of the job's own failed.
-            UnavailableError: the stream cannot be read.
+        StoreError: a class of the job's own failed. UnavailableError: the stream cannot be
+        read.
         """
         ssp = SystemStreamPartition(stream.system, stream.stream, partition)
         for messages in self._reader.read(stream.stream, partition, start, head):
@@ -96,10 +85,10 @@ class Replay:
     def of_version(
         self, ranges: Ranges, parts: Mapping[SystemStreamPartition, Part]
     ) -> tuple[Ranges, bool]:
-        """Where the records of a version that has ended lie; whether all of them are there.
+        """Return where the records of an ended version lie; whether all of them are there.
 
-        ``ranges``: what Kafka has. ``parts``: of the version. It begins behind the marker before
-        its end, which the stream may have deleted.
+        ``ranges``: what Kafka has. ``parts``: of the version. It begins behind the marker
+        before its end, which the stream may have deleted.
         """
         found: dict[SystemStreamPartition, ChangelogRange] = {}
         is_whole = True
@@ -111,7 +100,7 @@ class Replay:
         return found, is_whole
 
     def _behind_last_marker(self, ssp: SystemStreamPartition, start: int, end: int) -> int | None:
-        """The offset behind the last marker of [start, end); None: there is none."""
+        """Return the offset behind the last marker of [start, end); None: there is none."""
         found = None
         for messages in (
             self._reader.read(ssp.stream, ssp.partition, start, end) if start < end else ()

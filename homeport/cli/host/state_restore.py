@@ -34,10 +34,9 @@ Report = Callable[[str], None]
 
 
 def claim(folder: Path, job: JobConfig) -> bool:
-    """``folder`` is this job's to restore into; whether an earlier restore had begun there.
+    """Claim ``folder`` for restores of this job; return whether one had begun there.
 
-    Raises:
-        ConfigError: it holds something else, or cannot be made.
+    ConfigError: it holds something else, or cannot be made.
     """
     owner = {"job.name": job.name, "job.id": job.id}
     mark = folder / MARK
@@ -68,14 +67,11 @@ def restore(
     tasks: Sequence[TaskModel],
     report: Report,
 ) -> Iterator[str]:
-    """Each store of each task stands at its changelog's head, below ``folder``; a line each.
+    """Bring each store of each task to its changelog's head, below ``folder``; a line each.
 
     Task by task, so that what is finished needs only its tail when all is run again.
-
-    Raises:
-        DiskFullError: there is no room.
-        StoreError: another process has one of the directories open.
-        UnavailableError: a changelog could not be read to its head.
+    DiskFullError: there is no room. StoreError: another process has one of the directories
+    open. UnavailableError: a changelog could not be read to its head.
     """
     root = folder / job.job.directory_name
     make_own_folder(root, below=folder)

@@ -55,11 +55,7 @@ def audit(
 
 
 def changes_in(folder: Path) -> list[dict[str, Any]]:
-    """Return those that the files of a history have, by time; whole lines alone.
-
-    Raises:
-        ConfigError: there is no such folder, or it cannot be read.
-    """
+    """Return those that the files of a history have, by time; whole lines alone."""
     found = list[dict[str, Any]]()
     try:
         for path in folder.iterdir():
@@ -89,7 +85,7 @@ def _changes_of(text: str) -> Iterator[dict[str, Any]]:
 
 
 def line(change: Mapping[str, Any]) -> str:
-    """One change, with its time."""
+    """Return one change, with its time."""
     texts = {n: change.get(n) for n in ("author", "address", "through", "what")}
     named = {n: UNKNOWN if t is None else str(t) for n, t in texts.items()}
     full = Change(**named, before=change.get("before"), after=change.get("after")).bounded()

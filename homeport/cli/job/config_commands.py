@@ -142,7 +142,7 @@ def set_(
 
 
 def _from_standard_input(key: str) -> str:
-    """One line, which is not shown while it is typed."""
+    """Read one line, which is not shown while it is typed."""
     if sys.stdin.isatty():
         return getpass.getpass(f"{key}: ")
     return sys.stdin.readline().removesuffix("\n")

@@ -80,10 +80,9 @@ _PLAINLY = How()
 def message_of(
     message_type: WritableType, key: str, value: str | None, *, is_forced: bool = False
 ) -> CoordinatorStreamMessage:
-    """The message that the command line asks for; ``value`` None deletes the key.
+    """Return the message that the command line names; ``value`` None deletes the key.
 
-    Raises:
-        ConfigError: the key or the value is not what the type takes.
+    ConfigError where key or value is not what the type takes.
     """
     if not key.strip():
         raise ConfigError("--key", key, "it must not be blank", "name what the message is about")
@@ -108,7 +107,7 @@ def message_of(
 def messages_for(
     message: CoordinatorStreamMessage, assignment: TaskAssignmentManager
 ) -> tuple[CoordinatorStreamMessage, ...]:
-    """``message``; for a processor's host the same of its tasks, whose records decide."""
+    """Return ``message``; for a processor's host the same of its tasks, whose records decide."""
     if message.type != MessageType.SET_CONTAINER_HOST:
         return (message,)
     tasks = [t for t, processor in assignment.read().items() if processor == message.key]
@@ -124,16 +123,10 @@ def write(
     how: How = _PLAINLY,
     note_meaning: Callable[[str], object] = print,
 ) -> str:
-    """Write ``message`` to the coordinator stream of the job that ``config`` describes.
+    """Write ``message`` to the job's coordinator stream; return one line about it.
 
-    ``note_meaning`` gets what it will mean, before it is written.
-
-    Returns:
-        One line about what was written, a secret masked.
-
-    Raises:
-        ConfigError: the job has no coordinator stream yet, or must not be changed so.
-        UnavailableError: Kafka did not answer in time.
+    ``note_meaning`` gets what it will mean, before it is written. ConfigError: the job has no
+    coordinator stream yet, or must not be changed so. UnavailableError: Kafka did not answer.
     """
     with open_job(config) as job:
         return _write(job, message, how, note_meaning)
@@ -178,12 +171,9 @@ def write_list(
     wanted: Callable[[tuple[str, ...]], ListChange],
     note_meaning: Callable[[str], object],
 ) -> bool:
-    """Change the items of the key as ``wanted`` says; no other writer's change is lost.
+    """Change the items of the key as ``wanted`` has them; no other writer's change is lost.
 
-    ``note_meaning`` gets what it will mean, before it is written; errors as of ``write``.
-
-    Returns:
-        Whether anything was to be changed.
+    ``note_meaning``, and errors, as of ``write``. Returns whether anything was to be changed.
     """
 
     def write_record(record: CoordinatorStreamMessage) -> None:
@@ -205,11 +195,7 @@ def _actives(job: JobView) -> frozenset[str]:
 
 
 def placement_warnings(job: JobView, message: CoordinatorStreamMessage) -> list[str]:
-    """Return why a running job would refuse such a move, one line each.
-
-    Raises:
-        ConfigError: the job's user places its processors.
-    """
+    """Return why a running job would refuse such a move, one line each."""
     require_on_yarn(job.given, job.stream, message.type, PLACED_BY_USER)
     known = {*TaskAssignmentManager(job.stream).read().values()}
     if job.running is not None:
@@ -243,13 +229,9 @@ def _checked(job: JobView, message: CoordinatorStreamMessage) -> ConfigChange:
 def change_config(
     config: Config, key: str, value: str | None, how: How = _PLAINLY, *, is_typed: bool = True
 ) -> None:
-    """The key has that value in the coordinator stream, or None: is deleted; says what it means.
+    """Give the key that value in the coordinator stream, None: delete it; print what it means.
 
-    ``is_typed``: the value stands on the command line.
-
-    Raises:
-        ConfigError: it must not be changed so; nothing was written.
-        UnavailableError: Kafka did not answer in time.
+    ``is_typed``: the value stands on the command line. Errors as of ``write``.
     """
     message = message_of(WritableType.SET_CONFIG, key, value, is_forced=how.is_forced)
     for warning in check_key(key, value, is_forced=how.is_forced):

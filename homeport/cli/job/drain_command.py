@@ -1,4 +1,4 @@
-"""``homeport drain``: all containers of a running job leave a host, and none comes there.
+"""``homeport drain``: all containers of a running job leave a host. ``what-if``: if one is lost.
 
 Which hosts are drained is a key of the configuration, which the running job takes at once and later
 deployments keep: so the AM's death changes nothing. Each container that is there is moved by a
@@ -7,7 +7,7 @@ request of its own, an active one warm. A command that was interrupted is given 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -23,11 +23,10 @@ from homeport.cli.job.job_view import (
     require_running,
 )
 from homeport.cli.job.placement_request import Patience, write_order
-from homeport.cli.job.what_if_command import outlook
-from homeport.cli.options import Given, new_app, note
+from homeport.cli.options import AsJson, Given, new_app, note, note_origin, print_answer
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.errors import ConfigError, HomeportError
+from homeport.config.errors import ConfigError, HomeportError, WireError
 from homeport.config.printable import printable_lines
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.metadata.placement import PlacementManager
@@ -44,8 +43,10 @@ from homeport.job_coordinator.status.host_drain import (
     require_host,
     without_place,
 )
+from homeport.job_coordinator.status.shape import ShownStatus
 
 app = new_app()
+what_if_app = new_app()
 
 _EPILOG = """\
 \b
@@ -55,6 +56,7 @@ Examples:
   homeport drain nm2 --undo --config-path=my.properties
 """
 _WHAT_IF_TIMEOUT_S = 120.0
+"""A hundred of a thousand hosts, with 20,000 containers, take the AM some twenty seconds."""
 
 
 @app.command(epilog=_EPILOG)
@@ -108,11 +110,7 @@ def drain(
 
 
 def require_places(host: Host, answer: Mapping[str, Any], *, is_forced: bool) -> None:
-    """All containers of the host have a place elsewhere, by the answer of ``what-if``.
-
-    Raises:
-        ConfigError: they have not.
-    """
+    """Require that ``what-if`` has a place elsewhere for each container of the host."""
     rule = without_place(answer)
     if rule is None:
         return
@@ -153,7 +151,7 @@ def _move_all(job: JobView, host: Host, wait: Patience) -> None:
 
 
 def _written(job: JobView, due: Sequence[Move]) -> list[PlacementRequest]:
-    """The requests, which are in the stream."""
+    """Return the requests, which are in the stream."""
     if job.running is None:
         return []
     application = job.running.application
@@ -165,3 +163,77 @@ def _written(job: JobView, due: Sequence[Move]) -> list[PlacementRequest]:
     ]
     write_order(job.stream, list(map(PlacementManager.request_message, requests)))
     return requests
+
+
+@what_if_app.command()
+def what_if(
+    *,
+    host: Annotated[
+        list[str], typer.Option("--host", help="A host to lose; may be given many times.")
+    ],
+    given: Given,
+    why: Annotated[bool, typer.Option("--why", help="The reasons of each step too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Prints what would run where, and what could not be placed, if these hosts were lost now.
+
+    The running job's allocator answers, from its present state; nothing is changed.
+    """
+    running = require_running(given, "what-if")
+    client = running.client.at(running.client.url, _WHAT_IF_TIMEOUT_S)
+    hosts = [host_of(name) for name in host]
+    try:
+        answer = client.what_if(hosts)
+    except WireError:
+        require_known(hosts, running.client.status())
+        raise
+    note_origin(running)
+    print_answer(answer, outlook(answer, with_reasons=why), as_json=as_json)
+
+
+def require_known(hosts: Collection[Host], status: ShownStatus) -> None:
+    """Require that each of these hosts is one of the job's, by its status."""
+    used = (c.host for c in status.containers if c.host)
+    known = sorted({*status.hosts, *used})
+    for host in hosts:
+        if host not in known:
+            remedy = f"give one of {', '.join(known)}" if known else "it knows none yet: ask later"
+            raise ConfigError("--host", host, "the job knows no host of that name", remedy)
+
+
+def outlook(answer: Mapping[str, Any], *, with_reasons: bool) -> Iterator[str]:
+    """Yield the answer of ``GET /v1/what-if``, line by line."""
+    hosts = ", ".join(answer["hosts"])
+    fates = answer["containers"]
+    yield f"if {hosts} were lost now: {len(fates)} of the job's containers would be affected"
+    for fate in fates:
+        yield f"  {_fate(fate)}"
+        if with_reasons:
+            yield from (f"      {sentence}" for sentence in fate["why"])
+    if answer["unplaced"] or with_reasons:
+        yield from answer["notes"]
+    if answer["suspects_itself"]:
+        yield (
+            "that is more than half of all hosts: until the ResourceManager calls them lost, the "
+            "driver takes the fault for its own"
+        )
+    unplaced = answer["unplaced"]
+    yield f"cannot be placed: {', '.join(unplaced)}" if unplaced else "all can be placed"
+    if answer["shortage"]:
+        yield f"then {answer['shortage']}"
+    if answer["job"] != "active":
+        yield f"the job would be {answer['job']}"
+    if not answer["is_settled"]:
+        yield "it was not looked any further: that much would happen"
+
+
+def _fate(fate: Mapping[str, Any]) -> str:
+    role = f"standby of {fate['replica_of']}" if fate["replica_of"] else fate["role"]
+    who = f"{fate['processor_id']} ({role})"
+    if not fate["is_placed"]:
+        return f"{who}: {fate['from'] or 'nowhere'} -> nowhere, {fate['phase']}"
+    if fate["phase"] is None:
+        return f"{who}: gone from {fate['from'] or 'nowhere'}"
+    way = f"{who}: {fate['from'] or 'nowhere'} -> {fate['to'] or fate['phase']}"
+    over = fate["takes_over"]
+    return f"{way}, in the place of its standby {over}" if over else f"{way}, restarted"

@@ -60,7 +60,7 @@ def find(status: ShownStatus, processor: str) -> ShownContainer:
 def explanation(
     status: ShownStatus, container: ShownContainer, events: Mapping[str, Any]
 ) -> Iterator[str]:
-    """The account, line by line, out of the status and ``/v1/events`` of the processor."""
+    """Yield the account, line by line, out of the status and ``/v1/events`` of the processor."""
     yield _head(container)
     yield f"  {_where(container)}"
     yield from (f"  waits: {wait}" for wait in waits(status, container))
@@ -104,7 +104,6 @@ def _where(container: ShownContainer) -> str:
 
 
 def _recovery(found: ShownRecovery) -> str:
-    """Its last recovery, phase by phase; those that did not happen are left out."""
     state = "last recovery" if found.is_over else "recovers"
     way = f"{found.from_host or 'a host'} to {found.to_host or 'a place that is sought'}"
     kind = f"{found.kind}, " if found.kind else ""

@@ -66,7 +66,7 @@ class JobView:
 
     @property
     def origin(self) -> str:
-        """Where what is shown comes from."""
+        """Name where what is shown comes from."""
         return str(self.running or f"the coordinator stream {self.topic}; the job does not run")
 
     def require_running(self, remedy: str = "start it with run-job, or try again") -> RunningJob:
@@ -78,7 +78,7 @@ class JobView:
         return self.running
 
     def recorded_config(self) -> Config:
-        """What the stream says, secrets included; without what the AM writes about itself."""
+        """Return the stream's, secrets included; without what the AM writes about itself."""
         return ConfigManager(self.stream).deployed()
 
     def config(self, *, show_secrets: bool) -> Config:
@@ -98,12 +98,7 @@ class JobView:
 
 
 def stream_place(config: Config) -> tuple[SystemConfig, JobConfig]:
-    """The system of the job's coordinator stream, and the job, whose topic is there.
-
-    Raises:
-        ConfigError: the job has no coordinator stream yet.
-        UnavailableError: Kafka did not answer in time.
-    """
+    """Return the system of the coordinator stream, and the job; ConfigError where it has none."""
     job = JobConfig.of(config)
     system = SystemConfig.of(config, job.coordinator_system)
     topic = job.coordinator_topic
@@ -119,10 +114,9 @@ def stream_place(config: Config) -> tuple[SystemConfig, JobConfig]:
 
 @contextlib.contextmanager
 def open_stream(config: Config) -> Iterator[tuple[str, CoordinatorStreamStore]]:
-    """The topic and the coordinator stream of the job, read to its head.
+    """Open the job's coordinator stream: its topic, and the stream, read to its head.
 
-    Raises:
-        ConfigError: the stream belongs to another job; else errors as above.
+    ConfigError where the job has none, or another job has it; UnavailableError without Kafka.
     """
     _, job = stream_place(config)
     store = CoordinatorStreamStore.of(config, source=WRITER_SOURCE, timeout_s=TIMEOUT_S)
@@ -133,7 +127,7 @@ def open_stream(config: Config) -> Iterator[tuple[str, CoordinatorStreamStore]]:
 
 @contextlib.contextmanager
 def open_job(config: Config) -> Iterator[JobView]:
-    """The job that ``config`` names; errors as above."""
+    """Open the job that ``config`` names; errors as of ``open_stream``."""
     with open_stream(config) as (topic, store):
         yield JobView(config, topic, store, running_job(config, store))
 
@@ -144,14 +138,11 @@ OpenJob = Annotated[JobView, FromJob(lambda job: open_job(job.config()))]
 def require_running(
     config: Config, on_yarn: str = "", rule: tuple[str, str] | None = None
 ) -> RunningJob:
-    """The job that ``config`` names, as its AM, or leading processor, answers.
+    """Return the job that ``config`` names, as its AM, or leading processor, answers.
 
-    ``on_yarn``: the command, if it has a meaning for a job on YARN alone. ``rule``: why, and the
-    remedy; None: it places processors.
-
-    Raises:
-        ConfigError: it is none on YARN, and has to be.
-        UnavailableError: it does not answer; else errors as above.
+    ``on_yarn``: the command, if it has a meaning for a job on YARN alone: ConfigError for
+    another job. ``rule``: why, and the remedy; None: it places processors. UnavailableError
+    where the job does not answer; else errors as of ``open_stream``.
     """
     with open_stream(config) as (_, store):
         if on_yarn:
@@ -172,12 +163,10 @@ def require_running(
 
 
 def running_job(config: Config, stream: CoordinatorStream) -> RunningJob | None:
-    """The job, if its AM answers at its last address; another server at that port is not it.
+    """Return the job, if its own AM answers at its last address.
 
-    Of a standalone job the leading processor answers, which ZooKeeper names.
-
-    Raises:
-        NoRightError: it answers, and needs a token for reading.
+    Of a standalone job the leading processor answers, which ZooKeeper names. NoRightError where
+    it needs a token for reading.
     """
     recorded = ConfigManager(stream).read()
     if is_standalone(config, stream):
@@ -200,10 +189,7 @@ def running_job(config: Config, stream: CoordinatorStream) -> RunningJob | None:
 
 
 def _client(stream: CoordinatorStream, url: str, certificate: str | None) -> CoordinatorClient:
-    """Return a client with the operator's token, unless the server is seen not to be the job's AM.
-
-    Where the secret of the submission is known, the server proves that it has it.
-    """
+    """Return a client with the operator's token, unless the server is seen to be another."""
     named = os.environ.get(TOKEN_VARIABLE, "")
     token = read_token(Path(named)) if named else None
     client = CoordinatorClient(url, token, _AM_TIMEOUT_S, certificate)
@@ -221,7 +207,7 @@ def _client(stream: CoordinatorStream, url: str, certificate: str | None) -> Coo
 
 
 def is_standalone(config: Config, stream: CoordinatorStream) -> bool:
-    """Whether processors under ZooKeeper run the job, as its stream says, else its file."""
+    """Return whether processors under ZooKeeper run the job, by its stream, else by its file."""
     key = keys.JOB_COORDINATOR_FACTORY
     return (key.read(ConfigManager(stream).read()) or key.read(config)) == ZOOKEEPER
 
@@ -239,11 +225,7 @@ CONFIGURED_BY_FILE = (
 def require_on_yarn(
     config: Config, stream: CoordinatorStream, command: str, rule: tuple[str, str]
 ) -> None:
-    """The job is one that YARN runs. ``rule``: why ``command`` needs that, and the remedy.
-
-    Raises:
-        ConfigError: the user runs its processors.
-    """
+    """Require that YARN runs the job. ``rule``: why ``command`` needs that, and the remedy."""
     if is_standalone(config, stream):
         why, remedy = rule
         key = keys.JOB_COORDINATOR_FACTORY.name
@@ -251,12 +233,7 @@ def require_on_yarn(
 
 
 def _leader_url(config: Config) -> str | None:
-    """Where the leader answers; None where there is none, or ZooKeeper does not say.
-
-    Raises:
-        ConfigError: what is shown ZooKeeper is not where the configuration says.
-        RefusedError: ZooKeeper refuses the user, or gives it no right.
-    """
+    """Return where the leader answers; None where there is none, or ZooKeeper does not answer."""
     try:
         found = registered_processors(config, _AM_TIMEOUT_S)
     except (UnavailableError, WireError):

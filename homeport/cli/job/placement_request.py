@@ -72,13 +72,10 @@ def ask(
     expiry_ms: int | None = None,
     is_warm: bool = False,
 ) -> None:
-    """The request is written, its progress shown, and the answer printed.
+    """Write the request, show its progress, and print the answer.
 
-    Raises:
-        ConfigError: it cannot be done; nothing was written.
-        HomeportError: it was refused, or has failed.
-        UnavailableError: Kafka did not answer; nothing was written.
-        UnansweredError: its end is not known.
+    ConfigError and UnavailableError: nothing was written. HomeportError: it was refused, or has
+    failed. UnansweredError: its end is not known.
     """
     with open_job(config) as job:
         require_on_yarn(config, job.stream, "move and restart", PLACED_BY_USER)
@@ -96,11 +93,7 @@ def ask(
 
 
 def write_order(stream: CoordinatorStream, messages: Sequence[CoordinatorStreamMessage]) -> None:
-    """Write the messages of an order to the stream.
-
-    Raises:
-        UnansweredError: Kafka did not answer; they may be there, or may yet be.
-    """
+    """Write the messages of an order; UnansweredError where it is not known if they are there."""
     try:
         stream.write(messages)
     except UnavailableError as error:
@@ -119,7 +112,7 @@ def new_request(
     is_warm: bool = False,
     is_drain: bool = False,
 ) -> PlacementRequest:
-    """A request of now, for that run of the job."""
+    """Return a request of now, for that run of the job."""
     return PlacementRequest(
         str(uuid.uuid4()),
         application,
@@ -133,11 +126,7 @@ def new_request(
 
 
 def check(status: ShownStatus, processor: str, destination: str) -> None:
-    """The running job knows the processor, and the host if one is named, and asks it.
-
-    Raises:
-        ConfigError: it does not.
-    """
+    """Require that the running job knows the processor, and requests the host if one is named."""
     known = [str(container.processor_id) for container in status.containers]
     if processor not in known:
         raise ConfigError("PROCESSOR", processor, "the job has none of that id", _one_of(known))
@@ -167,7 +156,7 @@ def _one_of(names: list[str]) -> str:
 
 
 def destination_of(host: str) -> str:
-    """What the request says where an operator typed ``host``, one of the two words, or a name."""
+    """Return what the request has where an operator typed ``host``: one of two words, or a name."""
     name = host_of(host)
     return DESTINATIONS.get(name, name)
 
@@ -175,7 +164,7 @@ def destination_of(host: str) -> str:
 def answers(
     stream: CoordinatorStream, uuid: str, patience: Callable[[], None]
 ) -> Iterator[PlacementResponse]:
-    """Every answer that is seen, up to the last one.
+    """Yield every answer that is seen, up to the last one.
 
     ``patience``: waits, then reads the stream on; what it raises comes out.
     """
@@ -191,7 +180,7 @@ def answers(
 
 
 def final(responses: Iterator[PlacementResponse], about: str = "") -> PlacementResponse:
-    """The last answer; those before it are shown, behind ``about``."""
+    """Return the last answer; those before it are shown, behind ``about``."""
     answer = next(responses)
     while not answer.status.is_final:
         note(f"{about}{answer.status}: {answer.message}")
@@ -200,11 +189,7 @@ def final(responses: Iterator[PlacementResponse], about: str = "") -> PlacementR
 
 
 def outcome(answer: PlacementResponse) -> str:
-    """The one line of an answer that is good.
-
-    Raises:
-        HomeportError: it is not; its line.
-    """
+    """Return the one line of an answer that is good; HomeportError with the line of another."""
     line = f"{answer.status}: {answer.message}"
     if answer.status is not PlacementStatus.SUCCEEDED:
         raise HomeportError(line)
@@ -225,11 +210,7 @@ class Patience:
         self._heard_s = {_KAFKA: now_s, _AM: now_s}
 
     def __call__(self) -> None:
-        """Pause, then read the coordinator stream on.
-
-        Raises:
-            UnansweredError: Kafka, or the AM, has not answered for long.
-        """
+        """Pause, then read the stream on; UnansweredError after a long silence."""
         self._pause.wait(_POLL_S)
         try:
             self._job.stream.catch_up()
@@ -246,11 +227,7 @@ class Patience:
             self._heard_s[_AM] = now_s
 
     def status(self) -> ShownStatus:
-        """Return the AM's status of the job, once it answers.
-
-        Raises:
-            UnansweredError: it has not for long.
-        """
+        """Return the AM's status once it answers; UnansweredError after a long silence."""
         while True:
             running = running_job(self._job.given, self._job.stream)
             with contextlib.suppress(UnavailableError, WireError):

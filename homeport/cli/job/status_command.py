@@ -60,7 +60,7 @@ def status(
 
 
 def _found_again(running: RunningJob, given: Config) -> RunningJob:
-    """Another attempt's AM, or another leader, if one answers by now."""
+    """Return another attempt's AM, or another leader, if one answers by now."""
     try:
         return require_running(given)
     except UnavailableError:
@@ -76,7 +76,7 @@ def _print(running: RunningJob, *, as_json: bool, clears: bool = False) -> None:
 
 
 def lines(status: ShownStatus, now_ms: int) -> Iterator[str]:
-    """The first screen, out of the status. ``now_ms``: since 1970, by the reader's clock."""
+    """Yield the first screen. ``now_ms``: since 1970, by the reader's clock."""
     job, containers = status.job, status.containers
     yield (
         f"{job.name}-{job.id}: {job.health or job.state}, {job.application}"
@@ -150,7 +150,6 @@ def _row(container: ShownContainer, now_ms: int) -> tuple[str, ...]:
 
 
 def _since(since_ms: int | None, now_ms: int) -> str:
-    """How long it has been in its phase; "-" where that is not known."""
     return span(now_ms - since_ms) if since_ms else "-"
 
 

@@ -101,7 +101,7 @@ def _is_wanted(record: LoggedRecord, type_: str | None) -> bool:
 
 
 def record_line(record: LoggedRecord, *, as_json: bool, show_secrets: bool) -> str:
-    """One record in one line."""
+    """Return one record in one line."""
     message = record.message
     if message is None:
         fault = {"offset": record.offset, "fault": record.fault}

@@ -135,7 +135,7 @@ def revoke(
 
 
 def _change(job: JobView, key: TokensKey, wanted: Callable[[tuple[str, ...]], ListChange]) -> None:
-    """The key has the change; standard error gets what that means, without a digest."""
+    """Change the key; standard error gets what that means, without a digest."""
     write_list(job, key, wanted, lambda meaning: note(f"{key.name}: {meaning}"))
 
 

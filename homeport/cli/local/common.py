@@ -28,7 +28,7 @@ def running(name: str) -> LocalCluster:
     return LocalCluster.attach(name)
 
 
-def say(line: str) -> None:
+def show(line: str) -> None:
     """A line for people, now."""
     print(line, flush=True)
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from homeport.cli.local import fault_commands, topic_commands
-from homeport.cli.local.common import DEFAULT_NAME, Name, named, running, say
+from homeport.cli.local.common import DEFAULT_NAME, Name, named, running, show
 from homeport.cli.options import AsJson, new_app
 from homeport.local_cluster.cluster import LocalCluster
 from homeport.local_cluster.errors import ClusterError, ClusterRunningError
@@ -115,15 +115,15 @@ def up(
         scheduler=scheduler.value,
     )
     try:
-        cluster.up(say)
+        cluster.up(show)
     except ClusterRunningError:
         found = cluster.status()
         _refuse_another_form(found, nodes, brokers, zookeeper=zookeeper)
-        say(f"cluster {name} is up already")
+        show(f"cluster {name} is up already")
         _print_status(found)
         return
     _print_status(cluster.status())
-    say(
+    show(
         f'next: eval "$(homeport local env{named(name)})"; homeport local down{named(name)} ends it'
     )
 
@@ -133,10 +133,10 @@ def down(*, name: Name = DEFAULT_NAME) -> None:
     """Stops the cluster and what runs on it, and deletes its data; the logs are kept."""
     cluster = LocalCluster(name)
     if cluster.status()["state"] == "down":
-        say(f"no cluster {name} is up")
+        show(f"no cluster {name} is up")
         return
-    cluster.down(say)
-    say(f"cluster {name} is down; logs: {cluster.log_dir}")
+    cluster.down(show)
+    show(f"cluster {name} is down; logs: {cluster.log_dir}")
 
 
 @app.command(short_help="print addresses, and what runs")
@@ -202,13 +202,13 @@ def _refuse_another_form(
         )
 
 
-topic_commands.add_to(app)
-fault_commands.add_to(app)
+app.add_typer(topic_commands.app)
+app.add_typer(fault_commands.app)
 
 
 def _print_status(status: dict[str, Any]) -> None:
     """The status for a reader."""
-    say(f"cluster {status['name']}: {status['state']}")
+    show(f"cluster {status['name']}: {status['state']}")
     for label, key in (
         ("Kafka", "bootstrap_servers"),
         ("ZooKeeper", "zookeeper"),
@@ -217,17 +217,17 @@ def _print_status(status: dict[str, Any]) -> None:
         ("logs", "log_dir"),
     ):
         if status[key] is not None:
-            say(f"  {label:<16} {status[key]}")
+            show(f"  {label:<16} {status[key]}")
     for broker in status["brokers"]:
         pid = broker["pid"] or "none"
         role = ", controller" if broker["controller"] else ""
-        say(
+        show(
             f"  {broker['name']:<16} {broker['address']:<15} {broker['state']:<8} "
             f"pid {pid}, broker {broker['id']}{role}"
         )
     for node in status["nodes"]:
         pids = " ".join(map(str, node["pids"])) or "none"
-        say(f"  {node['host']:<16} {node['address']:<15} {node['state']:<8} pids {pids}")
+        show(f"  {node['host']:<16} {node['address']:<15} {node['state']:<8} pids {pids}")
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:

@@ -14,8 +14,8 @@ import typer
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from homeport.cli.local.common import DEFAULT_NAME, Name, running, say
-from homeport.cli.options import AsJson
+from homeport.cli.local.common import DEFAULT_NAME, Name, running, show
+from homeport.cli.options import AsJson, new_app
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.job_coordinator.model.json_values import compact_json
 from homeport.local_cluster.errors import ClusterError
@@ -27,12 +27,10 @@ _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 Topic = Annotated[str, typer.Argument(metavar="TOPIC")]
 
 
-def add_to(app: typer.Typer) -> None:
-    """The commands of this module are commands of ``app``."""
-    app.command("send", short_help="send records to a topic, which is made")(send)
-    app.command("read", short_help="print the records of a topic")(read)
+app = new_app()
 
 
+@app.command(short_help="send records to a topic, which is made")
 def send(
     topic: Topic,
     records: Annotated[
@@ -58,9 +56,10 @@ def send(
     servers = running(name).bootstrap_servers
     pairs = (pair(text.rstrip("\n")) for text in (records or sys.stdin) if text.strip())
     _make(servers, topic, partitions)
-    say(f"{topic}: {_sent(servers, topic, pairs)} records sent")
+    show(f"{topic}: {_sent(servers, topic, pairs)} records sent")
 
 
+@app.command(short_help="print the records of a topic")
 def read(
     topic: Topic,
     *,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from homeport.appmaster.yarn.resource_manager_rest import Application
-from homeport.cli.yarn.am_address import am_address
+from homeport.cli.yarn.application import am_address
 from homeport.cli.yarn.job import SOURCE, Job
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, UnavailableError
@@ -16,11 +16,9 @@ from homeport.job_coordinator.metadata.configuration import ConfigManager
 
 
 def order_drain(job: Job) -> str:
-    """The order is in the coordinator stream, until the next deployment; what to say of it.
+    """Write the order to the stream, until the next deployment; return a line about it.
 
-    Raises:
-        UnavailableError: the job does not run, or YARN or Kafka does not answer.
-        ConfigError: the key of the order was set by hand to something else.
+    UnavailableError: the job does not run, or YARN or Kafka does not answer.
     """
     application = job.last_application()
     if application is None or not application.is_active:
@@ -33,12 +31,10 @@ def order_drain(job: Job) -> str:
 
 
 def write_order(stream: CoordinatorStream) -> bool:
-    """The order is in the stream, which is read to its head; False where it was there already.
+    """Write the order to the stream, read to its head; return False where it was there.
 
     A deployment removes what is neither in its file nor set by hand, and so the order.
-
-    Raises:
-        ConfigError: the key of the order was set by hand to something else.
+    ConfigError: the key of the order was set by hand to something else.
     """
     manager, key = ConfigManager(stream), keys.JOB_DRAIN.name
     if keys.JOB_DRAIN.read(manager.read()):
@@ -58,10 +54,8 @@ def write_order(stream: CoordinatorStream) -> bool:
 def order_shutdown(job: Job, application: Application) -> None:
     """Order the AM to end the job.
 
-    Raises:
-        ConfigError: there is no token.
-        UnavailableError: there is no AM that answers.
-        WireError: what answers is not the AM of this submission; it gets no token.
+    ConfigError: there is no token. UnavailableError: no AM answers. WireError: what answers is
+    not the AM of this submission; it gets no token.
     """
     token = read_token(token_path(os.environ, application.application_id))
     with job.stream() as store:

@@ -39,18 +39,12 @@ class Job:
         return application_name(self.config)
 
     def last_application(self, stream: CoordinatorStream | None = None) -> Application | None:
-        """Its newest application that has not ended, else its newest of all.
+        """Return its newest application that has not ended, else its newest of all.
 
-        An application is the job's by its tag. One without such a tag, which an older version
-        submitted, is the job's where the coordinator stream names it.
-
-        Args:
-            stream: the coordinator stream, read to its head; None: it is opened if need be.
-
-        Raises:
-            ConfigError: the coordinator stream belongs to another job.
-            UnavailableError: YARN does not answer; or Kafka, and there is an application that may
-                be the job's.
+        An application is the job's by its tag. One without such a tag, which an older
+        version submitted, is the job's where the coordinator stream names it. ``stream``:
+        read to its head; None: it is opened if need be. UnavailableError: YARN does not
+        answer; or Kafka, and there is an application that may be the job's.
         """
         found = self.rest.applications(self.name)
         tag = job_tag(self.config)
@@ -68,20 +62,11 @@ class Job:
         return newest[-1] if newest else None
 
     def require_not_running(self, stream: CoordinatorStream | None = None) -> None:
-        """The job does not run; ``stream`` and errors as for ``last_application``.
-
-        Raises:
-            ConfigError: it does.
-        """
+        """Require that the job does not run; ``stream`` and errors as for ``last_application``."""
         preflight.require_not_running(self.config, self.last_application(stream))
 
     def require_free(self, store: CoordinatorStreamStore) -> None:
-        """The job may take a submission number: the stream is its own, and it does not run.
-
-        Raises:
-            ConfigError: another job has taken the stream since it was opened, or the job runs, or
-                has run without YARN.
-        """
+        """Require that the stream is the job's own, and that it runs neither here nor elsewhere."""
         store.require_own()
         require_never_standalone(ConfigManager(store).read())
         self.require_not_running(store)

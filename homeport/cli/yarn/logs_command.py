@@ -77,11 +77,6 @@ def logs(
 
 
 def _log(rest: ResourceManagerRest, place: _Place) -> ContainerLog:
-    """The log there; says which.
-
-    Raises:
-        UnavailableError: YARN does not know the node, or does not answer.
-    """
     host, container, file = place
     webs = [node.web for node in rest.nodes() if node.host == host and node.web]
     if not webs:
@@ -128,12 +123,10 @@ class Printer:
 
 
 def place_of(status: ShownStatus, processor: str) -> _Place | None:
-    """Where the log of that processor's container is, by the status; None: nowhere yet.
+    """Return where the log of that processor's container is, by the status; None: nowhere yet.
 
-    That of the container that runs; of one that does not, its last failure's.
-
-    Raises:
-        ConfigError: the job has no such processor.
+    That of the container that runs; of one that does not, its last failure's. ConfigError: the
+    job has no such processor.
     """
     container = status.container(ProcessorId(processor))
     if container is None:

@@ -19,7 +19,7 @@ from homeport.appmaster.yarn.resource_manager_rest import (
 from homeport.appmaster.yarn.scrape_targets import TargetServer, of_yarn, why_left_out
 from homeport.appmaster.yarn.submission import job_tag
 from homeport.cli.options import loaded, new_app, note
-from homeport.cli.yarn.am_address import am_address
+from homeport.cli.yarn.application import am_address
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
@@ -94,11 +94,7 @@ class HttpsJobs:
         self._lock = threading.Lock()
 
     def url(self, application: Application) -> str | None:
-        """Where its ApplicationMaster answers; "": nowhere yet; None: it is none of these jobs.
-
-        Raises:
-            UnavailableError: Kafka does not answer.
-        """
+        """Return where its AM answers; "": nowhere yet; None: it is none of these jobs."""
         tag = next((tag for tag in application.tags if tag in self._configs), None)
         if tag is None:
             return None

@@ -89,12 +89,9 @@ def carry_out(config: Config, nodes: HandoverNodes, to: Where, submission: int) 
     """Move the job to where it runs next; ``submission``: the number of this migration.
 
     Its rank is above all attempts of earlier submissions. A driver that lives on would permit
-    numbers that the first version rules out (safety A5). Every record has that rank, so a migration
-    that stood still, and was overtaken, changes nothing more.
-
-    Raises:
-        FencedError: a later submission has taken over.
-        HomeportError: the job is not migrated; what was done may be done again.
+    numbers that the first version rules out (safety A5). Every record has that rank, so a
+    migration that stood still, and was overtaken, changes nothing more: FencedError. After
+    another HomeportError what was done may be done again.
     """
     note(_OUTRANK)
     with outranking(config, Rank(submission, "migrate", 0)) as stream:

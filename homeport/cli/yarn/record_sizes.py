@@ -31,12 +31,9 @@ _SHOWN = 40
 
 
 def check_record_sizes(config: Config, model: JobModel | None, limit: int) -> None:
-    """Each record of the configuration, and of the JobModel, has at most ``limit`` bytes.
+    """Require that no record of configuration and JobModel is larger than ``limit`` bytes.
 
     ``limit``: what the coordinator stream takes. ``model``: None where it is not known yet.
-
-    Raises:
-        ConfigError: one is larger; it names the key, its size and the limit.
     """
     job = JobConfig.of(config)
     remedy = (
@@ -64,7 +61,7 @@ def _rule(what: str, size: int, limit: int) -> str:
 
 
 def _records(model: JobModel) -> Iterator[CoordinatorStreamMessage]:
-    """What a model change writes of tasks; only a broadcast input's record grows with the job."""
+    """Yield what a model change writes of tasks; only that of a broadcast input grows."""
     nothing = InMemoryCoordinatorStream()
     assignment = {name: p for p, c in model.containers.items() for name in c.tasks}
     yield from TaskAssignmentManager(nothing).messages(assignment)

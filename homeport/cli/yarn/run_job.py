@@ -37,8 +37,7 @@ from homeport.appmaster.yarn.submission import NodePython, Submission, known_hos
 from homeport.cli.options import Named, new_app, note
 from homeport.cli.usage import run_app, run_program
 from homeport.cli.yarn import preflight, state_check, state_reset, submission_claim
-from homeport.cli.yarn.am_address import am_address, is_answering
-from homeport.cli.yarn.application_text import end_of, log_place, samza_status
+from homeport.cli.yarn.application import am_address, end_of, is_answering, log_place, samza_status
 from homeport.cli.yarn.cluster_check import cluster_facts, require_fit
 from homeport.cli.yarn.draining import order_drain, order_shutdown
 from homeport.cli.yarn.job import SOURCE, Job
@@ -88,15 +87,11 @@ class Operation(StrEnum):
 
 
 def run(job: Job, *, reset_state: bool = False, other_package: bool = False) -> None:
-    """Submits the job, whose configuration is valid, and returns when its AM answers.
+    """Submit the job, whose configuration is valid; return when its AM answers.
 
-    Prints id and URLs.
-
-    ``reset_state``: whatever state and input positions it has are thrown away before.
-    ``other_package``: it may have other code than the last upgrade has left it with.
-
-    Raises:
-        HomeportError: refused, in which case nothing has been written, or failed.
+    Prints id and URLs. ``reset_state``: whatever state and input positions it has are thrown
+    away before. ``other_package``: it may have other code than the last upgrade has left it
+    with. HomeportError: refused, in which case nothing has been written, or failed.
     """
     job = with_written_keys(job)
     config = job.config
@@ -134,13 +129,9 @@ def run(job: Job, *, reset_state: bool = False, other_package: bool = False) -> 
 
 
 def check_job(job: Job, *, reset_state: bool) -> tuple[JobModel | None, Mapping[str, StoreForms]]:
-    """Kafka, the state and YARN let the job run.
+    """Require that Kafka, the state and YARN let the job run.
 
-    Returns:
-        Its JobModel, where that is known already, and how what its stores hold is read.
-
-    Raises:
-        HomeportError: refused.
+    Returns its JobModel, where that is known already, and how what its stores hold is read.
     """
     preflight.check_kafka(job.config)
     preflight.warn_of_reporters(job.config, note)
@@ -155,11 +146,9 @@ def check_job(job: Job, *, reset_state: bool) -> tuple[JobModel | None, Mapping[
 
 
 def with_written_keys(job: Job) -> Job:
-    """The job with what coordinator-stream-writer set laid over its file; says so, key by key.
+    """Lay what coordinator-stream-writer set over the job's file, and print it, key by key.
 
-    Raises:
-        ConfigError: with it, the configuration breaks a rule.
-        UnavailableError: Kafka does not answer.
+    ConfigError where the configuration breaks a rule with it.
     """
     if not job.has_stream():
         return job
@@ -181,7 +170,7 @@ def with_written_keys(job: Job) -> Job:
 
 @dataclass(frozen=True)
 class Reset:
-    """The state is to be thrown away; ``model``: for what then, where that is known already."""
+    """Orders to throw the state away; ``model``: for what then, where that is known already."""
 
     model: JobModel | None
 
@@ -193,14 +182,10 @@ def submit_once(
     driver: Callable[[], SkeinDriver],
     reset: Reset | None,
 ) -> tuple[int, str]:
-    """The job is submitted, once, however many run-jobs try: its submission number and application.
+    """Submit the job, once, however many run-jobs try; return number and application.
 
-    ``driver``: of Skein, once it serves.
-    ``reset``: its state is thrown away before; None: it stays.
-
-    Raises:
-        ConfigError: it runs already, perhaps because another run-job was a moment earlier.
-        HomeportError: it could not be submitted.
+    ``driver``: of Skein, once it serves. ``reset``: its state is thrown away before; None: it
+    stays. ConfigError: it runs already, perhaps because another run-job was a moment earlier.
     """
     config = job.config
     section = JobConfig.of(config)
@@ -250,7 +235,7 @@ def submit_once(
 def reset_state_of(
     config: Config, reset: Reset, number: int, store: CoordinatorStreamStore
 ) -> None:
-    """The job has neither state nor input positions, and its stream the new configuration."""
+    """Take state and input positions from the job; its stream gets the new configuration."""
 
     def require_newest() -> None:
         submission_claim.require_newest(store, number)
@@ -261,14 +246,10 @@ def reset_state_of(
 
 
 def await_am(job: Job, number: int, application_id: str, package: str) -> str:
-    """Wait for the URL at which the AM of this application answers.
+    """Wait for the URL at which the AM of this application answers, and return it.
 
-    The stream names the application, and the sha256 of its ``package``.
-
-    The job is submitted: a Kafka or a ResourceManager that is away for a while is waited for.
-
-    Raises:
-        UnavailableError: the application ended, or does not answer in time.
+    The stream names the application, and the sha256 of its ``package``. The job is submitted: a
+    Kafka or a ResourceManager that is away for a while is waited for.
     """
     waiter, state = Waiter(_ANSWER_LIMIT_S), "unknown to YARN"
     with contextlib.ExitStack() as opened:
@@ -303,7 +284,7 @@ def await_am(job: Job, number: int, application_id: str, package: str) -> str:
 
 
 def status(job: Job) -> None:
-    """Prints one of Samza's words; a job that YARN does not know has not begun."""
+    """Print one of Samza's words; a job that YARN does not know has not begun."""
     application = job.last_application()
     print(samza_status(application))
     if application is not None and application.is_active:
@@ -311,7 +292,7 @@ def status(job: Job) -> None:
 
 
 def wait(job: Job) -> int:
-    """Returns when the job has ended: 0 where it succeeded."""
+    """Return when the job has ended: 0 where it succeeded."""
     application = job.last_application()
     if application is None:
         raise UnavailableError(f"YARN knows no application {job.name!r}: run the job first")
@@ -345,7 +326,7 @@ def await_end(job: Job, application: Application, limit_s: float | None) -> Appl
 
 
 def kill(job: Job) -> None:
-    """The job has ended: in order where its AM answers, else by YARN."""
+    """End the job: in order where its AM answers, else by YARN."""
     application = job.last_application()
     if application is None or not application.is_active:
         print(f"{job.name} is not running")

@@ -44,11 +44,7 @@ OTHER_PACKAGE = "--other-package"
 def check_state(job: Job, *, reset_state: bool) -> Mapping[str, StoreForms]:
     """Require that the job's state, if any, fits its configuration, or may be thrown away.
 
-    Returns:
-        {changelog: how what it holds is read}, of the state that stays.
-
-    Raises:
-        ConfigError: it does not; nothing has been written.
+    Returns {changelog: how what it holds is read}, of the state that stays.
     """
     before, forms = Config(), dict[str, StoreForms]()
     if job.has_stream():
@@ -69,17 +65,12 @@ def check_state(job: Job, *, reset_state: bool) -> Mapping[str, StoreForms]:
 
 
 def require_unchanged(stream: CoordinatorStream, config: Config) -> None:
-    """``config`` fits the state that the job has, if it has any.
+    """Require that ``config`` fits the state that the job has, if it has any.
 
-    A grouper of the job's own is not at hand here; what its tasks read is not looked at.
-
-    Args:
-        stream: the job's, read to its head; nothing is written.
-        config: what the job is to run with.
-
-    Raises:
-        ConfigError: a one-time key, or what tasks there are, what they read and which changelog
-            partition they have, would change; or a reset of the state was begun and not finished.
+    ``stream``: read to its head; nothing is written. A grouper of the job's own is not at hand
+    here, so that what its tasks read is not compared. ConfigError: a one-time key would change,
+    or what tasks there are, what they read and which changelog partition they have; or a reset
+    of the state was begun and not finished.
     """
     StateResetManager(stream).require_finished()
     running, before = ConfigManager(stream).deployed(), previous_assignment(stream)
@@ -99,9 +90,6 @@ def check_package(job: Job, package: str, *, is_other_meant: bool) -> None:
     """Require that the job gets the code of its last upgrade, or that other code is meant.
 
     ``package``: the sha256 of the package to submit.
-
-    Raises:
-        ConfigError: it would get other code in silence; nothing has been written.
     """
     if not job.has_stream():
         return

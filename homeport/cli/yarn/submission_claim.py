@@ -27,13 +27,11 @@ def take_number(
     polls: Callable[[], Iterable[None]],
     require_not_running: Callable[[], None],
 ) -> int:
-    """The submission number that belongs to the holder of ``claim`` alone; it is in the stream.
+    """Return the submission number that belongs to ``claim`` alone; it is in the stream.
 
-    Args:
-        stream: read to its head.
-        claim: a text that no other has.
-        polls: yields for as long as another's submission may be under way.
-        require_not_running: raises where an application of the job runs.
+    ``stream`` is read to its head, ``claim`` a text that no other has. ``polls`` yields for as
+    long as another's submission may be under way. ``require_not_running`` raises where an
+    application of the job runs.
     """
     epochs = EpochManager(stream)
     while True:
@@ -65,11 +63,7 @@ def _first_claim(stream: CoordinatorStream, number: int) -> str | None:
 
 
 def require_newest(stream: CoordinatorStream, number: int) -> None:
-    """No other run-job has taken a higher number.
-
-    Raises:
-        UnavailableError: another one has, after it waited for this one in vain.
-    """
+    """Require that no other run-job has taken a higher number, after it waited in vain."""
     stream.catch_up()
     last = EpochManager(stream).read_submission()
     if last is not None and last.number > number:

@@ -143,11 +143,10 @@ def upgrade(
 
 
 def require_upgradable(config: Config) -> None:
-    """A job of this configuration can get other code while it runs.
+    """Require that a job of this configuration can get other code while it runs.
 
-    Raises:
-        ConfigError: it has none of its own; its AM runs some of it; or a single failure would end
-            a container.
+    ConfigError: it has none of its own; its AM runs some of it; or a single failure would end a
+    container.
     """
     pipeline = PipelineConfig.of(config)
     if pipeline is not None and not pipeline.needs_package:
@@ -184,9 +183,6 @@ def require_free(
     """Require that no upgrade is under way or ordered, and that the package is not what runs.
 
     ``submitted``: the package of the submission; None: not known.
-
-    Raises:
-        ConfigError: it is not so.
     """
     rule = None
     if state is not None and not state.phase.is_final:
@@ -205,8 +201,7 @@ def require_free(
 def order_back(state: UpgradeState | None, orders: UpgradeOrders) -> UpgradeOrder:
     """Return the order to take back the upgrade under way, else the ordered, else the last one.
 
-    Raises:
-        ConfigError: there is none, or it goes back, or has gone back, or was taken back.
+    ConfigError: there is none, or it goes back, or has gone back, or was taken back.
     """
     is_free = state is None or state.phase.is_final
     if is_free and orders.forward is not None and orders.is_new(state):
@@ -227,7 +222,7 @@ def order_back(state: UpgradeState | None, orders: UpgradeOrders) -> UpgradeOrde
 
 
 def _checked_package(job: JobView, application: str, named: str) -> bytes:
-    """The zip of the package, whose classes can be used."""
+    """Return the zip of the package, whose classes can be used."""
     # This machine runs the interpreter and imports the classes of its operator's file alone.
     config = with_own_places(job.recorded_config(), job.given)
     require_own_code(config, job.given)
@@ -257,11 +252,7 @@ def _checked_package(job: JobView, application: str, named: str) -> bytes:
 
 
 def require_way_back(stream: CoordinatorStream, state: UpgradeState | None) -> None:
-    """Require that the code that the job runs now can be had again.
-
-    Raises:
-        ConfigError: it came by an upgrade, and is not in the coordinator stream any more.
-    """
+    """Require that the code that the job runs now can be had again."""
     left = None if state is None else state.left
     if left is not None and JobPackageManager(stream).read(left) is None:
         raise ConfigError(
@@ -321,7 +312,7 @@ def package_messages(
 
 
 def plan(order: UpgradeOrder, status: ShownStatus) -> list[str]:
-    """In which order the processors would get the package, and how long it takes at least."""
+    """Return the order of the processors, and how long the upgrade takes at least."""
     names = [c.processor_id for c in in_order(containers(status))]
     least_s = len(names) * order.watch_ms / 1000
     return [
@@ -341,12 +332,7 @@ def containers(status: ShownStatus) -> list[ContainerSeen]:
 
 
 def _followed(job: JobView, order: UpgradeOrder, status: ShownStatus) -> UpgradeState:
-    """Prints each step; the record of the end.
-
-    Raises:
-        HomeportError: nothing comes of the order any more.
-        UnansweredError: its end is not known.
-    """
+    """Print each step; return the record of the end; UnansweredError where that is not known."""
     wait = Patience(job)
     show = Progress(len(containers(status)), order)
     upgrades = UpgradeManager(job.stream)
@@ -362,12 +348,7 @@ def _followed(job: JobView, order: UpgradeOrder, status: ShownStatus) -> Upgrade
 
 
 def require_pending(order: UpgradeOrder, state: UpgradeState | None, orders: UpgradeOrders) -> None:
-    """Require that the driver may yet take the order, which has no record so far.
-
-    Raises:
-        HomeportError: the driver has refused it, another order has taken its place, or the record
-            of its upgrade is gone.
-    """
+    """Require that the driver may yet take the order, which has no record so far."""
     if orders.refused == order.id:
         raise HomeportError(f"nothing was begun: {orders.why}")
     is_back = order.direction is UpgradeDirection.BACK
