@@ -7,6 +7,7 @@ import functools
 import inspect
 import json
 import sys
+import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
@@ -167,6 +168,23 @@ class Item(Protocol):
 def note(line: str) -> None:
     """For people, beside the answer: on standard error."""
     print(line, file=sys.stderr, flush=True)
+
+
+class Progress:
+    """Prints lines of progress: one in ``every_s`` seconds at most, none before ``after_s``."""
+
+    def __init__(
+        self, every_s: float, after_s: float = 0.0, report: Callable[[str], None] = note
+    ) -> None:
+        self._every_s, self._due_s = every_s, time.monotonic() + after_s
+        self._report = report
+
+    def show(self, line: str) -> None:
+        """Print the line, if it is time for one."""
+        now_s = time.monotonic()
+        if now_s >= self._due_s:
+            self._due_s = now_s + self._every_s
+            self._report(line)
 
 
 def note_origin(origin: object) -> None:

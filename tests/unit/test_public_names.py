@@ -122,7 +122,7 @@ def _require(path: Path, lines: Iterator[str], config: pytest.Config) -> None:
         path.write_text("".join(f"{line}\n" for line in found), encoding="utf-8")
     known = path.read_text(encoding="utf-8").splitlines()
     gone, come = sorted({*known} - {*found}), sorted({*found} - {*known})
-    assert not gone, f"these names are gone, and somebody uses them: {gone}"
+    assert not gone, f"these names are gone, and users have them: {gone}"
     assert not come, f"new names, for ever: add them to {path.name}, and to CHANGELOG.md: {come}"
     assert known == found, "one line for each name, in sorted order"
 

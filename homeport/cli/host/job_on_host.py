@@ -25,11 +25,13 @@ from homeport.config.errors import ConfigError
 from homeport.config.settings.adjunct_section import AdjunctsConfig
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.config.settings.stores_section import StorageConfig, StoreConfig
+from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.store_plan import PlannedStore, plan_stores
 from homeport.container.container_job import ContainerJob
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader, log_readers
 from homeport.container.progress.host_directories import Owner, owners, task_directory
 from homeport.container.standalone.location import location_of
+from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.locality import LocalityManager
 from homeport.job_coordinator.metadata.recorded_model import recorded_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId, host_of
@@ -167,6 +169,11 @@ class RecordedJob:
             rule = f"the job has {names_of(self.active_tasks)}"
             raise ConfigError("--task", only, rule, "name one of these")
         return found
+
+    def cleanup_policy(self, topic: SystemStream) -> str:
+        """Read ``cleanup.policy`` of a topic of the job."""
+        system = SystemConfig.of(self.config, topic.system)
+        return TopicAdmin(system).topic_config(topic.stream)["cleanup.policy"]
 
     def systems(self) -> dict[str, SystemConfig]:
         """Every system that holds a changelog, a checkpoint or an input of the job."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from homeport.cli.formatting import number, size
 from homeport.cli.host.job_on_host import RecordedJob, changelog_reader
+from homeport.cli.options import Progress
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import JobConfig
 from homeport.config.settings.stores_section import StoreConfig
@@ -28,7 +29,7 @@ MARK = ".homeport-restore"
 """In the folder that a restore made: whose state is below it."""
 
 _MEMORY_BYTES = 128 * 1024 * 1024
-_TELL_S = 2.0
+_PROGRESS_S = 2.0
 
 Report = Callable[[str], None]
 
@@ -85,7 +86,7 @@ def restore(
         for task in tasks:
             scratch = folder / ".scratch"  # for stores without a changelog: none is restored
             storage = ContainerStorage(root, scratch, kept, [task], _MEMORY_BYTES, grouper)
-            listener = _Listener(report)
+            listener = _Listener(report, Progress(_PROGRESS_S, report=report))
             try:
                 storage.open()
                 storage.restore(reader, listener, workers)
@@ -99,8 +100,8 @@ class _Listener:
     """Prints how each store is restored, and keeps the outcome."""
 
     report: Report
+    progress: Progress
     results: list[str] = field(default_factory=list)
-    _reported_s: float = 0.0
 
     def restore_started(self, store: str, task_name: TaskName, plan: RestorePlan) -> None:
         """The store is about to be read."""
@@ -114,12 +115,8 @@ class _Listener:
 
     def restore_progress(self, progress: RestoreProgress) -> None:
         """A line every few seconds."""
-        now_s = time.monotonic()
-        if now_s - self._reported_s < _TELL_S:
-            return
-        self._reported_s = now_s
         left = progress.seconds_left
-        self.report(
+        self.progress.show(
             f"{progress.store}/{progress.task}: {progress.records} records, "
             f"{size(progress.bytes)}, {progress.records_per_s:.0f} records/s"
             + ("" if left is None else f", about {left:.0f} s left")

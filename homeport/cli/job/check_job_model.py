@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TextIO
 
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError
+from homeport.config.errors import HomeportError
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.model.job_model import SystemStream
@@ -28,17 +28,22 @@ def question(config: Config, partition_counts: Mapping[SystemStream, int]) -> by
     return json.dumps({"config": dict(config), "partitions": counts}).encode()
 
 
-def main(given: TextIO = sys.stdin) -> int:
-    """0 and ``CHECKED`` when a JobModel can be made of it; else 1 and one line on stderr."""
-    body = json.load(given)
-    counts = {SystemStream(system, stream): n for system, stream, n in body["partitions"]}
+def exit_code(check: Callable[[], object]) -> int:
+    """Return 0 and print ``CHECKED`` where ``check`` raises nothing; else 1, a line on stderr."""
     try:
-        calculate_job_model(Config(body["config"]), counts, NOTHING)
-    except ConfigError as error:
+        check()
+    except HomeportError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     print(f"\n{CHECKED}")
     return 0
+
+
+def main(given: TextIO = sys.stdin) -> int:
+    """0 and ``CHECKED`` when a JobModel can be made of it; else 1 and one line on stderr."""
+    body = json.load(given)
+    counts = {SystemStream(system, stream): n for system, stream, n in body["partitions"]}
+    return exit_code(lambda: calculate_job_model(Config(body["config"]), counts, NOTHING))
 
 
 if __name__ == "__main__":

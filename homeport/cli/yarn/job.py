@@ -1,8 +1,9 @@
-"""The job that ``run-job`` is about: configuration, applications, coordinator stream."""
+"""The job that ``run-job`` is about: configuration, applications, stream, orders to end it."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
@@ -10,11 +11,15 @@ from homeport.appmaster.yarn.application_tags import JOB_TAG_PREFIX
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
 from homeport.appmaster.yarn.submission import application_name, job_tag
 from homeport.cli.yarn import preflight
+from homeport.cli.yarn.application import am_address
 from homeport.config.config import Config
-from homeport.config.errors import UnavailableError
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError, UnavailableError
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.config.settings.standalone_section import require_never_standalone
+from homeport.job_coordinator.client_files import application_secret, read_token, token_path
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.record_limit import producer_limit, record_limit
 from homeport.job_coordinator.kafka.topics import TopicAdmin
@@ -30,7 +35,7 @@ class Job:
     """One job and the cluster it runs on; ``file``: its configuration without written keys."""
 
     config: Config
-    rest: ResourceManagerRest
+    yarn: ResourceManagerRest
     file: Config
 
     @property
@@ -46,7 +51,7 @@ class Job:
         read to its head; None: it is opened if need be. UnavailableError: YARN does not
         answer; or Kafka, and there is an application that may be the job's.
         """
-        found = self.rest.applications(self.name)
+        found = self.yarn.applications(self.name)
         tag = job_tag(self.config)
         own = [a for a in found if tag in a.tags]
         if not any(a.is_active for a in own):
@@ -107,3 +112,57 @@ class Job:
 
 def _has_job_tag(application: Application) -> bool:
     return any(tag.startswith(JOB_TAG_PREFIX) for tag in application.tags)
+
+
+def order_drain(job: Job) -> str:
+    """Write the order to the stream, until the next deployment; return a line about it.
+
+    UnavailableError: the job does not run, or YARN or Kafka does not answer.
+    """
+    application = job.last_application()
+    if application is None or not application.is_active:
+        raise UnavailableError(f"{job.name} is not running: there is nothing to drain")
+    with job.stream() as store:
+        is_new = write_order(store)
+    id_ = application.application_id
+    line = f"ordered {id_} to drain" if is_new else f"{id_} drains already, by an earlier order"
+    return f"{line}; it ends by itself: --operation=wait waits for that"
+
+
+def write_order(stream: CoordinatorStream) -> bool:
+    """Write the order to the stream, read to its head; return False where it was there.
+
+    A deployment removes what is neither in its file nor set by hand, and so the order.
+    ConfigError: the key of the order was set by hand to something else.
+    """
+    manager, key = ConfigManager(stream), keys.JOB_DRAIN.name
+    if keys.JOB_DRAIN.read(manager.read()):
+        return False
+    by_hand = manager.written().get(key)
+    if by_hand is not None:
+        raise ConfigError(
+            key,
+            by_hand,
+            "it was set by coordinator-stream-writer, which stands above this order",
+            f"take it back: coordinator-stream-writer --type set-config --key {key} --delete",
+        )
+    manager.set(key, "true", SOURCE)
+    return True
+
+
+def order_shutdown(job: Job, application: Application) -> None:
+    """Order the AM to end the job.
+
+    ConfigError: there is no token. UnavailableError: no AM answers. WireError: what answers is
+    not the AM of this submission; it gets no token.
+    """
+    token = read_token(token_path(os.environ, application.application_id))
+    with job.stream() as store:
+        address = am_address(store, application.application_id)
+    if address is None:
+        raise UnavailableError("its AM has published no address")
+    secret = application_secret(os.environ, application.application_id)
+    client = CoordinatorClient(address.url, token, certificate=address.certificate, secret=secret)
+    if secret is not None:
+        client.require_proof(secret)
+    client.shutdown()

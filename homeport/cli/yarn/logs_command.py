@@ -55,14 +55,14 @@ def logs(
     object per line of the log.
     """
     running = require_running(given, "logs", _ON_ITS_HOST)
-    rest = ResourceManagerRest.from_environment(os.environ)
+    yarn = ResourceManagerRest.from_environment(os.environ)
     place = place_of(running.client.status(), processor)
     if place is None:
         raise UnavailableError(
             f"container {processor} has not begun, so that there is no log of it: homeport "
             f"explain {processor} shows what it waits for"
         )
-    log, printer = _log(rest, place), Printer(as_json=as_json)
+    log, printer = _log(yarn, place), Printer(as_json=as_json)
     data, position = _last_lines(log, tail)
     printer.write(data, place)
     while follow:
@@ -72,17 +72,17 @@ def logs(
         printer.write(data, place)
         if now != place:
             printer.end(place)
-            place, log, position = now, _log(rest, now), 0
+            place, log, position = now, _log(yarn, now), 0
     printer.end(place)
 
 
-def _log(rest: ResourceManagerRest, place: _Place) -> ContainerLog:
+def _log(yarn: ResourceManagerRest, place: _Place) -> ContainerLog:
     host, container, file = place
-    webs = [node.web for node in rest.nodes() if node.host == host and node.web]
+    webs = [node.web for node in yarn.nodes() if node.host == host and node.web]
     if not webs:
         raise UnavailableError(f"YARN does not know where the node {host} serves its logs")
     address = NodeNames.from_environment(os.environ).with_known_address(webs[0])
-    log = ContainerLog(f"{urlsplit(rest.url).scheme}://{address}", container, file)
+    log = ContainerLog(f"{urlsplit(yarn.url).scheme}://{address}", container, file)
     note(f"{log} on {host}")
     return log
 

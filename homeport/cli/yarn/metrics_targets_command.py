@@ -59,16 +59,16 @@ def metrics_targets(
     configs = [loaded(path, None) for path in config_path or ()]
     jobs, standalone = HttpsJobs(configs), [c for c in configs if is_standalone(c)]
     has_yarn = CONF_DIR_VARIABLE in os.environ or not standalone
-    rest = ResourceManagerRest.from_environment(os.environ) if has_yarn else None
+    yarn = ResourceManagerRest.from_environment(os.environ) if has_yarn else None
     if listen is None:
-        found, left_out = of_yarn(rest, jobs.url)
+        found, left_out = of_yarn(yarn, jobs.url)
         for application in left_out:
             note(why_left_out(application))
         print(json.dumps([*found, *standalone_targets(standalone)], indent=1))
         return
     host, port = _address(listen)
     others = functools.partial(standalone_targets, standalone)
-    with TargetServer(rest, host, port, jobs.url, others) as server:
+    with TargetServer(yarn, host, port, jobs.url, others) as server:
         note(f"serves the targets at http://{host}:{server.server_address[1]}/")
         server.serve_forever()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import uuid
 from enum import StrEnum
@@ -23,8 +22,7 @@ from homeport.cli.yarn.waiting import Waiter
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.standalone_keys import YARN, ZOOKEEPER
-from homeport.config.errors import HomeportError
-from homeport.job_coordinator.metadata.epochs import EpochManager, Rank, Submission
+from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.zookeeper.handover_nodes import HandoverNodes, handover_nodes
 
 _TIMEOUT_S = 15.0
@@ -101,6 +99,4 @@ def carry_out(config: Config, nodes: HandoverNodes, to: Where, submission: int) 
                 note(step.text)
                 step.do()
         finally:
-            with contextlib.suppress(HomeportError):
-                withdrawn = Submission(submission, submission_claim.WITHDRAWN)
-                EpochManager(stream).write_submission(withdrawn)
+            submission_claim.withdraw(stream, submission)

@@ -39,9 +39,7 @@ from homeport.cli.usage import run_app, run_program
 from homeport.cli.yarn import preflight, state_check, state_reset, submission_claim
 from homeport.cli.yarn.application import am_address, end_of, is_answering, log_place, samza_status
 from homeport.cli.yarn.cluster_check import cluster_facts, require_fit
-from homeport.cli.yarn.draining import order_drain, order_shutdown
-from homeport.cli.yarn.job import SOURCE, Job
-from homeport.cli.yarn.record_sizes import check_record_sizes
+from homeport.cli.yarn.job import SOURCE, Job, order_drain, order_shutdown
 from homeport.cli.yarn.waiting import Waiter, log_shortage
 from homeport.config.config import Config
 from homeport.config.declarations.standalone_keys import YARN
@@ -104,9 +102,9 @@ def run(job: Job, *, reset_state: bool = False, other_package: bool = False) -> 
     # Skein's JVM starts beside the checks.
     with starting_driver(log, os.environ, kerberos_login(config)) as driver:
         model, forms = check_job(job, reset_state=reset_state)
-        facts = cluster_facts(config, job.rest, os.environ)
+        facts = cluster_facts(config, job.yarn, os.environ)
         require_fit(config, facts)
-        preflight.check_sizes(config, job.rest, facts.partition)
+        preflight.check_sizes(config, job.yarn, facts.partition)
         with prepared(path, files) as package:
             digest = digest_of(package)
             state_check.check_package(job, digest, is_other_meant=other_package)
@@ -125,7 +123,7 @@ def run(job: Job, *, reset_state: bool = False, other_package: bool = False) -> 
     print(f"application {application_id}")
     print(f"JobModel    {url}")
     print(f"status      {url}v1/status")
-    print(f"YARN        {job.rest.url}/cluster/app/{application_id}")
+    print(f"YARN        {job.yarn.url}/cluster/app/{application_id}")
 
 
 def check_job(job: Job, *, reset_state: bool) -> tuple[JobModel | None, Mapping[str, StoreForms]]:
@@ -136,11 +134,11 @@ def check_job(job: Job, *, reset_state: bool) -> tuple[JobModel | None, Mapping[
     preflight.check_kafka(job.config)
     preflight.warn_of_reporters(job.config, note)
     model = preflight.check_job_model(job.config, note)
-    check_record_sizes(job.config, model, job.record_limit())
+    state_check.check_record_sizes(job.config, model, job.record_limit())
     forms = state_check.check_state(job, reset_state=reset_state)
     preflight.check_token_folder(os.environ)
-    job.rest.require_reachable()
-    forget_ended_tokens(os.environ, job.rest)
+    job.yarn.require_reachable()
+    forget_ended_tokens(os.environ, job.yarn)
     job.require_not_running()
     return model, forms
 
@@ -198,7 +196,6 @@ def submit_once(
             lambda: Waiter(_CLAIM_LIMIT_S).polls_logging("another run-job is submitting this job"),
             lambda: job.require_free(store),
         )
-        submissions = epochs.EpochManager(store)
         try:
             store.require_own()
             if reset is None:
@@ -215,7 +212,7 @@ def submit_once(
                 config=config,
                 file=job.file,
                 number=number,
-                hosts=known_hosts(config, job.rest.running_hosts()),
+                hosts=known_hosts(config, job.yarn.running_hosts()),
                 package=str(package.archive),
                 python=python,
                 hadoop_conf_dir=Path(os.environ[CONF_DIR_VARIABLE]),
@@ -225,9 +222,7 @@ def submit_once(
             application_id = submit(submission, served, os.environ)
         except BaseException:
             # Also when interrupted: the next run-job need not wait for this one.
-            with contextlib.suppress(HomeportError):
-                withdrawn = epochs.Submission(number, submission_claim.WITHDRAWN)
-                submissions.write_submission(withdrawn)
+            submission_claim.withdraw(store, number)
             raise
     return number, application_id
 
@@ -256,7 +251,7 @@ def await_am(job: Job, number: int, application_id: str, package: str) -> str:
         store: CoordinatorStreamStore | None = None
         for _ in waiter.polls():
             try:
-                application = job.rest.application(application_id)
+                application = job.yarn.application(application_id)
                 state = application.state if application else state
                 if application is not None and not application.is_active:
                     break
@@ -275,7 +270,7 @@ def await_am(job: Job, number: int, application_id: str, package: str) -> str:
         else:
             raise UnavailableError(
                 f"the AM of {application_id} does not answer after {_ANSWER_LIMIT_S:.0f} s "
-                f"({state}): see {job.rest.url}/cluster/app/{application_id}"
+                f"({state}): see {job.yarn.url}/cluster/app/{application_id}"
             )
     raise UnavailableError(f"{end_of(application)}; {_ADVICE}: {log_place(application)}")
 
@@ -310,7 +305,7 @@ def await_end(job: Job, application: Application, limit_s: float | None) -> Appl
     waiter, heard_s = Waiter(limit_s), 0.0
     for _ in waiter.polls():
         try:
-            last = job.rest.application(application.application_id) or last
+            last = job.yarn.application(application.application_id) or last
         except UnavailableError as error:
             # The job goes on without the ResourceManager: that does not say how it ends.
             if waiter.elapsed_s - heard_s >= _SILENCE_S:
@@ -338,7 +333,7 @@ def kill(job: Job) -> None:
         last = await_end(job, application, limit_s)
     except HomeportError as e:
         note(f"no orderly stop ({e}): killing it by YARN")
-        job.rest.kill(application.application_id)
+        job.yarn.kill(application.application_id)
         await_end(job, application, _YARN_KILL_LIMIT_S)
         print(f"killed {application.application_id} by YARN")
     else:

@@ -1,13 +1,14 @@
-"""Checks that a job's state, input positions and code fit what it runs with next.
+"""Checks that a job's state, input positions, code and records fit what it runs with next.
 
 What may not change while there is state is the one-time configuration. Source: COORD, benefit 3:
 "Without persistent configuration, there is no easy way to check whether a job's current
-configuration is valid or not." The coordinator stream is that configuration.
+configuration is valid or not." The coordinator stream is that configuration. It has no bound
+(COORD, benefit 1), as each key and each task is a record of its own: only a record has one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from homeport.appmaster.job_model.takeover import previous_assignment
 from homeport.appmaster.upgrade.words import in_brief
@@ -18,9 +19,15 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.operators_file import with_own_places
 from homeport.config.errors import ConfigError
+from homeport.config.secret_names import shown_value
+from homeport.config.settings.sections import JobConfig
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import (
     CoordinatorStream,
     InMemoryCoordinatorStream,
+)
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
 )
 from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
@@ -35,7 +42,13 @@ from homeport.job_coordinator.metadata.changelog_partitions import ChangelogPart
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.state_facts import StateFactManager, StoreForms
 from homeport.job_coordinator.metadata.state_reset import StateResetManager
+from homeport.job_coordinator.metadata.task_assignment import (
+    TaskAssignmentManager,
+    TaskModeManager,
+    TaskPartitionManager,
+)
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
+from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.upgrade import UpgradeState
 
 OTHER_PACKAGE = "--other-package"
@@ -120,3 +133,52 @@ def other_package(state: UpgradeState, package: str) -> str | None:
         f"it is package {in_brief(package)}, and the last upgrade, in {state.application}, {how} "
         f"{names}"
     )
+
+
+_STAMP_BYTES = 256
+"""Room for source and host of a record, and for Kafka's own fields around it."""
+_SHOWN = 40
+
+
+def check_record_sizes(config: Config, model: JobModel | None, limit: int) -> None:
+    """Require that no record of configuration and JobModel is larger than ``limit`` bytes.
+
+    ``limit``: what the coordinator stream takes. ``model``: None where it is not known yet.
+    """
+    job = JobConfig.of(config)
+    remedy = (
+        f"raise max.message.bytes of topic {job.coordinator_topic!r} and "
+        f"systems.{job.coordinator_system}.producer.max.request.size"
+    )
+    for key, value in config.items():
+        size = _size(wire.set_config(key, value))
+        if size > limit:
+            shown = f"{shown_value(key, value)[:_SHOWN]}..."
+            raise ConfigError(key, shown, _rule("it", size, limit), f"shorten it, or {remedy}")
+    for message in _records(model) if model is not None else ():
+        size = _size(message)
+        if size > limit:
+            raise ConfigError(
+                keys.TASK_BROADCAST_INPUTS.name,
+                config.get(keys.TASK_BROADCAST_INPUTS.name),
+                _rule(f"{message.type} {message.key[:200]}", size, limit),
+                f"broadcast to fewer tasks, or {remedy}",
+            )
+
+
+def _rule(what: str, size: int, limit: int) -> str:
+    return f"{what} would be a record of {size} bytes; the coordinator stream takes {limit} at most"
+
+
+def _records(model: JobModel) -> Iterator[CoordinatorStreamMessage]:
+    """Yield what a model change writes of tasks; only that of a broadcast input grows."""
+    nothing = InMemoryCoordinatorStream()
+    assignment = {name: p for p, c in model.containers.items() for name in c.tasks}
+    yield from TaskAssignmentManager(nothing).messages(assignment)
+    yield from TaskModeManager(nothing).messages(model)
+    yield from TaskPartitionManager(nothing).messages(model)
+
+
+def _size(message: CoordinatorStreamMessage) -> int:
+    key, value = wire.encode(message)
+    return len(key) + len(value or b"") + _STAMP_BYTES

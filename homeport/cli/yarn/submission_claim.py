@@ -9,9 +9,10 @@ past that too, the higher number fences it (safety A1).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 
-from homeport.config.errors import UnavailableError
+from homeport.config.errors import HomeportError, UnavailableError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
@@ -60,6 +61,12 @@ def _first_claim(stream: CoordinatorStream, number: int) -> str | None:
         if is_claim and wire.number(message, "number") == number:
             return message.value("claim")
     return None
+
+
+def withdraw(stream: CoordinatorStream, number: int) -> None:
+    """Record that nothing is submitted under this number: the next run-job need not wait for it."""
+    with contextlib.suppress(HomeportError):
+        EpochManager(stream).write_submission(Submission(number, WITHDRAWN))
 
 
 def require_newest(stream: CoordinatorStream, number: int) -> None:

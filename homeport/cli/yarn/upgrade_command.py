@@ -380,7 +380,7 @@ class Progress:
         self._count = count
         self._is_back = order.direction is UpgradeDirection.BACK
         self._last: UpgradeState | None = None
-        self._said = ""
+        self._shown = ""
         self._looks = 0
 
     def is_over(self, state: UpgradeState) -> bool:
@@ -398,6 +398,6 @@ class Progress:
         if self._looks % self._EVERY:
             return
         waits = look()
-        if waits and waits != self._said:
+        if waits and waits != self._shown:
             note(f"waits: {waits}")
-        self._said = waits
+        self._shown = waits

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 
 from homeport.cli.job.job_view import require_running
-from homeport.cli.options import note
+from homeport.cli.options import Progress, note
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError
 
@@ -22,7 +22,7 @@ class Waiter:
     def __init__(self, limit_s: float | None) -> None:
         self._started = time.monotonic()
         self._limit_s = limit_s
-        self._reported_s = 0.0
+        self._progress = Progress(_PROGRESS_S, _PROGRESS_S)
         self._pause = threading.Event()
 
     @property
@@ -44,9 +44,7 @@ class Waiter:
 
     def log_progress(self, what: str) -> None:
         """``what`` is being waited for; printed if nothing was for a while."""
-        if self.elapsed_s - self._reported_s >= _PROGRESS_S:
-            self._reported_s = self.elapsed_s
-            note(f"{self.elapsed_s:5.0f} s  {what}")
+        self._progress.show(f"{self.elapsed_s:5.0f} s  {what}")
 
 
 def log_shortage(config: Config) -> None:
