@@ -86,4 +86,4 @@ def answer(summaries: Mapping[str, str], app_of: Callable[[str], typer.Typer]) -
 
 
 def _stub() -> None:
-    """Stands for a command of which the name is enough."""
+    """Stand for a command of which the name is enough."""

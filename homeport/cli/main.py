@@ -33,7 +33,7 @@ class Command:
 
     @property
     def module(self) -> str:
-        """The module, as it is imported."""
+        """Return the module, as it is imported."""
         return f"homeport.cli.{self.place}"
 
     def app(self) -> typer.Typer:
@@ -128,7 +128,7 @@ COMMANDS = {
 
 
 def help_text() -> str:
-    """What the tool does, command by command."""
+    """Return what the tool does, command by command."""
     rows = table([(name, command.summary) for name, command in COMMANDS.items()])
     return "\n".join(
         [

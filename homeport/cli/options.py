@@ -76,7 +76,7 @@ Given = Annotated[Config, FromJob(lambda job: nullcontext(job.config()))]
 def loaded(
     config_path: str, overrides: list[str] | None, topics_of: TopicsOf | None = None
 ) -> Config:
-    """The job's configuration as it was given; secrets on the command line are warned of.
+    """Load the job's configuration as it was given; warn of secrets on the command line.
 
     Inputs by regular expression are looked up where ``topics_of`` is given.
     """
@@ -94,7 +94,7 @@ class _App(typer.Typer):
 
 
 def new_app(summary: str | None = None) -> typer.Typer:
-    """An app in the one form of all commands: errors come out, nothing is decorated."""
+    """Return an app in the one form of all commands: errors come out, nothing is decorated."""
     return _App(
         add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, help=summary
     )
@@ -166,7 +166,7 @@ class Item(Protocol):
 
 
 def note(line: str) -> None:
-    """For people, beside the answer: on standard error."""
+    """Print a line for people, beside the answer: on standard error."""
     print(line, file=sys.stderr, flush=True)
 
 
@@ -193,7 +193,7 @@ def note_origin(origin: object) -> None:
 
 
 def indented_json(body: object) -> str:
-    """``body`` for a script and for people."""
+    """Return ``body`` as JSON for a script and for people."""
     return json.dumps(body, indent=1, ensure_ascii=False)
 
 

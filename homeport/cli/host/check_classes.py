@@ -33,7 +33,7 @@ from homeport.job_coordinator.metadata.state_facts import StoreForms
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 and ``CHECKED`` when all named classes are usable; else 1 and one line on stderr."""
+    """Return 0 and print ``CHECKED`` if all named classes are usable; else 1, a line on stderr."""
     parser = argparse.ArgumentParser(prog="check_classes", description=__doc__)
     parser.add_argument("--task-class", metavar="MODULE:CLASS")
     parser.add_argument("--max-concurrency", metavar="CALLS", type=int, default=1)

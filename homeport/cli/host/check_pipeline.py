@@ -20,7 +20,7 @@ from homeport.container.spark.session import SparkError
 
 
 def main() -> int:
-    """0 and ``CHECKED`` when nothing is wrong with it; else 1 and one line on stderr.
+    """Return 0 and print ``CHECKED`` where nothing is wrong with it; else 1, a line on stderr.
 
     Where no Spark starts here a line that begins with ``note`` comes before ``CHECKED``.
     """

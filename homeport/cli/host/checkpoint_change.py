@@ -128,9 +128,9 @@ def resolve(place: Place, ssp: SystemStreamPartition, reader: LogReader) -> int:
 
 
 def changed(before: Checkpoint, ssp: SystemStreamPartition, next_offset: int) -> Checkpoint:
-    """PURE: ``before``, but that ``ssp`` goes on at ``next_offset``, which its changes say.
+    """PURE: return ``before`` with ``ssp`` going on at ``next_offset``, which is recorded.
 
-    A change that no container has seen stays in them, and says where the partition went on before
+    A change that no container has seen stays recorded, with where the partition went on before
     the first of them.
     """
     unseen = {change.ssp: change for change in before.changes}

@@ -89,7 +89,7 @@ class Sweep:
     """What one run of the command finds and removes."""
 
     def __init__(self, name: str, owners: Owners, limit: Limit, *, is_applied: bool) -> None:
-        """Nothing is looked at yet; ``name`` is the job's, for people."""
+        """Look at nothing yet; ``name`` is the job's, for people."""
         self._name = name
         self._owners = owners
         self._limit = limit
@@ -101,7 +101,7 @@ class Sweep:
         self.faults = 0
 
     def lines(self, folder: JobFolder, *, as_json: bool) -> Iterator[str]:
-        """Every directory of the job below ``folder`` and what became of it, a line each."""
+        """Yield each directory of the job below ``folder`` and what became of it."""
         owners = self._owners()
         for found in found_directories(folder.path):
             judgement, fault = judge(found, owners, self._limit), None
@@ -147,7 +147,7 @@ class Sweep:
         return f"{found.name}: {what}: {fault or verdict.reason}; {extent}{held}"
 
     def summary(self) -> Iterator[str]:
-        """Bytes per store, and what the disk got or would get back."""
+        """Yield bytes per store, and what the disk got or would get back."""
         for store in sorted({*self._kept, *self._removed}):
             gone = "removed" if self._is_applied else "to be removed"
             kept, removed = size(self._kept[store]), size(self._removed[store])

@@ -65,7 +65,7 @@ OneTask = Annotated[
 
 @dataclass(frozen=True)
 class RecordedJob:
-    """The job as its coordinator stream has it, reached as the operator's file says.
+    """The job as its coordinator stream has it, reached as the operator's file names it.
 
     ``stores``: those with a changelog, by name.
     """
@@ -79,7 +79,7 @@ class RecordedJob:
 
     @property
     def active_tasks(self) -> tuple[TaskModel, ...]:
-        """Every active task, by name."""
+        """Return every active task, by name."""
         containers = self.model.containers.values()
         tasks = [t for c in containers for t in c.tasks.values()]
         actives = [t for t in tasks if t.task_mode is TaskMode.ACTIVE]
@@ -87,7 +87,7 @@ class RecordedJob:
 
     @property
     def adjuncts(self) -> dict[PurePosixPath, PlannedStore]:
-        """{directory below the job's folder: the adjunct store in it}, of all active containers."""
+        """Return {directory below the job's folder: its store}, of all active containers."""
         kept = [s for s in AdjunctsConfig.of(self.config).stores.values() if s.is_kept]
         return {
             planned.directory: planned
@@ -97,7 +97,7 @@ class RecordedJob:
         }
 
     def view_of(self, processor: ProcessorId) -> ContainerJob:
-        """What the container would see of the job."""
+        """Return what the container would see of the job."""
         return ContainerJob.of(self.model, processor)
 
     def readers(self) -> contextlib.AbstractContextManager[dict[str, LogReader]]:
@@ -106,7 +106,7 @@ class RecordedJob:
 
     @property
     def is_local(self) -> bool:
-        """Whether homeport run-local has run it, in a folder that no tool finds."""
+        """Return whether homeport run-local has run it, in a folder that no tool finds."""
         return keys.JOB_COORDINATOR_FACTORY.read(self.view.recorded_config()) == LOCAL
 
     def tree(
@@ -124,10 +124,10 @@ class RecordedJob:
         return handover_nodes(config, TIMEOUT_S, read_only=read_only)
 
     def owners(self, host: Host, nodes: HandoverNodes | None) -> dict[PurePosixPath, Owner]:
-        """{directory below the job's folder: whose it is}, by what is known now of localities.
+        """Return {directory below the job's folder: its owner}, by the present localities.
 
-        Standalone processors keep them in ``nodes``, or have one place. A job that was migrated has
-        them where it runs.
+        Standalone processors keep them in ``nodes``, or have one place. A job that was
+        migrated has them where it runs.
         """
         self.view.stream.catch_up()
         localities = LocalityManager(self.view.stream)
@@ -176,7 +176,7 @@ class RecordedJob:
         return TopicAdmin(system).topic_config(topic.stream)["cleanup.policy"]
 
     def systems(self) -> dict[str, SystemConfig]:
-        """Every system that holds a changelog, a checkpoint or an input of the job."""
+        """Return every system that holds a changelog, a checkpoint or an input of the job."""
         names = {store.changelog.system for store in self.stores.values() if store.changelog}
         names |= {s.system for t in self.active_tasks for s in t.system_stream_partitions}
         names.add(self.task.checkpoint_system)
@@ -184,12 +184,12 @@ class RecordedJob:
 
 
 def is_named(task: TaskModel, text: str) -> bool:
-    """Whether ``text`` is the task's name, or its directory's."""
+    """Return whether ``text`` is the task's name, or its directory's."""
     return text in {task.task_name, task_directory("s", task.task_name).name}
 
 
 def names_of(tasks: tuple[TaskModel, ...]) -> str:
-    """Some names, for people."""
+    """Return some names, for people."""
     return some([repr(str(task.task_name)) for task in tasks]) or "no tasks"
 
 

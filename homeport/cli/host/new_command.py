@@ -111,7 +111,7 @@ def _stream(option: str, text: str) -> SystemStream:
 def _files(
     kind: str, name: str, module: str, given: SystemStream, output: str, brokers: str
 ) -> dict[str, str]:
-    """{path in the folder of the job: text}."""
+    """Return {path in the folder of the job: text}."""
     suffix = "sql" if kind == "sql" else "py"
     values = {
         "name": name,
@@ -146,7 +146,7 @@ def _files(
 
 
 def _work(kind: str, module: str, given: SystemStream) -> str:
-    """The keys that say what is done with the records."""
+    """Return the keys that declare what is done with the records."""
     serdes = f"systems.{given.system}.streams.{given.stream}.samza"
     if kind == "sql":
         return f"task.pipeline.sql=file:{module}.sql"

@@ -1,6 +1,6 @@
-"""What ``homeport state`` says of adjunct stores: where they stand, and whether they are right.
+"""Adjunct stores in ``homeport state``: where they stand, and whether they are right.
 
-They are right where they hold what their streams say, up to where they stand.
+They are right where they hold what their streams hold, up to where they stand.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ShownAdjunct:
     reason: str | None
 
     def to_json(self) -> dict[str, Any]:
-        """What a directory's object has of it."""
+        """Return what a directory's object has of it."""
         store, facts = self.planned.store, self.look.facts
         return {
             "input": str(store.stream),
@@ -94,7 +94,7 @@ def shown(
     readers: Mapping[str, LogReader],
     now: ClockReading,
 ) -> ShownAdjunct:
-    """The store ``planned``, whose directory is ``path``."""
+    """Look at the store ``planned``, whose directory is ``path``."""
     store = planned.store
     # Before the request of the ends: a store that goes on is never seen ahead of them.
     looked = look(path, planned, StorageConfig.of(job.config).stores[store.name].factory)
@@ -133,10 +133,10 @@ def _at(positions: Mapping[SystemStreamPartition, int]) -> str:
 def with_streams(
     job: RecordedJob, folders: Sequence[JobFolder], store: str | None, task: str | None
 ) -> Iterator[Answer]:
-    """Each adjunct store that is there, compared with its stream up to its own position.
+    """Compare each adjunct store that is there with its stream, up to its own position.
 
-    ``store``, ``task``: as for ``chosen_stores`` and ``chosen_tasks``; a store of a container is of
-    each of its tasks.
+    ``store``, ``task``: as for ``chosen_stores`` and ``chosen_tasks``; a store of a container
+    is of each of its tasks.
     """
     names = None if task is None else {t.task_name for t in job.chosen_tasks(task)}
     with job.readers() as readers:
@@ -207,7 +207,6 @@ def _compared(
 
 
 def _owner(job: RecordedJob, planned: PlannedStore) -> ProcessorId:
-    """The container that has the store."""
     return next(name for name, c in job.model.containers.items() if planned.writer in c.tasks)
 
 
@@ -221,7 +220,7 @@ class _Caught:
     entries: dict[bytes, bytes | None] = field(default_factory=dict)
 
     def take(self, _run: Run, keys: Bytes, values: Bytes) -> None:
-        """The entries are the caller's."""
+        """Keep the entries."""
         pairs = zip(keys, values, strict=True)
         self.entries = {key: value for key, value in pairs if key is not None}
 

@@ -1,4 +1,4 @@
-"""What ``homeport state dump`` says: keys and values of one directory, by the store's serdes."""
+"""What ``homeport state dump`` prints: keys and values of one directory, by the store's serdes."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _shown(value: Any) -> str:  # noqa: ANN401 - a user's value
 
 
 def shown_bytes(data: bytes) -> str:
-    """Bytes for people: the text that they are, else 0x and hexadecimal digits."""
+    """Return bytes for people: the text that they are, else 0x and hexadecimal digits."""
     try:
         text = data.decode()
     except UnicodeDecodeError:

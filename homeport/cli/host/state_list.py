@@ -1,4 +1,4 @@
-"""What ``homeport state ls`` says: each directory of the job on a host, other jobs' in short."""
+"""What ``homeport state ls`` prints: each directory of the job on a host, other jobs' in short."""
 
 from __future__ import annotations
 
@@ -58,19 +58,19 @@ class Row:
 
     @property
     def position(self) -> int | None:
-        """What the store holds its changelog up to."""
+        """Return what the store holds its changelog up to."""
         return None if self.local is None else self.local.position
 
     @property
     def behind(self) -> int | None:
-        """Offsets between the store's position and the changelog's head."""
+        """Count the offsets between the store's position and the changelog's head."""
         if self.head is None or self.position is None:
             return None
         return max(0, self.head - 1 - self.position)
 
     @property
     def at_head_ms(self) -> int | None:
-        """When the store last held all that its changelog held, by STORE-META."""
+        """Return when the store last held all that its changelog held, by STORE-META."""
         meta = None if self.local is None else self.local.meta
         return meta.at_head.wall_ms if meta and meta.at_head.wall_ms else None
 
@@ -144,7 +144,7 @@ class Row:
 
 
 def items(job: RecordedJob, folders: Sequence[JobFolder], host: Host) -> Iterator[Item]:
-    """Every directory of the job, then other jobs' in short; of each folder."""
+    """Yield every directory of the job, then other jobs' in short; of each folder."""
     with job.readers() as readers:
         for folder in folders:
             yield from _rows(job, folder, host, readers)
@@ -176,7 +176,7 @@ def _rows(
 def _judged(
     job: RecordedJob, owner: Owner, path: Path, heads: _Heads, now: ClockReading
 ) -> tuple[LocalState | None, int | None, str | None]:
-    """What a container would find, its changelog's head, and why it would read all of that."""
+    """Return what a container would find, its changelog's head, and why it would read it all."""
     store, task = job.stores[owner.store], owner.task
     if store.changelog is None:
         return None, None, None
@@ -194,14 +194,14 @@ def _judged(
 
 
 class _Heads:
-    """What the broker says of the changelogs, by one request for each topic."""
+    """Reads topics and ends of changelogs, by one request for each topic."""
 
     def __init__(self, reader: ChangelogReader) -> None:
         self._reader = reader
         self._topics: dict[SystemStream, ChangelogTopic | str] = {}
 
     def of(self, store: StoreConfig, partition: int) -> tuple[ChangelogTopic, ChangelogRange] | str:
-        """The topic of the store and the range of the partition; else why there are none."""
+        """Return the store's topic and the partition's range; else why there are none."""
         changelog = store.changelog
         if changelog is None:
             return "the store has no changelog"

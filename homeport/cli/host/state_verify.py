@@ -1,4 +1,4 @@
-"""What ``homeport state verify`` says: is a directory what its changelog, or another one, says?"""
+"""What ``homeport state verify`` prints: whether a directory is as its changelog, or another."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Answer:
 
     @property
     def is_equal(self) -> bool:
-        """Whether no key differs, of those that could be judged."""
+        """Return whether no key differs, of those that could be judged."""
         return self.comparison is not None and not self.comparison.different
 
     def to_json(self) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def _key(key: bytes) -> str:
 def with_changelogs(
     job: RecordedJob, folders: list[JobFolder], stores: list[StoreConfig], tasks: list[TaskModel]
 ) -> Iterator[Answer]:
-    """Each directory that is there, compared with its changelog up to its own position."""
+    """Compare each directory that is there with its changelog, up to its own position."""
     with changelog_reader(job) as reader:
         for folder in folders:
             for store in stores:
@@ -147,7 +147,7 @@ class Wanted:
     task: str | None
 
     def has(self, path: Path) -> bool:
-        """Whether the directory ``path`` is wanted."""
+        """Return whether the directory ``path`` is wanted."""
         if path.parent.name.startswith(".") or path.name.startswith("."):
             return False
         wanted = task_directory(self.store or "any", TaskName(self.task or "any"))
@@ -159,7 +159,7 @@ class Wanted:
 def with_directories(
     folders: list[JobFolder], others: list[JobFolder], wanted: Wanted
 ) -> Iterator[Answer]:
-    """Each directory of ``folders`` beside that of its store and task in one of ``others``."""
+    """Compare each directory of ``folders`` with that of its store and task in ``others``."""
     for folder in folders:
         for path in sorted(folder.path.glob("*/*")):
             if path.is_dir() and wanted.has(path):

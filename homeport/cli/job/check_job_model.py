@@ -23,7 +23,7 @@ CHECKED = "checked: the job's code can be used"
 
 
 def question(config: Config, partition_counts: Mapping[SystemStream, int]) -> bytes:
-    """What ``main`` reads, for this configuration and {stream: partitions}."""
+    """Return what ``main`` reads, for this configuration and {stream: partitions}."""
     counts = [[s.system, s.stream, count] for s, count in partition_counts.items()]
     return json.dumps({"config": dict(config), "partitions": counts}).encode()
 
@@ -40,7 +40,7 @@ def exit_code(check: Callable[[], object]) -> int:
 
 
 def main(given: TextIO = sys.stdin) -> int:
-    """0 and ``CHECKED`` when a JobModel can be made of it; else 1 and one line on stderr."""
+    """Return 0 and print ``CHECKED`` if a JobModel can be made of it; else 1, a line on stderr."""
     body = json.load(given)
     counts = {SystemStream(system, stream): n for system, stream, n in body["partitions"]}
     return exit_code(lambda: calculate_job_model(Config(body["config"]), counts, NOTHING))

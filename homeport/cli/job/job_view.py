@@ -41,7 +41,7 @@ _CERTIFICATE = keys.YARN_AM_CERTIFICATE.name
 class RunningJob:
     """A job whose AM, or leading processor, answers. ``model_version``: in force.
 
-    ``application``: on YARN; of a standalone job a word that says so.
+    ``application``: on YARN; of a standalone job a word in its place.
     """
 
     client: CoordinatorClient
@@ -82,7 +82,7 @@ class JobView:
         return ConfigManager(self.stream).deployed()
 
     def config(self, *, show_secrets: bool) -> Config:
-        """What the job runs with, else what the stream says.
+        """Return what the job runs with, else what the stream has.
 
         A running job shows no secrets: secrets come from the stream.
         """

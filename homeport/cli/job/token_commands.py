@@ -67,7 +67,7 @@ class TokenRole(StrEnum):
 
     @property
     def key(self) -> TokensKey:
-        """The key that has the digests of such tokens."""
+        """Return the key that has the digests of such tokens."""
         if self is TokenRole.READ:
             return keys.JOB_COORDINATOR_READ_TOKENS
         return keys.JOB_COORDINATOR_OPERATE_TOKENS

@@ -24,15 +24,15 @@ Places = Annotated[list[str], typer.Argument(metavar="PLACE...", help=PLACES)]
 
 
 def running(name: str) -> LocalCluster:
-    """The cluster that runs under this name; ClusterError where there is none."""
+    """Return the cluster that runs under this name; ClusterError where there is none."""
     return LocalCluster.attach(name)
 
 
 def show(line: str) -> None:
-    """A line for people, now."""
+    """Print a line for people, now."""
     print(line, flush=True)
 
 
 def named(name: str) -> str:
-    """The option that names the cluster in a command to be typed; nothing for the default."""
+    """Return the option that names the cluster in a command to be typed."""
     return "" if name == DEFAULT_NAME else f" --name {name}"

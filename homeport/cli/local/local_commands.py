@@ -186,7 +186,7 @@ def logs(
 def _refuse_another_form(
     status: dict[str, Any], nodes: int | None, brokers: int | None, *, zookeeper: bool
 ) -> None:
-    """What runs is what the command states; ClusterError where it is not."""
+    """Require that what runs is what the command states."""
     wrong = [
         f"--{what} {wanted}: it has {len(status[what])}"
         for what, wanted in (("nodes", nodes), ("brokers", brokers))
@@ -207,7 +207,6 @@ app.add_typer(fault_commands.app)
 
 
 def _print_status(status: dict[str, Any]) -> None:
-    """The status for a reader."""
     show(f"cluster {status['name']}: {status['state']}")
     for label, key in (
         ("Kafka", "bootstrap_servers"),

@@ -104,7 +104,7 @@ def read(
 
 
 def pair(text: str) -> tuple[bytes | None, bytes | None]:
-    """Key and value, as ``KEY=VALUE`` says; None: there is none."""
+    """Return key and value of ``KEY=VALUE``; None: there is none."""
     key, equals, value = text.partition("=")
     if not equals:
         return None, text.encode()
@@ -112,7 +112,7 @@ def pair(text: str) -> tuple[bytes | None, bytes | None]:
 
 
 def record_line(place: tuple[int, int], key: object, value: object, *, as_json: bool) -> str:
-    """A record for a reader, or as one JSON object; ``place``: partition and offset."""
+    """Return a record for a reader, or as JSON; ``place``: partition and offset."""
     texts = {"key": _text(key), "value": _text(value)}
     if not as_json:
         return "\t".join("" if text is None else text for text in texts.values())
@@ -121,7 +121,7 @@ def record_line(place: tuple[int, int], key: object, value: object, *, as_json: 
 
 
 def _text(data: object) -> str | None:
-    """Text as it is; bytes that are no text as 0x and hexadecimal digits."""
+    """Return text as it is; bytes that are no text as 0x and hexadecimal digits."""
     if not isinstance(data, bytes):
         return None if data is None else str(data)
     try:
@@ -131,7 +131,6 @@ def _text(data: object) -> str | None:
 
 
 def _make(servers: str, topic: str, partitions: int) -> None:
-    """The topic is there; UnavailableError where Kafka does not answer, or refuses it."""
     # What it notes at its end, such as events that were not taken, is nothing for a user.
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 3})
     try:
@@ -145,7 +144,7 @@ def _make(servers: str, topic: str, partitions: int) -> None:
 
 
 def _sent(servers: str, topic: str, records: Iterable[tuple[bytes | None, bytes | None]]) -> int:
-    """How many; all of them are in Kafka."""
+    """Send the records, and wait until all are in Kafka; return how many."""
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "acks": "all"})
     failed: list[object] = []
     count = 0
@@ -166,7 +165,7 @@ def _sent(servers: str, topic: str, records: Iterable[tuple[bytes | None, bytes 
 
 
 def _messages(consumer: Consumer, topic: str, *, waits: bool) -> Iterator[Message]:
-    """The records of all partitions, to the end of each, or without end."""
+    """Yield the records of all partitions, to the end of each, or without end."""
     found = consumer.list_topics(timeout=_LIMIT_S).topics
     while waits and topic not in found:
         time.sleep(_POLL_S)  # Kafka has no call that waits for a topic
@@ -190,7 +189,7 @@ def _messages(consumer: Consumer, topic: str, *, waits: bool) -> Iterator[Messag
 
 
 def _listed(topics: Sequence[str]) -> str:
-    """The user's topics; Kafka's own and those of jobs begin with two underscores."""
+    """Name the user's topics; Kafka's own and those of jobs begin with two underscores."""
     return ", ".join(sorted(t for t in topics if not t.startswith("__"))) or "none"
 
 

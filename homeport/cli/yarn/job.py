@@ -40,7 +40,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Its name on YARN, which another job may have too."""
+        """Return its name on YARN, which another job may have too."""
         return application_name(self.config)
 
     def last_application(self, stream: CoordinatorStream | None = None) -> Application | None:
@@ -77,7 +77,7 @@ class Job:
         self.require_not_running(store)
 
     def _named_applications(self, stream: CoordinatorStream | None) -> Collection[str]:
-        """The applications that the coordinator stream names as the job's last."""
+        """Return the applications that the coordinator stream names as the job's last."""
         if stream is None:
             if not self.has_stream():
                 return ()
@@ -89,13 +89,13 @@ class Job:
         return {application for application in named if application}
 
     def has_stream(self) -> bool:
-        """Whether there is a coordinator stream; UnavailableError where Kafka does not answer."""
+        """Return whether there is a coordinator stream."""
         job = JobConfig.of(self.config)
         admin = TopicAdmin(SystemConfig.of(self.config, job.coordinator_system))
         return job.coordinator_topic in admin.partition_counts([job.coordinator_topic])
 
     def record_limit(self) -> int:
-        """Bytes of the largest record that its coordinator stream takes, or would take."""
+        """Return the bytes of the largest record that its coordinator stream takes."""
         job = JobConfig.of(self.config)
         system = SystemConfig.of(self.config, job.coordinator_system)
         if self.has_stream():
@@ -104,7 +104,7 @@ class Job:
 
     @contextlib.contextmanager
     def stream(self) -> Iterator[CoordinatorStreamStore]:
-        """The coordinator stream, read to its head; ConfigError where it is another job's."""
+        """Open the coordinator stream, read to its head; ConfigError where it is another job's."""
         with CoordinatorStreamStore.of(self.config, source=SOURCE) as store:
             store.bootstrap()
             yield store

@@ -88,7 +88,7 @@ def _log(yarn: ResourceManagerRest, place: _Place) -> ContainerLog:
 
 
 def _last_lines(log: ContainerLog, tail: int) -> tuple[bytes, int]:
-    """The last lines, and where the log ends."""
+    """Return the last lines, and where the log ends."""
     data, length = log.after(0) if tail == 0 else log.last(tail * _LINE_BYTES)
     lines = data.splitlines(keepends=True)
     if len(data) < length:
@@ -104,7 +104,7 @@ class Printer:
         self._part = b""
 
     def write(self, data: bytes, place: _Place) -> None:
-        """What has come to the log at that place; as objects, lines without an end wait for it."""
+        """Print what has come to the log; as objects, lines without an end wait for it."""
         if not self._as_json:
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
@@ -117,7 +117,7 @@ class Printer:
             print(compact_json({**body, "line": text}).decode(), flush=True)
 
     def end(self, place: _Place) -> None:
-        """Nothing more comes to the log: its last line needs no end."""
+        """End the log: its last line needs no end."""
         if self._part:
             self.write(b"\n", place)
 

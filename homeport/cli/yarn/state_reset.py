@@ -123,23 +123,15 @@ def reset(
     source: str,
     require_newest: Callable[[], None],
 ) -> tuple[SystemStream, ...]:
-    """The job has no state: its first container will find none, whatever lives on elsewhere.
+    """Take all state from the job: its first container finds none, whatever lives on elsewhere.
 
-    Args:
-        config: what the job is to run with.
-        model: the JobModel that it is to have, calculated from nothing; None where a grouper of the
-            job's own makes it: then the AM makes the topics, as those of a new job.
-        submission: its number, which belongs to the caller.
-        source: the writer of the configuration.
-        require_newest: raises where another submission has begun since; only this check keeps
-            an older reset from Kafka's topics.
-
-    Returns:
-        The topics that were recreated.
-
-    Raises:
-        FencedError: a later submission has taken over; so has what remains of the reset.
-        HomeportError: the reset is not finished; the next one has to be.
+    Returns the topics that were recreated. ``model``: calculated from nothing; None where a
+    grouper of the job's own makes it: then the AM makes the topics, as those of a new job.
+    ``submission``: its number, which belongs to the caller. ``source``: the writer of the
+    configuration. ``require_newest`` raises where another submission has begun since: only this
+    check keeps an older reset from Kafka's topics. FencedError: a later submission has taken
+    over; so has what remains of the reset. HomeportError: the reset is not finished; the next
+    one has to be.
     """
     with stream_of(config, reset_rank(submission)) as stream:
         stream.fence()

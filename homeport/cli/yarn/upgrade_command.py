@@ -110,33 +110,37 @@ def upgrade(
         require_on_yarn(given, job.stream, "upgrade", _ROLLING)
         remedy = "start it with run-job, whose yarn.package.path names the new code, or try again"
         running = job.require_running(remedy)
-        status = running.client.status()
+        status, application = running.client.status(), running.application
+        upgrades = UpgradeManager(job.stream)
         for line in left_on_drained_hosts(status):
             note(line)
         if package is None:
-            order = _order_back(job, running.application)
+            order = order_back(upgrades.state(application), upgrades.orders(application))
             lines = [f"takes back the upgrade to package {in_brief(order.package)}"]
             messages = [UpgradeManager.order_message(order)]
         else:
-            data = _checked_package(job, running.application, package)
-            order = _order(running.application, data, watch_ms)
-            lines, messages = plan(order, status), _package_messages(job, order, data)
+            data = _checked_package(job, application, package)
+            order = UpgradeOrder(str(uuid.uuid4()), application, package_name(data), watch_ms)
+            system, named = stream_place(given)
+            limit = record_limit(system, named.coordinator_topic)
+            lines, messages = plan(order, status), package_messages(job.stream, order, data, limit)
         if dry_run:
             print("\n".join(lines))
             return
         # The check of the classes has taken its time.
         job.stream.catch_up()
         if package is not None:
-            _require_free(job, order)
+            state, orders = upgrades.state(application), upgrades.orders(application)
+            require_free(state, orders, order.package)
         write_order(job.stream, messages)
         note(f"asked of {running}: {lines[0]}")
         if no_wait:
             print(order.id)
             return
-        state = _followed(job, order, status)
-    if state.phase is UpgradePhase.GONE_BACK and not undo:
-        raise HomeportError(end(state))
-    print(end(state))
+        ended = _followed(job, order, status)
+    if ended.phase is UpgradePhase.GONE_BACK and not undo:
+        raise HomeportError(end(ended))
+    print(end(ended))
 
 
 # ----------------------------------------------------------------------------- what is refused
@@ -264,30 +268,7 @@ def require_way_back(stream: CoordinatorStream, state: UpgradeState | None) -> N
         )
 
 
-def _require_free(job: JobView, order: UpgradeOrder) -> None:
-    upgrades = UpgradeManager(job.stream)
-    require_free(
-        upgrades.state(order.application), upgrades.orders(order.application), order.package
-    )
-
-
 # ----------------------------------------------------------------------------- what is written
-
-
-def _order(application: str, data: bytes, watch_ms: int) -> UpgradeOrder:
-    return UpgradeOrder(str(uuid.uuid4()), application, package_name(data), watch_ms)
-
-
-def _order_back(job: JobView, application: str) -> UpgradeOrder:
-    upgrades = UpgradeManager(job.stream)
-    return order_back(upgrades.state(application), upgrades.orders(application))
-
-
-def _package_messages(
-    job: JobView, order: UpgradeOrder, data: bytes
-) -> list[CoordinatorStreamMessage]:
-    system, named = stream_place(job.given)
-    return package_messages(job.stream, order, data, record_limit(system, named.coordinator_topic))
 
 
 def package_messages(
@@ -393,7 +374,7 @@ class Progress:
         return state.phase.is_final and is_taken
 
     def waits(self, look: Callable[[], str]) -> None:
-        """Says, now and then, what is waited for, where that has changed."""
+        """Print, now and then, what is waited for, where that has changed."""
         self._looks += 1
         if self._looks % self._EVERY:
             return

@@ -27,23 +27,23 @@ class Waiter:
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since the start."""
+        """Return the seconds since the start."""
         return time.monotonic() - self._started
 
     def polls(self) -> Iterator[None]:
-        """Yields once per poll until the limit."""
+        """Yield once per poll until the limit."""
         while self._limit_s is None or self.elapsed_s < self._limit_s:
             yield
             self._pause.wait(_POLL_S)
 
     def polls_logging(self, what: str) -> Iterator[None]:
-        """As ``polls``; prints what is being waited for."""
+        """Yield as ``polls``, and print what is waited for."""
         for _ in self.polls():
             self.log_progress(what)
             yield
 
     def log_progress(self, what: str) -> None:
-        """``what`` is being waited for; printed if nothing was for a while."""
+        """Print that ``what`` is waited for, if nothing was printed for a while."""
         self._progress.show(f"{self.elapsed_s:5.0f} s  {what}")
 
 
