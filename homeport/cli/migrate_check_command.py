@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from typing import Annotated
 
 import typer
 
-from homeport.cli.options import AsJson, Overrides, loaded, new_app, print_answer
+from homeport.cli.options import AsJson, Overrides, described, loaded, new_app, print_answer
 from homeport.config.errors import HomeportError
 from homeport.config.settings.samza_job import Finding, Verdict, findings_of
 
@@ -26,14 +25,8 @@ _TITLES = {
 
 
 @app.command(name="migrate-check")
-def migrate_check(
-    path: Annotated[
-        str, typer.Argument(metavar="FILE.properties", help="The Samza job's properties file.")
-    ],
-    config: Overrides = None,
-    *,
-    as_json: AsJson = False,
-) -> None:
+@described(path=typer.Argument(metavar="FILE.properties", help="The Samza job's properties file."))
+def migrate_check(path: str, config: Overrides = None, *, as_json: AsJson = False) -> None:
     """Reads a Samza job's configuration, and prints for each key what becomes of it here.
 
     Nothing is changed, and neither Kafka nor YARN is needed. Keys that stop run-job come first.

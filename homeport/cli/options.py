@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol, get_args
+from typing import Annotated, Any, Protocol, TypeVar, get_args
 
 import typer
 
@@ -41,6 +41,8 @@ ShowSecrets = Annotated[
         "properties file can see.",
     ),
 ]
+_ABOUT = "about_parameters"
+_Command = TypeVar("_Command", bound=Callable[..., object])
 _NUMBERS: dict[type, tuple[Callable[[str], float], str]] = {
     int: (whole_of, "a whole number"),
     float: (float_of, "a number"),
@@ -100,20 +102,38 @@ def new_app(summary: str | None = None) -> typer.Typer:
     )
 
 
+def described(**about: object) -> Callable[[_Command], _Command]:
+    """Declare parameters of a command: a text is the help of the option of the parameter's name.
+
+    Another option, or an argument, is Typer's.
+    """
+
+    def describe(function: _Command) -> _Command:
+        vars(function)[_ABOUT] = about
+        return function
+
+    return describe
+
+
 def _with_options(function: Callable[..., object]) -> Callable[..., object]:
     """Return ``function`` with the two options of a job in place of a parameter ``FromJob``."""
     signature = inspect.signature(function, eval_str=True)
+    about: dict[str, object] = vars(function).get(_ABOUT, {})
+    if unknown := about.keys() - signature.parameters.keys():
+        raise TypeError(f"{function.__qualname__} has no parameters {unknown}")
     opens: dict[str, FromJob] = {}
     parameters = list[inspect.Parameter]()
     for name, parameter in signature.parameters.items():
-        marks = getattr(parameter.annotation, "__metadata__", ())
-        if marks and isinstance(marks[0], FromJob):
-            opens[name] = marks[0]
+        annotation = parameter.annotation
+        if name in about:
+            annotation = Annotated[annotation, _option(name, about[name])]
+        mark = next(iter(getattr(annotation, "__metadata__", ())), None)
+        if isinstance(mark, FromJob):
+            opens[name] = mark
             parameters.append(_keyword("config_path", ConfigPath))
             parameters.append(_keyword("config", Overrides, None))
         else:
-            annotation = _read_by_us(parameter.annotation)
-            parameters.append(_keyword(name, annotation, parameter.default))
+            parameters.append(_keyword(name, _read_by_us(annotation), parameter.default))
 
     @functools.wraps(function)
     def command(**options: Any) -> object:  # noqa: ANN401 - whatever the command takes
@@ -126,6 +146,12 @@ def _with_options(function: Callable[..., object]) -> Callable[..., object]:
     vars(command)["__signature__"] = signature.replace(parameters=parameters)
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
+
+
+def _option(name: str, about: object) -> object:
+    return (
+        typer.Option(f"--{name.replace('_', '-')}", help=about) if isinstance(about, str) else about
+    )
 
 
 def _keyword(

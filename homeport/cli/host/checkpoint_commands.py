@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from homeport.cli.host import checkpoint_change
 from homeport.cli.host.job_on_host import OneTask, OpenRecordedJob, RecordedJob, recorded_job
-from homeport.cli.options import AsJson, Named, new_app, note_origin, print_item
+from homeport.cli.options import AsJson, Named, described, new_app, note_origin, print_item
 from homeport.config.config import LONG_MAX
 from homeport.config.errors import ConfigError
 from homeport.config.settings.input_section import TIME_REMEDY, TIME_RULE, time_ms
@@ -120,31 +120,28 @@ def checkpoints(
 
 
 @app.command("set", short_help="set where a task goes on, while the job does not run")
+@described(
+    task="The task's name, or its directory's.",
+    ssp="Its input partition: SYSTEM.STREAM.PARTITION.",
+    offset=typer.Option(
+        "--offset", min=0, max=LONG_MAX, help="The next offset that it is to read."
+    ),
+    earliest="The oldest message that is there is the next.",
+    latest="What comes from now on is the next.",
+    timestamp=(
+        "The first message of that time or later is the next: milliseconds since the "
+        "epoch, or ISO 8601, such as 2013-07-04T12:00:00+00:00."
+    ),
+)
 def set_(
     *,
-    task: Annotated[str, typer.Option("--task", help="The task's name, or its directory's.")],
-    ssp: Annotated[
-        str, typer.Option("--ssp", help="Its input partition: SYSTEM.STREAM.PARTITION.")
-    ],
+    task: str,
+    ssp: str,
     named: Named,
-    offset: Annotated[
-        int | None,
-        typer.Option("--offset", min=0, max=LONG_MAX, help="The next offset that it is to read."),
-    ] = None,
-    earliest: Annotated[
-        bool, typer.Option("--earliest", help="The oldest message that is there is the next.")
-    ] = False,
-    latest: Annotated[
-        bool, typer.Option("--latest", help="What comes from now on is the next.")
-    ] = False,
-    timestamp: Annotated[
-        str | None,
-        typer.Option(
-            "--timestamp",
-            help="The first message of that time or later is the next: milliseconds since the "
-            "epoch, or ISO 8601, such as 2013-07-04T12:00:00+00:00.",
-        ),
-    ] = None,
+    offset: int | None = None,
+    earliest: bool = False,
+    latest: bool = False,
+    timestamp: str | None = None,
 ) -> None:
     """Sets where a task goes on reading one of its partitions; its others stay as they are.
 

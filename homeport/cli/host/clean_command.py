@@ -7,13 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from homeport.cli.formatting import age, number, size
 from homeport.cli.host.job_on_host import Bases, HostName, JobFolder, place_named, recorded_job
-from homeport.cli.options import AsJson, Named, new_app, note
+from homeport.cli.options import AsJson, Named, described, new_app, note
 from homeport.config.errors import ConfigError, HomeportError, StoreError
 from homeport.config.settings.standalone_section import require_no_migration
 from homeport.container.progress.host_directories import HostRole, Owner, duration_ms, freed_bytes
@@ -26,15 +24,15 @@ app = new_app()
 
 
 @app.command()
+@described(
+    apply="Remove; without it, only say what would be removed.",
+    older_than="Age of the newest file: 7d, 12h, 30m or 90s.",
+)
 def clean(
     *,
     named: Named,
-    apply: Annotated[
-        bool, typer.Option("--apply", help="Remove; without it, only say what would be removed.")
-    ] = False,
-    older_than: Annotated[
-        str, typer.Option("--older-than", help="Age of the newest file: 7d, 12h, 30m or 90s.")
-    ] = "7d",
+    apply: bool = False,
+    older_than: str = "7d",
     base: Bases = None,
     host: HostName = None,
     as_json: AsJson = False,

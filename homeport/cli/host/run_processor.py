@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from homeport.cli.options import FromJob, new_app, note
+from homeport.cli.options import FromJob, described, new_app, note
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.container.standalone.stream_processor import StreamProcessor
@@ -42,17 +42,8 @@ _MARK = "-trial"
 
 
 @app.command()
-def run_processor(
-    job: Job,
-    processor_id: Annotated[
-        str | None,
-        typer.Option(
-            "--processor-id",
-            help="Of its own in the job; default processor.id, else one that is made.",
-        ),
-    ] = None,
-    work_dir: WorkDir = None,
-) -> None:
+@described(processor_id="Of its own in the job; default processor.id, else one that is made.")
+def run_processor(job: Job, processor_id: str | None = None, work_dir: WorkDir = None) -> None:
     """Until SIGTERM or SIGINT; then it commits, closes its stores, and leaves."""
     run(StreamProcessor(job, processor_id, work_dir))
 
@@ -76,26 +67,18 @@ def run(processor: StreamProcessor) -> None:
 
 
 @local_app.command()
+@described(
+    trial=(
+        "Under another job.id and with other changelogs, so that the job itself has not "
+        "run, and run-job can run it. It reads the same inputs and writes the same outputs."
+    ),
+    adopt=(
+        "Go on though the folder of the job's last processor is lost: what is left of "
+        "that one is fenced, and its stores are read from their changelogs."
+    ),
+)
 def run_local(
-    given: Job,
-    work_dir: WorkDir = None,
-    *,
-    trial: Annotated[
-        bool,
-        typer.Option(
-            "--trial",
-            help="Under another job.id and with other changelogs, so that the job itself has not "
-            "run, and run-job can run it. It reads the same inputs and writes the same outputs.",
-        ),
-    ] = False,
-    adopt: Annotated[
-        bool,
-        typer.Option(
-            "--adopt",
-            help="Go on though the folder of the job's last processor is lost: what is left of "
-            "that one is fenced, and its stores are read from their changelogs.",
-        ),
-    ] = False,
+    given: Job, work_dir: WorkDir = None, *, trial: bool = False, adopt: bool = False
 ) -> None:
     """Until SIGTERM or SIGINT, or until every task has finished.
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -23,7 +22,7 @@ from homeport.cli.host.job_on_host import (
     recorded_job,
 )
 from homeport.cli.host.state_verify import Answer
-from homeport.cli.options import AsJson, Given, new_app, note, note_origin, print_item
+from homeport.cli.options import AsJson, Given, described, new_app, note, note_origin, print_item
 from homeport.config.config import INT_MAX
 from homeport.config.errors import ConfigError, StoreError
 from homeport.config.settings.sections import JobConfig
@@ -55,33 +54,32 @@ def ls(
 
 
 @app.command("dump", short_help="print what a store holds, key by key")
+@described(
+    store=typer.Argument(metavar="STORE", help="The store's name."),
+    task=typer.Argument(
+        metavar="TASK",
+        help="The task's name, such as 'Partition 0'; of a store that a container has whole, "
+        "'container-' and its processor.",
+    ),
+    directory=typer.Option(
+        "--dir", help="The store's own directory, such as a copy, in place of TASK."
+    ),
+    key="The pair of this key alone.",
+    prefix="Keys whose bytes begin with this text.",
+    is_hex=typer.Option("--hex", help="--key and --prefix are bytes in hexadecimal digits."),
+    limit=typer.Option("--limit", min=1, max=INT_MAX, help="So many at most."),
+)
 def dump(  # noqa: PLR0913 - each is an option of the command line
     *,
-    store: Annotated[str, typer.Argument(metavar="STORE", help="The store's name.")],
-    task: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="TASK",
-            help="The task's name, such as 'Partition 0'; of a store that a container has whole, "
-            "'container-' and its processor.",
-        ),
-    ] = None,
+    store: str,
+    task: str | None = None,
     given: Given,
     base: Bases = None,
-    directory: Annotated[
-        Path | None,
-        typer.Option("--dir", help="The store's own directory, such as a copy, in place of TASK."),
-    ] = None,
-    key: Annotated[str | None, typer.Option("--key", help="The pair of this key alone.")] = None,
-    prefix: Annotated[
-        str | None, typer.Option("--prefix", help="Keys whose bytes begin with this text.")
-    ] = None,
-    is_hex: Annotated[
-        bool, typer.Option("--hex", help="--key and --prefix are bytes in hexadecimal digits.")
-    ] = False,
-    limit: Annotated[
-        int | None, typer.Option("--limit", min=1, max=INT_MAX, help="So many at most.")
-    ] = None,
+    directory: Path | None = None,
+    key: str | None = None,
+    prefix: str | None = None,
+    is_hex: bool = False,
+    limit: int | None = None,
     as_json: AsJson = False,
 ) -> None:
     """Prints keys and values of one store of one task, in the order of the keys' bytes.
@@ -135,20 +133,19 @@ def _only_path(job: JobConfig, bases: list[Path] | None, store: str, task: str |
 
 
 @app.command("verify", short_help="compare stores with their changelogs, or with other directories")
+@described(
+    against=(
+        "Compare with the directories of this base instead, such as another host's; may "
+        "be given many times."
+    )
+)
 def verify(
     *,
     given: Given,
     base: Bases = None,
     store: OneStore = None,
     task: OneTask = None,
-    against: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--against",
-            help="Compare with the directories of this base instead, such as another host's; may "
-            "be given many times.",
-        ),
-    ] = None,
+    against: list[Path] | None = None,
     as_json: AsJson = False,
 ) -> None:
     """Compares every store directory of this host with its changelog, key by key.
@@ -191,14 +188,9 @@ def _print_answers(answers: Iterable[Answer], *, as_json: bool) -> None:
 
 
 @app.command("restore", short_help="make store directories from the changelogs, in a folder apart")
+@described(to="Folder to make them in: new, or that of such a restore.")
 def restore(
-    *,
-    to: Annotated[
-        Path, typer.Option("--to", help="Folder to make them in: new, or that of such a restore.")
-    ],
-    job: OpenRecordedJob,
-    store: OneStore = None,
-    task: OneTask = None,
+    *, to: Path, job: OpenRecordedJob, store: OneStore = None, task: OneTask = None
 ) -> None:
     """Restores the job's store directories from its changelogs, below a folder of their own.
 

@@ -10,12 +10,10 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from homeport.cli.job.job_view import require_running
-from homeport.cli.options import AsJson, Given, indented_json, new_app, note_origin
+from homeport.cli.options import AsJson, Given, described, indented_json, new_app, note_origin
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.http.audit import UNKNOWN, Change
 
@@ -25,15 +23,8 @@ _EVENT = "audit"
 
 
 @app.command()
-def audit(
-    *,
-    given: Given,
-    history: Annotated[
-        Path | None,
-        typer.Option(help="Read this folder of a history instead, which outlives the job."),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+@described(history="Read this folder of a history instead, which outlives the job.")
+def audit(*, given: Given, history: Path | None = None, as_json: AsJson = False) -> None:
     """Prints the changes of the job, the oldest first: by HTTP, and by tools.
 
     The running job answers, with the changes since its driver began, at most the last 1,000.

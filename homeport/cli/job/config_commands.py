@@ -16,6 +16,7 @@ from homeport.cli.options import (
     FromJob,
     Named,
     ShowSecrets,
+    described,
     indented_json,
     new_app,
     note,
@@ -57,11 +58,10 @@ _TITLES = {
 
 
 @app.command("get", short_help="print the configuration in force")
+@described(key=typer.Argument(help="One key; without it, all that are set."))
 def get(
     *,
-    key: Annotated[
-        str | None, typer.Argument(help="One key; without it, all that are set.")
-    ] = None,
+    key: str | None = None,
     job: OpenJob,
     as_json: AsJson = False,
     show_secrets: ShowSecrets = False,
@@ -106,16 +106,16 @@ def _value_of(config: Config, key: str) -> str:
 
 
 @app.command("set", short_help="change one key, or take a change back", epilog=_SET_EPILOG)
+@described(
+    key=typer.Argument(help="The key."),
+    value=typer.Argument(help="Its new value; -: it is read from standard input."),
+    delete="Take back what was set: the deployment's value stands.",
+)
 def set_(
     *,
-    key: Annotated[str, typer.Argument(help="The key.")],
-    value: Annotated[
-        str | None, typer.Argument(help="Its new value; -: it is read from standard input.")
-    ] = None,
-    delete: Annotated[
-        bool,
-        typer.Option("--delete", help="Take back what was set: the deployment's value stands."),
-    ] = False,
+    key: str,
+    value: str | None = None,
+    delete: bool = False,
     job: Named,
     force: Force = False,
     at_once: AtOnce = False,
@@ -193,15 +193,12 @@ def _text(value: str | None) -> str:
 
 
 @app.command("reference", short_help="list every key there is")
+@described(
+    part=typer.Argument(help="Only keys whose names hold this text, such as retry."),
+    form=typer.Option("--format", help="How the table is printed."),
+)
 def reference_(
-    *,
-    part: Annotated[
-        str, typer.Argument(help="Only keys whose names hold this text, such as retry.")
-    ] = "",
-    form: Annotated[
-        ReferenceFormat, typer.Option("--format", help="How the table is printed.")
-    ] = ReferenceFormat.TEXT,
-    as_json: AsJson = False,
+    *, part: str = "", form: ReferenceFormat = ReferenceFormat.TEXT, as_json: AsJson = False
 ) -> None:
     """Lists every key: type, default, older names, meaning, and what a change means while it runs.
 

@@ -21,7 +21,7 @@ from homeport.cli.job.job_view import (
     require_on_yarn,
 )
 from homeport.cli.job.placement_request import check
-from homeport.cli.options import ConfigPath, Overrides, loaded, new_app, note
+from homeport.cli.options import ConfigPath, Overrides, described, loaded, new_app, note
 from homeport.cli.usage import run_app, run_program
 from homeport.config.config import INT_MAX, Config
 from homeport.config.declarations.key_types import ListKey
@@ -278,21 +278,22 @@ app = new_app()
 
 
 @app.command(epilog=_EPILOG)
+@described(
+    message_type=typer.Option("--type", help="Kind of the message."),
+    key=(
+        "Configuration key (set-config), task name (set-changelog) or processor id "
+        "(set-container-host-assignment)."
+    ),
+    value="Value, changelog partition or host name.",
+    delete="Delete the key instead.",
+)
 def command(  # noqa: PLR0913 - one for each option
     *,
     config_path: ConfigPath,
-    message_type: Annotated[WritableType, typer.Option("--type", help="Kind of the message.")],
-    key: Annotated[
-        str,
-        typer.Option(
-            help="Configuration key (set-config), task name (set-changelog) or processor id "
-            "(set-container-host-assignment)."
-        ),
-    ],
-    value: Annotated[
-        str | None, typer.Option(help="Value, changelog partition or host name.")
-    ] = None,
-    delete: Annotated[bool, typer.Option("--delete", help="Delete the key instead.")] = False,
+    message_type: WritableType,
+    key: str,
+    value: str | None = None,
+    delete: bool = False,
     config: Overrides = None,
     force: Force = False,
     at_once: AtOnce = False,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -23,7 +23,7 @@ from homeport.cli.job.job_view import (
     require_running,
 )
 from homeport.cli.job.placement_request import Patience, write_order
-from homeport.cli.options import AsJson, Given, new_app, note, note_origin, print_answer
+from homeport.cli.options import AsJson, Given, described, new_app, note, note_origin, print_answer
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError, WireError
@@ -60,23 +60,14 @@ _WHAT_IF_TIMEOUT_S = 120.0
 
 
 @app.command(epilog=_EPILOG)
+@described(
+    host=typer.Argument(help="The host that the containers are to leave."),
+    undo="The host gets containers again; a drain under way stops, none comes back.",
+    dry_run="Show what would run where; change nothing.",
+    force="Drain although not all containers have another place.",
+)
 def drain(
-    *,
-    host: Annotated[str, typer.Argument(help="The host that the containers are to leave.")],
-    given: Given,
-    undo: Annotated[
-        bool,
-        typer.Option(
-            "--undo",
-            help="The host gets containers again; a drain under way stops, none comes back.",
-        ),
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would run where; change nothing.")
-    ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Drain although not all containers have another place.")
-    ] = False,
+    *, host: str, given: Given, undo: bool = False, dry_run: bool = False, force: bool = False
 ) -> None:
     """Moves all containers of the job away from a host: active ones warm, standbys cold.
 
@@ -166,15 +157,8 @@ def _written(job: JobView, due: Sequence[Move]) -> list[PlacementRequest]:
 
 
 @what_if_app.command()
-def what_if(
-    *,
-    host: Annotated[
-        list[str], typer.Option("--host", help="A host to lose; may be given many times.")
-    ],
-    given: Given,
-    why: Annotated[bool, typer.Option("--why", help="The reasons of each step too.")] = False,
-    as_json: AsJson = False,
-) -> None:
+@described(host="A host to lose; may be given many times.", why="The reasons of each step too.")
+def what_if(*, host: list[str], given: Given, why: bool = False, as_json: AsJson = False) -> None:
     """Prints what would run where, and what could not be placed, if these hosts were lost now.
 
     The running job's allocator answers, from its present state; nothing is changed.

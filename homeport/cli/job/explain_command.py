@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from msgspec import json
 
 from homeport.cli.job.job_view import require_running
-from homeport.cli.options import AsJson, Given, new_app, note_origin
+from homeport.cli.options import AsJson, Given, described, new_app, note_origin
 from homeport.config.errors import HomeportError
 from homeport.config.printable import printable_lines
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -24,15 +24,11 @@ _MS_PER_S = 1000
 
 
 @app.command()
-def explain(
-    processor: Annotated[str, typer.Argument(help='The processor, such as "0".')],
-    *,
-    given: Given,
-    last: Annotated[
-        int, typer.Option("--last", min=1, max=1000, help="How many of its last decisions.")
-    ] = 10,
-    as_json: AsJson = False,
-) -> None:
+@described(
+    processor=typer.Argument(help='The processor, such as "0".'),
+    last=typer.Option("--last", min=1, max=1000, help="How many of its last decisions."),
+)
+def explain(processor: str, *, given: Given, last: int = 10, as_json: AsJson = False) -> None:
     """Prints where a processor is, why, what it waits for, and what was decided of it last.
 
     Only a running job has reasons: they live as long as its driver, which says since when.

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated
 
 import typer
 
 from homeport.cli.formatting import table
 from homeport.cli.job.job_view import JobView, OpenJob
-from homeport.cli.options import AsJson, ShowSecrets, new_app, note_origin, print_answer
+from homeport.cli.options import AsJson, ShowSecrets, described, new_app, note_origin, print_answer
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.metadata.epochs import EpochManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
@@ -25,14 +24,17 @@ locality_app = new_app()
 
 
 @app.command()
+@described(
+    version=typer.Option(
+        min=1, help="An earlier version, of a running job; default the present one."
+    ),
+    processor="One container's part alone.",
+)
 def job_model(
     *,
     job: OpenJob,
-    version: Annotated[
-        int | None,
-        typer.Option(min=1, help="An earlier version, of a running job; default the present one."),
-    ] = None,
-    processor: Annotated[str | None, typer.Option(help="One container's part alone.")] = None,
+    version: int | None = None,
+    processor: str | None = None,
     as_json: AsJson = False,
     show_secrets: ShowSecrets = False,
 ) -> None:
@@ -96,14 +98,8 @@ def _role(container: ContainerModel) -> str:
 
 
 @locality_app.command()
-def locality(
-    *,
-    job: OpenJob,
-    tasks: Annotated[
-        bool, typer.Option("--tasks", help="Hosts of tasks instead; always the stream's.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
+@described(tasks="Hosts of tasks instead; always the stream's.")
+def locality(*, job: OpenJob, tasks: bool = False, as_json: AsJson = False) -> None:
     """Prints the host on which each container last started successfully.
 
     That is the running job's word, else the coordinator stream's. --json prints it as GET /locality

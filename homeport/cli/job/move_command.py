@@ -8,7 +8,7 @@ import typer
 
 from homeport.cli.job import placement_request
 from homeport.cli.job.placement_request import NoWait, destination_of
-from homeport.cli.options import Given, Named, new_app
+from homeport.cli.options import Given, Named, described, new_app
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.model.placement import CANCEL, FORCE_RESTART_LAST_SEEN, MAX_EXPIRY_MS
 
@@ -28,35 +28,25 @@ Examples:
 
 
 @app.command(epilog=_EPILOG)
+@described(
+    host=typer.Argument(help="Where to: a host, any (another one), or last-seen (its own)."),
+    expiry_ms=typer.Option(
+        min=1,
+        max=MAX_EXPIRY_MS,
+        help="How long a place there is waited for, in ms; without it "
+        "cluster-manager.container.request.timeout.ms.",
+    ),
+    warm="Read the state at the destination first, while the container runs on.",
+    cancel="End the moves and restarts of the container that have not ended.",
+)
 def move(
     *,
     processor: Processor,
-    host: Annotated[
-        str | None,
-        typer.Argument(help="Where to: a host, any (another one), or last-seen (its own)."),
-    ] = None,
+    host: str | None = None,
     job: Named,
-    expiry_ms: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=MAX_EXPIRY_MS,
-            help="How long a place there is waited for, in ms; without it "
-            "cluster-manager.container.request.timeout.ms.",
-        ),
-    ] = None,
-    warm: Annotated[
-        bool,
-        typer.Option(
-            "--warm", help="Read the state at the destination first, while the container runs on."
-        ),
-    ] = False,
-    cancel: Annotated[
-        bool,
-        typer.Option(
-            "--cancel", help="End the moves and restarts of the container that have not ended."
-        ),
-    ] = False,
+    expiry_ms: int | None = None,
+    warm: bool = False,
+    cancel: bool = False,
     no_wait: NoWait = False,
 ) -> None:
     """Moves a container: a place is reserved first, then it is stopped, then started there.

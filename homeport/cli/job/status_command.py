@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from typing import Annotated
 
 import typer
 
 from homeport.cli.formatting import table
 from homeport.cli.job.job_view import RunningJob, require_running
-from homeport.cli.options import AsJson, Given, new_app, note, print_answer
+from homeport.cli.options import AsJson, Given, described, new_app, note, print_answer
 from homeport.cli.usage import Control
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
@@ -29,15 +28,10 @@ _NUMBERS, _STANDBY_NUMBERS = range(6, len(_HEAD)), range(3, len(_STANDBY_HEAD))
 
 
 @app.command()
-def status(
-    *,
-    given: Given,
-    watch: Annotated[
-        float | None,
-        typer.Option("--watch", min=0.2, help="Look again each so many seconds, until Ctrl-C."),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+@described(
+    watch=typer.Option("--watch", min=0.2, help="Look again each so many seconds, until Ctrl-C.")
+)
+def status(*, given: Given, watch: float | None = None, as_json: AsJson = False) -> None:
     """Prints first what does not run, since when, and what it waits for; then all containers.
 
     LAG is, of an active container, what it has not read of its inputs, in records; of a standby,

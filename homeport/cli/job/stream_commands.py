@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from homeport.cli.job.job_view import TIMEOUT_S, stream_place
-from homeport.cli.options import AsJson, FromJob, ShowSecrets, new_app, note, note_origin
+from homeport.cli.options import AsJson, FromJob, ShowSecrets, described, new_app, note, note_origin
 from homeport.config.config import INT_MAX, Config
 from homeport.config.printable import printable
 from homeport.config.secret_names import shown_value
@@ -38,11 +38,12 @@ Type = Annotated[
 
 
 @app.command("show", short_help="print the latest record of every key")
+@described(key="Only records with this key.")
 def show(
     *,
     log: Log,
     type_: Type = None,
-    key: Annotated[str | None, typer.Option(help="Only records with this key.")] = None,
+    key: str | None = None,
     as_json: AsJson = False,
     show_secrets: ShowSecrets = False,
 ) -> None:
@@ -68,13 +69,15 @@ def show(
 
 
 @app.command("tail", short_help="print the last records, and go on")
+@described(
+    lines=typer.Option("--lines", "-n", min=0, max=INT_MAX, help="How many."),
+    follow=typer.Option("--follow", "-f", help="Go on with what comes, until interrupted."),
+)
 def tail(
     *,
     log: Log,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, max=INT_MAX, help="How many.")] = 20,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with what comes, until interrupted.")
-    ] = False,
+    lines: int = 20,
+    follow: bool = False,
     type_: Type = None,
     as_json: AsJson = False,
     show_secrets: ShowSecrets = False,

@@ -25,7 +25,7 @@ from homeport.cli.job.job_view import (
     open_job,
     require_running,
 )
-from homeport.cli.options import Given, new_app, note
+from homeport.cli.options import Given, described, new_app, note
 from homeport.config.access_tokens import NamedToken, digest_of, named_tokens
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import TokensKey
@@ -77,15 +77,8 @@ Name = Annotated[str, typer.Argument(help="Whose token it is; it stands in the a
 
 
 @app.command("new", short_help="make a token, and print it once", epilog=_EPILOG)
-def new(
-    *,
-    name: Name,
-    role: Annotated[
-        TokenRole,
-        typer.Option(help="read: last log lines too; operate: may also change the running job."),
-    ] = TokenRole.READ,
-    job: OpenJob,
-) -> None:
+@described(role="read: last log lines too; operate: may also change the running job.")
+def new(*, name: Name, role: TokenRole = TokenRole.READ, job: OpenJob) -> None:
     """Makes a token and prints it: it is kept nowhere, so that it cannot be printed again.
 
     An older token of the same name stays valid until it is revoked.
@@ -109,14 +102,8 @@ def list_(*, job: OpenJob) -> None:
 
 
 @app.command("revoke", short_help="make a name's tokens invalid")
-def revoke(
-    *,
-    name: Name,
-    old: Annotated[
-        bool, typer.Option("--old", help="All but the newest: the end of a rotation.")
-    ] = False,
-    job: OpenJob,
-) -> None:
+@described(old="All but the newest: the end of a rotation.")
+def revoke(*, name: Name, old: bool = False, job: OpenJob) -> None:
     """The tokens of that name are not valid any more, whatever their role."""
     gone: list[str] = []
 

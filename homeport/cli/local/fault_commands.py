@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from homeport.cli.local.common import (
@@ -18,7 +16,7 @@ from homeport.cli.local.common import (
     running,
     show,
 )
-from homeport.cli.options import new_app
+from homeport.cli.options import described, new_app
 
 app = new_app()
 
@@ -100,37 +98,24 @@ def cut_node(places: Places, *, name: Name = DEFAULT_NAME) -> None:
 
 
 @app.command(short_help="cut two places from each other (likewise)")
-def cut_pair(
-    place: Place,
-    other: Annotated[str, typer.Argument(metavar="PLACE", help="another one")],
-    *,
-    name: Name = DEFAULT_NAME,
-) -> None:
+@described(other=typer.Argument(metavar="PLACE", help="another one"))
+def cut_pair(place: Place, other: str, *, name: Name = DEFAULT_NAME) -> None:
     """Cuts two places from each other, silently, both ways (up --namespaces)."""
     running(name).faults.cut_pair(place, other)
     show(f"cut from each other: {place}, {other}; heal ends it")
 
 
 @app.command(short_help="delay what a place sends (likewise)")
-def slow_node(
-    place: Place,
-    delay_ms: Annotated[int, typer.Argument(metavar="MS", help="In milliseconds; 0: none.")],
-    *,
-    name: Name = DEFAULT_NAME,
-) -> None:
+@described(delay_ms=typer.Argument(metavar="MS", help="In milliseconds; 0: none."))
+def slow_node(place: Place, delay_ms: int, *, name: Name = DEFAULT_NAME) -> None:
     """Holds each packet that a place sends back for a while (up --namespaces)."""
     running(name).faults.slow(place, delay_ms)
     show(f"packets of {place} are {delay_ms} ms late; heal ends it")
 
 
 @app.command(short_help="end cuts and delays (likewise)")
-def heal(
-    places: Annotated[
-        list[str] | None, typer.Argument(metavar="[PLACE...]", help=f"{PLACES}; default: all")
-    ] = None,
-    *,
-    name: Name = DEFAULT_NAME,
-) -> None:
+@described(places=typer.Argument(metavar="[PLACE...]", help=f"{PLACES}; default: all"))
+def heal(places: list[str] | None = None, *, name: Name = DEFAULT_NAME) -> None:
     """Ends cuts and delays of the places given, or of all (up --namespaces)."""
     running(name).faults.heal(*(places or ()))
     show(f"healed: {', '.join(places or ()) or 'the whole network'}")

@@ -6,13 +6,13 @@ import json
 import signal
 from enum import StrEnum
 from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
 import typer
 
 from homeport.cli.local import fault_commands, topic_commands
 from homeport.cli.local.common import DEFAULT_NAME, Name, named, running, show
-from homeport.cli.options import AsJson, new_app
+from homeport.cli.options import AsJson, described, new_app
 from homeport.local_cluster.cluster import LocalCluster
 from homeport.local_cluster.errors import ClusterError, ClusterRunningError
 
@@ -70,36 +70,27 @@ def begin() -> None:
 
 
 @app.command(short_help="start a cluster, or say that it is up", epilog=_BROKERS_EPILOG)
+@described(
+    nodes=typer.Option("--nodes", help="NodeManagers; with 0 there is no YARN.", show_default="3"),
+    brokers=typer.Option("--brokers", help="Kafka brokers.", show_default="1"),
+    zookeeper="A ZooKeeper too, for standalone processors.",
+    scheduler=(
+        "YARN's scheduler, with the queues default and streams; labels: the "
+        "CapacityScheduler, where streams has the nodes with the label state, all but the "
+        "last."
+    ),
+    namespaces=(
+        "Each daemon has a network of its own, which can be cut (root, iproute2, iptables)."
+    ),
+)
 def up(
     *,
     name: Name = DEFAULT_NAME,
-    nodes: Annotated[
-        int | None,
-        typer.Option("--nodes", help="NodeManagers; with 0 there is no YARN.", show_default="3"),
-    ] = None,
-    brokers: Annotated[
-        int | None, typer.Option("--brokers", help="Kafka brokers.", show_default="1")
-    ] = None,
-    zookeeper: Annotated[
-        bool, typer.Option("--zookeeper", help="A ZooKeeper too, for standalone processors.")
-    ] = False,
-    scheduler: Annotated[
-        Scheduler,
-        typer.Option(
-            "--scheduler",
-            help="YARN's scheduler, with the queues default and streams; labels: the "
-            "CapacityScheduler, where streams has the nodes with the label state, all but the "
-            "last.",
-        ),
-    ] = Scheduler.FAIR,
-    namespaces: Annotated[
-        bool,
-        typer.Option(
-            "--namespaces",
-            help="Each daemon has a network of its own, which can be cut (root, iproute2, "
-            "iptables).",
-        ),
-    ] = False,
+    nodes: int | None = None,
+    brokers: int | None = None,
+    zookeeper: bool = False,
+    scheduler: Scheduler = Scheduler.FAIR,
+    namespaces: bool = False,
 ) -> None:
     """Starts a cluster; if it is up already, prints its status.
 
@@ -167,12 +158,8 @@ def env(*, name: Name = DEFAULT_NAME, as_json: AsJson = False) -> None:
 
 
 @app.command(short_help="print the paths of all logs")
-def logs(
-    *,
-    name: Name = DEFAULT_NAME,
-    node: Annotated[str | None, typer.Option("--node", help="Of this node only.")] = None,
-    as_json: AsJson = False,
-) -> None:
+@described(node="Of this node only.")
+def logs(*, name: Name = DEFAULT_NAME, node: str | None = None, as_json: AsJson = False) -> None:
     """Prints the paths of the logs of daemons and containers."""
     cluster = LocalCluster(name)
     if node is not None:

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPa
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from homeport.cli.local.common import DEFAULT_NAME, Name, running, show
-from homeport.cli.options import AsJson, new_app
+from homeport.cli.options import AsJson, described, new_app
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.job_coordinator.model.json_values import compact_json
 from homeport.local_cluster.errors import ClusterError
@@ -31,19 +31,18 @@ app = new_app()
 
 
 @app.command(short_help="send records to a topic, which is made")
+@described(
+    records=typer.Argument(
+        metavar="[KEY=VALUE...]", help="As in 'ann={\"amount\": 5}'; default: lines of stdin."
+    ),
+    partitions=typer.Option("--partitions", min=1, help="Of the topic, if it is not there yet."),
+)
 def send(
     topic: Topic,
-    records: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[KEY=VALUE...]", help="As in 'ann={\"amount\": 5}'; default: lines of stdin."
-        ),
-    ] = None,
+    records: list[str] | None = None,
     *,
     name: Name = DEFAULT_NAME,
-    partitions: Annotated[
-        int, typer.Option("--partitions", min=1, help="Of the topic, if it is not there yet.")
-    ] = 1,
+    partitions: int = 1,
 ) -> None:
     """Sends records to a topic of the cluster's Kafka, and makes the topic if it is not there.
 
@@ -60,17 +59,16 @@ def send(
 
 
 @app.command(short_help="print the records of a topic")
+@described(
+    follow=typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C."),
+    count=typer.Option("--count", min=1, help="Wait for so many records, print them, and end."),
+)
 def read(
     topic: Topic,
     *,
     name: Name = DEFAULT_NAME,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")
-    ] = False,
-    count: Annotated[
-        int | None,
-        typer.Option("--count", min=1, help="Wait for so many records, print them, and end."),
-    ] = None,
+    follow: bool = False,
+    count: int | None = None,
     as_json: AsJson = False,
 ) -> None:
     """Prints the committed records of a topic from its beginning: key, tab, value.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
@@ -14,7 +13,7 @@ from homeport.appmaster.yarn.container_logs import ContainerLog
 from homeport.appmaster.yarn.node_names import NodeNames
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.cli.job.job_view import require_running
-from homeport.cli.options import AsJson, Given, new_app, note
+from homeport.cli.options import AsJson, Given, described, new_app, note
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.json_values import compact_json
@@ -35,18 +34,15 @@ _Place = tuple[str, str, str]
 
 
 @app.command()
+@described(
+    processor=typer.Argument(help="The processor id of a container."),
+    follow=typer.Option(
+        "--follow", "-f", help="Go on as it grows, also where the container moves."
+    ),
+    tail=typer.Option("--tail", min=0, help="Print so many of the last lines; 0: all."),
+)
 def logs(
-    *,
-    processor: Annotated[str, typer.Argument(help="The processor id of a container.")],
-    given: Given,
-    follow: Annotated[
-        bool,
-        typer.Option("--follow", "-f", help="Go on as it grows, also where the container moves."),
-    ] = False,
-    tail: Annotated[
-        int, typer.Option("--tail", min=0, help="Print so many of the last lines; 0: all.")
-    ] = 100,
-    as_json: AsJson = False,
+    *, processor: str, given: Given, follow: bool = False, tail: int = 100, as_json: AsJson = False
 ) -> None:
     """Prints the log of the container that runs as PROCESSOR, or of its last one if none runs.
 

@@ -7,9 +7,6 @@ import json
 import os
 import threading
 from collections.abc import Iterable
-from typing import Annotated
-
-import typer
 
 from homeport.appmaster.yarn.resource_manager_rest import (
     CONF_DIR_VARIABLE,
@@ -18,7 +15,7 @@ from homeport.appmaster.yarn.resource_manager_rest import (
 )
 from homeport.appmaster.yarn.scrape_targets import TargetServer, of_yarn, why_left_out
 from homeport.appmaster.yarn.submission import job_tag
-from homeport.cli.options import loaded, new_app, note
+from homeport.cli.options import described, loaded, new_app, note
 from homeport.cli.yarn.application import am_address
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError
@@ -31,20 +28,11 @@ app = new_app()
 
 
 @app.command(name="metrics-targets")
-def metrics_targets(
-    *,
-    listen: Annotated[
-        str | None,
-        typer.Option("--listen", help="HOST:PORT to serve them at, until it is interrupted."),
-    ] = None,
-    config_path: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--config-path",
-            help="Properties file of a job that serves https, or is standalone; repeatable.",
-        ),
-    ] = None,
-) -> None:
+@described(
+    listen="HOST:PORT to serve them at, until it is interrupted.",
+    config_path="Properties file of a job that serves https, or is standalone; repeatable.",
+)
+def metrics_targets(*, listen: str | None = None, config_path: list[str] | None = None) -> None:
     """Prints the targets of all running jobs as JSON for Prometheus, or serves them.
 
     Printed into a file they are for file_sd_configs, served for http_sd_configs. HADOOP_CONF_DIR

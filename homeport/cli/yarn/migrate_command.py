@@ -6,16 +6,13 @@ import os
 import uuid
 from enum import StrEnum
 from functools import partial
-from typing import Annotated
-
-import typer
 
 from homeport.appmaster.job_model.migration import Migration
 from homeport.appmaster.job_model.takeover import outranking
 from homeport.appmaster.lease.fencing import fence_all
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.cli.job.job_view import stream_place
-from homeport.cli.options import ConfigPath, Overrides, loaded, new_app, note
+from homeport.cli.options import ConfigPath, Overrides, described, loaded, new_app, note
 from homeport.cli.yarn import submission_claim
 from homeport.cli.yarn.job import Job
 from homeport.cli.yarn.waiting import Waiter
@@ -40,14 +37,9 @@ app = new_app()
 
 
 @app.command(name="migrate")
+@described(to="Where the job is to run next.", dry_run="Show the steps, and do none.")
 def migrate(
-    config_path: ConfigPath,
-    to: Annotated[Where, typer.Option("--to", help="Where the job is to run next.")],
-    config: Overrides = None,
-    *,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the steps, and do none.")
-    ] = False,
+    config_path: ConfigPath, to: Where, config: Overrides = None, *, dry_run: bool = False
 ) -> None:
     """The stopped job may run there next, on the stores that its hosts have.
 

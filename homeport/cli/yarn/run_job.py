@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import NoReturn
 
 import typer
 
@@ -34,7 +34,7 @@ from homeport.appmaster.yarn.resource_manager_rest import (
 )
 from homeport.appmaster.yarn.skein_driver import SkeinDriver, starting_driver
 from homeport.appmaster.yarn.submission import NodePython, Submission, known_hosts, submit
-from homeport.cli.options import Named, new_app, note
+from homeport.cli.options import Named, described, new_app, note
 from homeport.cli.usage import run_app, run_program
 from homeport.cli.yarn import preflight, state_check, state_reset, submission_claim
 from homeport.cli.yarn.application import am_address, end_of, is_answering, log_place, samza_status
@@ -368,30 +368,27 @@ app = new_app()
 
 
 @app.command(epilog=_EPILOG)
+@described(
+    operation=typer.Option(
+        case_sensitive=False,
+        help="run: submit, and return when the job's AM answers. status: print New, Running, "
+        "SuccessfulFinish or UnsuccessfulFinish. wait: until the job ends; exit code 0 where "
+        "it succeeded. drain: have it end by itself, as succeeded, once it has processed what "
+        "its inputs hold; wait waits for that. kill: end it in order, or by YARN where that "
+        "fails.",
+    ),
+    reset_state=typer.Option(OPTION, help="With run: begin with no state and no input position."),
+    other_package=typer.Option(
+        state_check.OTHER_PACKAGE,
+        help="With run: submit yarn.package.path although the last upgrade left other code.",
+    ),
+)
 def command(
     *,
     named: Named,
-    operation: Annotated[
-        Operation,
-        typer.Option(
-            case_sensitive=False,
-            help="run: submit, and return when the job's AM answers. status: print New, Running, "
-            "SuccessfulFinish or UnsuccessfulFinish. wait: until the job ends; exit code 0 where "
-            "it succeeded. drain: have it end by itself, as succeeded, once it has processed what "
-            "its inputs hold; wait waits for that. kill: end it in order, or by YARN where that "
-            "fails.",
-        ),
-    ] = Operation.RUN,
-    reset_state: Annotated[
-        bool, typer.Option(OPTION, help="With run: begin with no state and no input position.")
-    ] = False,
-    other_package: Annotated[
-        bool,
-        typer.Option(
-            state_check.OTHER_PACKAGE,
-            help="With run: submit yarn.package.path although the last upgrade left other code.",
-        ),
-    ] = False,
+    operation: Operation = Operation.RUN,
+    reset_state: bool = False,
+    other_package: bool = False,
 ) -> None:
     """Runs a stream job on YARN, or asks about, waits for, drains or ends one."""
     options = {OPTION: reset_state, state_check.OTHER_PACKAGE: other_package}

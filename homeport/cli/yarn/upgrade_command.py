@@ -23,7 +23,7 @@ from homeport.appmaster.yarn.job_package import package_name, package_path, prep
 from homeport.appmaster.yarn.kerberos import kerberos_login
 from homeport.cli.job.job_view import JobView, open_job, require_on_yarn, stream_place
 from homeport.cli.job.placement_request import NoWait, Patience, write_order
-from homeport.cli.options import Given, new_app, note
+from homeport.cli.options import Given, described, new_app, note
 from homeport.cli.yarn import preflight
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -79,22 +79,18 @@ _ROLLING = (
 
 
 @app.command(epilog=_EPILOG)
+@described(
+    package="Folder, zip or tar.gz with the new code, or its URL, as of hdfs:.",
+    undo="All go back to the code from before the last upgrade.",
+    dry_run="Check, show the order; change nothing.",
+)
 def upgrade(
     *,
     given: Given,
-    package: Annotated[
-        str | None,
-        typer.Option(
-            "--package", help="Folder, zip or tar.gz with the new code, or its URL, as of hdfs:."
-        ),
-    ] = None,
+    package: str | None = None,
     watch_ms: WatchMs = 60_000,
-    undo: Annotated[
-        bool, typer.Option("--undo", help="All go back to the code from before the last upgrade.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check, show the order; change nothing.")
-    ] = False,
+    undo: bool = False,
+    dry_run: bool = False,
     no_wait: NoWait = False,
 ) -> None:
     """Gives the running job new code, container by container; a failure takes it back by itself.

@@ -11,6 +11,7 @@ import typer
 from homeport.cli import completion_command
 from homeport.cli import main as homeport
 from homeport.cli.job import stream_commands
+from homeport.cli.options import described, new_app
 from homeport.config.errors import ConfigError, HomeportError, UnansweredError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
@@ -114,6 +115,16 @@ def test_numbers_of_options_are_those_of_the_configuration(arguments: list[str],
     with pytest.raises(typer.TyperException) as refused:
         homeport.run(arguments)
     assert refused.value.format_message().endswith(f"it must be {rule}")
+
+
+def test_a_declared_parameter_is_one_of_the_command() -> None:
+    """A wrong name ends the import, and so every test of the command."""
+    with pytest.raises(TypeError, match=r"command has no parameters \{'wait'\}"):
+
+        @new_app().command()
+        @described(wait="How long.")
+        def command(*, waits: int = 1) -> None:
+            assert waits
 
 
 def test_the_reference_needs_no_job(capsys: pytest.CaptureFixture[str]) -> None:
