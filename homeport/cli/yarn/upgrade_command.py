@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Annotated
 
 import typer
 
@@ -62,16 +61,6 @@ Examples:
 """
 _OPTION = "--package"
 _LONGEST_MS = 86_400_000
-_ENDED = "finished"
-WatchMs = Annotated[
-    int,
-    typer.Option(
-        "--watch-ms",
-        min=1,
-        max=_LONGEST_MS,
-        help="How long each container is watched before the next one gets the code.",
-    ),
-]
 _ROLLING = (
     "has no meaning for a standalone job, whose processors read their own code",
     "restart its processors one after the other: docs/standalone.md, rolling restart",
@@ -80,6 +69,11 @@ _ROLLING = (
 
 @app.command(epilog=_EPILOG)
 @described(
+    watch_ms=typer.Option(
+        min=1,
+        max=_LONGEST_MS,
+        help="How long each container is watched before the next one gets the code.",
+    ),
     package="Folder, zip or tar.gz with the new code, or its URL, as of hdfs:.",
     undo="All go back to the code from before the last upgrade.",
     dry_run="Check, show the order; change nothing.",
@@ -88,7 +82,7 @@ def upgrade(
     *,
     given: Given,
     package: str | None = None,
-    watch_ms: WatchMs = 60_000,
+    watch_ms: int = 60_000,
     undo: bool = False,
     dry_run: bool = False,
     no_wait: NoWait = False,
