@@ -61,6 +61,7 @@ Examples:
 """
 _OPTION = "--package"
 _LONGEST_MS = 86_400_000
+_REMEDY = "start it with run-job, whose yarn.package.path names the new code, or try again"
 _ROLLING = (
     "has no meaning for a standalone job, whose processors read their own code",
     "restart its processors one after the other: docs/standalone.md, rolling restart",
@@ -98,8 +99,7 @@ def upgrade(
         raise ConfigError(_OPTION, package, "name a package, or --undo", "give one of the two")
     with open_job(given) as job:
         require_on_yarn(given, job.stream, "upgrade", _ROLLING)
-        remedy = "start it with run-job, whose yarn.package.path names the new code, or try again"
-        running = job.require_running(remedy)
+        running = job.require_running(_REMEDY)
         status, application = running.client.status(), running.application
         upgrades = UpgradeManager(job.stream)
         for line in left_on_drained_hosts(status):
@@ -109,11 +109,8 @@ def upgrade(
             lines = [f"takes back the upgrade to package {in_brief(order.package)}"]
             messages = [UpgradeManager.order_message(order)]
         else:
-            data = _checked_package(job, application, package)
-            order = UpgradeOrder(str(uuid.uuid4()), application, package_name(data), watch_ms)
-            system, named = stream_place(given)
-            limit = record_limit(system, named.coordinator_topic)
-            lines, messages = plan(order, status), package_messages(job.stream, order, data, limit)
+            order, messages = _order(job, application, package, watch_ms)
+            lines = plan(order, status)
         if dry_run:
             print("\n".join(lines))
             return
@@ -259,6 +256,16 @@ def require_way_back(stream: CoordinatorStream, state: UpgradeState | None) -> N
 
 
 # ----------------------------------------------------------------------------- what is written
+
+
+def _order(
+    job: JobView, application: str, package: str, watch_ms: int
+) -> tuple[UpgradeOrder, list[CoordinatorStreamMessage]]:
+    data = _checked_package(job, application, package)
+    order = UpgradeOrder(str(uuid.uuid4()), application, package_name(data), watch_ms)
+    system, named = stream_place(job.given)
+    limit = record_limit(system, named.coordinator_topic)
+    return order, package_messages(job.stream, order, data, limit)
 
 
 def package_messages(
