@@ -13,13 +13,7 @@ from typing import Annotated
 
 import typer
 
-from homeport.cli.job.job_view import (
-    CONFIGURED_BY_FILE,
-    PLACED_BY_USER,
-    JobView,
-    open_job,
-    require_on_yarn,
-)
+from homeport.cli.job.job_view import CONFIGURED_BY_FILE, JobView, open_job
 from homeport.cli.job.placement_request import check
 from homeport.cli.options import ConfigPath, Overrides, described, loaded, new_app, note
 from homeport.cli.usage import run_app, run_program
@@ -196,7 +190,7 @@ def _actives(job: JobView) -> frozenset[str]:
 
 def placement_warnings(job: JobView, message: CoordinatorStreamMessage) -> list[str]:
     """Return why a running job would refuse such a move, one line each."""
-    require_on_yarn(job.given, job.stream, message.type, PLACED_BY_USER)
+    job.require_on_yarn(message.type)
     known = {*TaskAssignmentManager(job.stream).read().values()}
     if job.running is not None:
         host = ANY_HOST if message.is_tombstone else host_of(wire.host(message) or "")
@@ -211,7 +205,7 @@ def placement_warnings(job: JobView, message: CoordinatorStreamMessage) -> list[
 
 
 def _checked(job: JobView, message: CoordinatorStreamMessage) -> ConfigChange:
-    require_on_yarn(job.given, job.stream, "config set", CONFIGURED_BY_FILE)
+    job.require_on_yarn("config set", CONFIGURED_BY_FILE)
     if message.is_tombstone:
         by_hand = ConfigManager(job.stream).written()
         check_deletion(message.key, is_set_by_hand=message.key in by_hand)

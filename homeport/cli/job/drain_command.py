@@ -15,13 +15,7 @@ import typer
 
 from homeport.cli.job import placement_request
 from homeport.cli.job.coordinator_stream_writer import write_list
-from homeport.cli.job.job_view import (
-    PLACED_BY_USER,
-    JobView,
-    open_job,
-    require_on_yarn,
-    require_running,
-)
+from homeport.cli.job.job_view import JobView, open_job, require_running
 from homeport.cli.job.placement_request import Patience, write_order
 from homeport.cli.options import AsJson, Given, described, new_app, note, note_origin, print_answer
 from homeport.config.config import Config
@@ -94,7 +88,7 @@ def drain(
         require_places(name, answer, is_forced=force)
         _write(given, name, is_drained=True)
     with open_job(given) as job:
-        require_on_yarn(given, job.stream, "drain", PLACED_BY_USER)
+        job.require_on_yarn("drain")
         wait = placement_request.Patience(job)
         _await_taken(name, wait)
         _move_all(job, name, wait)

@@ -36,6 +36,15 @@ _AM_TIMEOUT_S = 5.0
 _TRACKING_URL = keys.YARN_AM_TRACKING_URL.name
 _CERTIFICATE = keys.YARN_AM_CERTIFICATE.name
 
+PLACED_BY_USER = (
+    "has no meaning for a standalone job, whose user places its processors",
+    "start and stop processors instead; homeport explain shows where they are",
+)
+CONFIGURED_BY_FILE = (
+    "has no effect on a standalone job, whose processors read their own files",
+    "change the file of each processor, and restart them one after the other",
+)
+
 
 @dataclass(frozen=True)
 class RunningJob:
@@ -76,6 +85,10 @@ class JobView:
             rule = "the job does not run, or its AM does not answer"
             raise ConfigError(key, self.given.get(key), rule, remedy)
         return self.running
+
+    def require_on_yarn(self, command: str, rule: tuple[str, str] = PLACED_BY_USER) -> None:
+        """Require that YARN runs the job. ``rule``: why ``command`` needs that, and the remedy."""
+        require_on_yarn(self.given, self.stream, command, rule)
 
     def recorded_config(self) -> Config:
         """Return the stream's, secrets included; without what the AM writes about itself."""
@@ -136,7 +149,7 @@ OpenJob = Annotated[JobView, FromJob(lambda job: open_job(job.config()))]
 
 
 def require_running(
-    config: Config, on_yarn: str = "", rule: tuple[str, str] | None = None
+    config: Config, on_yarn: str = "", rule: tuple[str, str] = PLACED_BY_USER
 ) -> RunningJob:
     """Return the job that ``config`` names, as its AM, or leading processor, answers.
 
@@ -146,7 +159,7 @@ def require_running(
     """
     with open_stream(config) as (_, store):
         if on_yarn:
-            require_on_yarn(config, store, on_yarn, rule or PLACED_BY_USER)
+            require_on_yarn(config, store, on_yarn, rule)
         running = running_job(config, store)
     if running is None:
         name = JobConfig.of(config).name
@@ -210,16 +223,6 @@ def is_standalone(config: Config, stream: CoordinatorStream) -> bool:
     """Return whether processors under ZooKeeper run the job, by its stream, else by its file."""
     key = keys.JOB_COORDINATOR_FACTORY
     return (key.read(ConfigManager(stream).read()) or key.read(config)) == ZOOKEEPER
-
-
-PLACED_BY_USER = (
-    "has no meaning for a standalone job, whose user places its processors",
-    "start and stop processors instead; homeport explain shows where they are",
-)
-CONFIGURED_BY_FILE = (
-    "has no effect on a standalone job, whose processors read their own files",
-    "change the file of each processor, and restart them one after the other",
-)
 
 
 def require_on_yarn(

@@ -16,13 +16,7 @@ from typing import Annotated
 import typer
 
 from homeport.cli.formatting import some
-from homeport.cli.job.job_view import (
-    PLACED_BY_USER,
-    JobView,
-    open_job,
-    require_on_yarn,
-    running_job,
-)
+from homeport.cli.job.job_view import JobView, open_job, running_job
 from homeport.cli.options import note
 from homeport.config.config import Config
 from homeport.config.errors import (
@@ -78,7 +72,7 @@ def ask(
     failed. UnansweredError: its end is not known.
     """
     with open_job(config) as job:
-        require_on_yarn(config, job.stream, "move and restart", PLACED_BY_USER)
+        job.require_on_yarn("move and restart")
         running = job.require_running()
         check(running.client.status(), processor, destination)
         request = new_request(

@@ -17,14 +17,7 @@ from typing import Annotated
 import typer
 
 from homeport.cli.job.coordinator_stream_writer import WritableType, message_of, write, write_list
-from homeport.cli.job.job_view import (
-    PLACED_BY_USER,
-    JobView,
-    OpenJob,
-    RunningJob,
-    open_job,
-    require_running,
-)
+from homeport.cli.job.job_view import JobView, OpenJob, RunningJob, open_job, require_running
 from homeport.cli.options import Given, described, new_app, note
 from homeport.config.access_tokens import NamedToken, digest_of, named_tokens
 from homeport.config.declarations import all_keys as keys
@@ -137,7 +130,7 @@ def exchange(*, given: Given) -> None:
     They find the new ones by a secret that each has had since its submission, and that is never
     sent. The former ones are refused at once. It needs the user and the machine of the submission.
     """
-    running = require_running(given, "token exchange", PLACED_BY_USER)
+    running = require_running(given, "token exchange")
     secret = application_secret(os.environ, running.application)
     if secret is None:
         raise ConfigError(

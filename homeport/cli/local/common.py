@@ -11,16 +11,6 @@ from homeport.local_cluster.cluster import LocalCluster
 DEFAULT_NAME = "dev"
 
 Name = Annotated[str, typer.Option("--name", help="The cluster's name.")]
-Node = Annotated[str, typer.Argument(metavar="NODE", help="nm1, nm2...")]
-Broker = Annotated[
-    int | None,
-    typer.Option("--broker", metavar="N", help="This one only, 1 to the last; default: all."),
-]
-Orderly = Annotated[bool, typer.Option("--orderly", help="Stop it by SIGTERM, in order.")]
-PLACES = "nm1, nm2..., rm, kafka, client"
-"""What has a network that can be cut."""
-Place = Annotated[str, typer.Argument(metavar="PLACE", help=PLACES)]
-Places = Annotated[list[str], typer.Argument(metavar="PLACE...", help=PLACES)]
 
 
 def running(name: str) -> LocalCluster:

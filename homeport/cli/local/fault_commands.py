@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
-from homeport.cli.local.common import (
-    DEFAULT_NAME,
-    PLACES,
-    Broker,
-    Name,
-    Node,
-    Orderly,
-    Place,
-    Places,
-    running,
-    show,
-)
+from homeport.cli.local.common import DEFAULT_NAME, Name, running, show
 from homeport.cli.options import described, new_app
+
+Node = Annotated[str, typer.Argument(metavar="NODE", help="nm1, nm2...")]
+Broker = Annotated[
+    int | None,
+    typer.Option("--broker", metavar="N", help="This one only, 1 to the last; default: all."),
+]
+Orderly = Annotated[bool, typer.Option("--orderly", help="Stop it by SIGTERM, in order.")]
+PLACES = "nm1, nm2..., rm, kafka, client"
+"""What has a network that can be cut."""
+Place = Annotated[str, typer.Argument(metavar="PLACE", help=PLACES)]
+Places = Annotated[list[str], typer.Argument(metavar="PLACE...", help=PLACES)]
 
 app = new_app()
 

@@ -20,7 +20,7 @@ from homeport.appmaster.upgrade.words import end, in_brief, steps
 from homeport.appmaster.yarn.hadoop_files import hadoop_files
 from homeport.appmaster.yarn.job_package import package_name, package_path, prepared, zipped
 from homeport.appmaster.yarn.kerberos import kerberos_login
-from homeport.cli.job.job_view import JobView, open_job, require_on_yarn, stream_place
+from homeport.cli.job.job_view import JobView, open_job, stream_place
 from homeport.cli.job.placement_request import NoWait, Patience, write_order
 from homeport.cli.options import Given, described, new_app, note
 from homeport.cli.yarn import preflight
@@ -98,7 +98,7 @@ def upgrade(
     if undo is (package is not None):
         raise ConfigError(_OPTION, package, "name a package, or --undo", "give one of the two")
     with open_job(given) as job:
-        require_on_yarn(given, job.stream, "upgrade", _ROLLING)
+        job.require_on_yarn("upgrade", _ROLLING)
         running = job.require_running(_REMEDY)
         status, application = running.client.status(), running.application
         upgrades = UpgradeManager(job.stream)
