@@ -12,8 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from homeport.cli.job.check_job_model import CHECKED
-from homeport.config.errors import HomeportError
+from homeport.cli.job.check_job_model import exit_code
 from homeport.config.settings.input_serdes import InputSerde, serde_of_columns
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import BatchTask
@@ -34,7 +33,7 @@ from homeport.job_coordinator.metadata.state_facts import StoreForms
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 and ``CHECKED`` when all named classes are usable; else 1 and one line on stderr."""
+    """Return 0 and print ``CHECKED`` if all named classes are usable; else 1, a line on stderr."""
     parser = argparse.ArgumentParser(prog="check_classes", description=__doc__)
     parser.add_argument("--task-class", metavar="MODULE:CLASS")
     parser.add_argument("--max-concurrency", metavar="CALLS", type=int, default=1)
@@ -45,27 +44,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--more", action="store_true", help="standard input has what may hold secrets, as JSON"
     )
     given = parser.parse_args(arguments)
-    try:
-        takes: Takes | None = None
-        gets_batches = False
-        if given.task_class:
-            task_class = load_task_class(given.task_class)
-            require_single_calls(task_class, given.max_concurrency)
-            gets_batches = issubclass(task_class, BatchTask)
-        if given.pipeline:
-            inputs = (SystemStream.parse(name) for name in given.input)
-            names = stream_names(stream for stream in inputs if stream is not None)
-            takes = FunctionWork.load(given.pipeline, names, given.store).takes
-        if given.more:
-            _check(json.load(sys.stdin), takes, gets_batches=gets_batches)
-    except HomeportError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    print(f"\n{CHECKED}")
-    return 0
+    return exit_code(lambda: _check(given))
 
 
-def _check(asked: Mapping[str, Any], takes: Takes | None, *, gets_batches: bool) -> None:
+def _check(given: argparse.Namespace) -> None:
+    takes: Takes | None = None
+    gets_batches = False
+    if given.task_class:
+        task_class = load_task_class(given.task_class)
+        require_single_calls(task_class, given.max_concurrency)
+        gets_batches = issubclass(task_class, BatchTask)
+    if given.pipeline:
+        inputs = (SystemStream.parse(name) for name in given.input)
+        names = stream_names(stream for stream in inputs if stream is not None)
+        takes = FunctionWork.load(given.pipeline, names, given.store).takes
+    if given.more:
+        _check_more(json.load(sys.stdin), takes, gets_batches=gets_batches)
+
+
+def _check_more(asked: Mapping[str, Any], takes: Takes | None, *, gets_batches: bool) -> None:
     """Raises HomeportError for the first fault.
 
     ``asked``: ``java-options`` of the job's Spark; ``serdes``, each (key, name, stream, which is

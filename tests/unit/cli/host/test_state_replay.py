@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 from confluent_kafka import Message
 
-from homeport.cli.host.state_replay import Replay
+from homeport.cli.host.state_adjuncts import Replay
 from homeport.config.config import Config
 from homeport.config.errors import StoreError
 from homeport.config.system_stream import SystemStream
