@@ -14,12 +14,10 @@ from homeport.config.settings.adjunct_section import AdjunctStore
 from homeport.container.progress.clock_reading import NEVER, ClockReading
 from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.progress.refusal import Refusal, RefusalReason
-from homeport.container.progress.store_meta import missed_deletions
+from homeport.container.progress.store_meta import MARKER, missed_deletions
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 FORMAT = 1
-_MARKER = 1
-"""The end of a transaction is no record, and takes an offset."""
 _SKEW_MS = 60_000
 """A file may be so much younger than now: the clock is corrected in small steps."""
 _STREAM_CHANGED = frozenset(
@@ -145,7 +143,7 @@ def recover(
     for ssp, available in sorted(stream.ranges.items()):
         if ssp in positions:
             gap = available.oldest - positions[ssp]
-            lost = gap if gap > _MARKER else 0
+            lost = gap if gap > MARKER else 0
             starts[ssp] = InputPosition(max(positions[ssp], available.oldest), lost)
         elif from_oldest:
             starts[ssp] = InputPosition(available.oldest)
@@ -228,7 +226,7 @@ def _out_of_range(
                 RefusalReason.AHEAD,
                 f"it stands at offset {following} of {place}, which ends at {available.end}",
             )
-        if available.oldest - following > _MARKER and not may_skip:
+        if available.oldest - following > MARKER and not may_skip:
             return Refusal(
                 RefusalReason.BEHIND_OLDEST,
                 f"it stands at offset {following} of {place}, whose oldest is {available.oldest}",
@@ -269,7 +267,7 @@ def _stale(found: FoundStore, stream: StreamNow) -> Refusal | None:
     meta = found.meta
     kept_ms = least_kept_ms(stream.kept_ms, meta)
     unread = (stream.ranges[ssp].end - at for ssp, at in found.positions.items())
-    if kept_ms is None or max(unread, default=0) <= _MARKER:
+    if kept_ms is None or max(unread, default=0) <= MARKER:
         return None
     if meta is None or meta.at_head == NEVER:
         story = "it does not say when it last stood at the end of its stream, which is compacted"

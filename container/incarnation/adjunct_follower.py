@@ -78,16 +78,16 @@ class AdjunctFollower:
         else:
             self._feed.settle(passed, passed)
         self._storage.read(self._source.following, is_behind_markers=True)
-        for partition, fault in self._ends.looked():
+        for partition, fault in self._ends.faults():
             raise cannot_follow(self._storage.name_of(partition), partition, fault.story)
         return records
 
-    def look(self) -> None:
-        """Requests the ends of the streams; a later ``step`` has them."""
-        self._ends.look()
+    def poll_heads(self) -> None:
+        """Request the ends of the streams; a later ``step`` has them."""
+        self._ends.poll()
 
     def lags(self) -> list[StoreLag]:
-        """How far each store is behind, at the last look; one of the container by its writer."""
+        """How far each store is behind, at the last poll; one of the container by its writer."""
         return [self._lag(planned) for planned in self._storage.plan.stores]
 
     def _lag(self, planned: PlannedStore) -> StoreLag:
@@ -97,7 +97,7 @@ class AdjunctFollower:
         return StoreLag(planned.store.name, planned.writer, records, seconds)
 
     def states(self) -> list[AdjunctState]:
-        """Each store as it stands, at the last look."""
+        """Each store as it stands, at the last poll."""
         now_ms = self._storage.now_ms()
         return [
             adjunct_state_of(planned, facts, now_ms, self._lag(planned).records)
@@ -105,7 +105,7 @@ class AdjunctFollower:
         ]
 
     def close(self) -> None:
-        """Nothing is read any more, and no thread looks at the ends."""
+        """Nothing is read any more, and no thread polls the ends."""
         self._source.close()
         self._ends.close()
 

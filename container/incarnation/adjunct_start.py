@@ -11,7 +11,6 @@ from homeport.config.errors import in_one_line
 from homeport.config.settings.adjunct_section import AdjunctStore, extractor_key
 from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.extractor import ByExtractor, Extraction, OwnKeyAndValue, Serdes
-from homeport.container.adjunct.following import FollowedPartition
 from homeport.container.adjunct.frames import EntryColumns
 from homeport.container.adjunct.manager import BaseStorageManager, BuiltInManager, TableManager
 from homeport.container.adjunct.own_manager import (
@@ -31,6 +30,7 @@ from homeport.container.processing.adjunct_feed import AdjunctFeed, HeadLooks, R
 from homeport.container.processing.records import BadRecords, InputMessages
 from homeport.container.processing.task_factory import stream_serdes
 from homeport.container.progress.clock_reading import ClockReading
+from homeport.container.progress.follow import Followed
 from homeport.container.serde.forms import forms_of, in_brief
 from homeport.container.storage.adjunct.adjunct_frames import AdjunctFrames
 from homeport.container.storage.adjunct.adjunct_storage import (
@@ -99,11 +99,11 @@ def streams_now(
 
 def stream_ends(
     job: ContainerJob,
-    followed: Mapping[SystemStreamPartition, FollowedPartition],
+    followed: Mapping[SystemStreamPartition, Followed],
     pause: Callable[[float], None],
     clocks: Callable[[], ClockReading],
 ) -> StreamEnds:
-    """Return what looks for the ends of the partitions, in a thread for each system."""
+    """Return the poller of the ends of the partitions, in a thread for each system."""
     watches = {}
     for name in sorted({ssp.system for ssp in followed}):
         places = [(ssp.stream, ssp.partition) for ssp in sorted(followed) if ssp.system == name]
@@ -121,7 +121,7 @@ def head_looks(
     if not followed:
         return None
     ends = stream_ends(job, followed, pause, storage.clocks)
-    return HeadLooks(storage, ends, storage.look_interval_s(_LOOK_S))
+    return HeadLooks(storage, ends, storage.poll_interval_s(_LOOK_S))
 
 
 def adjunct_feed(

@@ -24,7 +24,8 @@ from homeport.job_coordinator.model.job_model import TaskModel
 META_FILE = "STORE-META"
 FORMAT = 2
 
-_MARKER = 1
+MARKER = 1
+"""The end of a transaction is no record, and takes an offset."""
 _RENEWALS = 10
 
 
@@ -171,7 +172,7 @@ def stale_fault(
     Where no record can have been between position and head, none was missed: a marker follows the
     last record of a transaction.
     """
-    if head - position - 1 <= _MARKER:
+    if head - position - 1 <= MARKER:
         return None
     now, now_kept_ms = expected.meta.at_head, expected.delete_retention_ms
     return missed_deletions("changelog", at_head, now, now_kept_ms, kept_ms)

@@ -1,0 +1,185 @@
+"""Replicas: the stores of standby tasks, in the one order of their life, wherever they are kept.
+
+open -> restore -> follow -> flush -> close. A standby container follows to the order to stop, the
+standbys of a standalone processor also until others are wanted; all else is the same.
+
+Source: STANDBY, part 1; safety S5 (the locks of the directories).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+
+from homeport.container.container_job import ContainerJob
+from homeport.container.host.permit import Permit
+from homeport.container.incarnation import start_up
+from homeport.container.incarnation.adjunct_follower import AdjunctFollower, adjunct_follower
+from homeport.container.incarnation.environment import Environment
+from homeport.container.incarnation.predecessors import open_stores
+from homeport.container.incarnation.restore_report import RestoreReport
+from homeport.container.kafka.changelog_feed import KafkaChangelogFeed
+from homeport.container.kafka.log_reader import KafkaChangelogReader, log_readers
+from homeport.container.progress.follow import poll_interval_s
+from homeport.container.storage.changelog_follower import ChangelogFollower, next_offset, place_of
+from homeport.job_coordinator.model.outcomes import Restored
+from homeport.job_coordinator.status.container_report import ContainerReport, StoreLag
+
+_LOG = logging.getLogger(__name__)
+
+_READ_S = 0.1
+"""An order to stop waits no longer for what has not come; fetches go by times of their own."""
+_POLL_S = 1.0
+_PROGRESS_S = 5.0
+
+
+class Replicas:
+    """``restore``, ``follow`` and ``close``, in one thread.
+
+    Args:
+        job: the standbys' view.
+        permit: of their incarnation.
+        environment: its surroundings.
+        history: writes one event of the incarnation.
+        send: gets the report of each poll of the heads.
+        pause: waits the seconds given, and raises to end whatever is under way.
+    """
+
+    def __init__(
+        self,
+        job: ContainerJob,
+        permit: Permit,
+        environment: Environment,
+        history: start_up.History,
+        send: Callable[[ContainerReport], None],
+        pause: Callable[[float], None],
+    ) -> None:
+        self._job = job
+        self._permit = permit
+        self._history = history
+        self._send = send
+        self._pause = pause
+        self.storage = start_up.storage_of(job, permit, environment, pause)
+        self._reading = contextlib.ExitStack()
+        self._changelogs: ChangelogFollower | None = None
+        self._adjuncts: AdjunctFollower | None = None
+
+    def restore(self, phases: start_up.Phases) -> dict[str, dict[str, Restored]]:
+        """Open the stores and read their logs to the heads; return {store: {task: how}}.
+
+        ``phases``: gets the time of each part.
+
+        Raises:
+            HomeportError: a store cannot be used, or its log cannot be read.
+        """
+        job, storage, pause = self._job, self.storage, self._pause
+        with contextlib.ExitStack() as opened:
+            with log_readers(job.systems, pause) as readers:
+                with phases.phase("stores"):
+                    open_stores(storage, job, self._permit)
+                with phases.phase("restore"):
+                    restored = storage.restore(
+                        KafkaChangelogReader(readers),
+                        RestoreReport(self._history, self._send),
+                        start_up.restore_workers(job, pause),
+                    )
+                    self._adjuncts = adjunct_follower(
+                        job, storage.adjuncts, readers, pause, storage.clocks
+                    )
+                    if self._adjuncts is not None:
+                        opened.callback(self._adjuncts.close)
+            starts = {place_of(store): next_offset(store) for store in storage.logged}
+            feed = KafkaChangelogFeed(job.transaction_system, starts, pause, storage.clocks)
+            opened.callback(feed.close)
+            self._changelogs = ChangelogFollower(storage.logged, feed, storage.clocks)
+            self._reading = opened.pop_all()
+        return restored
+
+    def follow(
+        self,
+        flush_s: Callable[[], float],
+        check: Callable[[], None],
+        flushed: Callable[[int], object],
+    ) -> None:
+        """Keep the stores as their logs are until ``check``, or the pause, raises.
+
+        Nothing is read afterwards, and all that was read is in the stores.
+
+        Args:
+            flush_s: returns the seconds from one flush to the next.
+            check: is called before each step.
+            flushed: gets how many stores had moved, at each flush.
+
+        Raises:
+            StoreError: a store cannot go on from where it stands.
+        """
+        flushed_at, poll_s, progress = time.monotonic(), self._poll_interval_s(), _Progress()
+        polled_at = flushed_at - poll_s
+        with self._reading:
+            while True:
+                check()
+                now = time.monotonic()
+                if now - polled_at >= poll_s:
+                    polled_at = now
+                    self._poll_heads()
+                progress.add(self._step(min(_READ_S, poll_s)), self._lags)
+                is_due = now - flushed_at >= flush_s()
+                if is_due:
+                    flushed_at = now
+                if is_due or self.storage.has_first_changes():
+                    flushed(self.storage.flush())
+
+    def close(self) -> None:
+        """Close the stores, and whatever reads their logs."""
+        with self._reading:
+            self.storage.close()
+
+    def _step(self, wait_s: float) -> int:
+        came = 0 if self._adjuncts is None else self._adjuncts.step(0)
+        # While reference data comes, nothing waits for changelogs.
+        return came + self._followed().step(0 if came else wait_s)
+
+    def _poll_heads(self) -> None:
+        self._followed().poll_heads()
+        if self._adjuncts is not None:
+            self._adjuncts.poll_heads()
+        states = () if self._adjuncts is None else self._adjuncts.states()
+        self._send(ContainerReport.following(self._lags(), states))
+
+    def _lags(self) -> list[StoreLag]:
+        return [*self._followed().lags(), *(self._adjuncts.lags() if self._adjuncts else ())]
+
+    def _followed(self) -> ChangelogFollower:
+        assert self._changelogs is not None  # noqa: S101 - for the type checker: after `restore`
+        return self._changelogs
+
+    def _poll_interval_s(self) -> float:
+        """Return the interval of requests for heads: several in the shortest retention."""
+        retentions = [s.expected.delete_retention_ms for s in self.storage.logged if s.expected]
+        own, adjuncts = poll_interval_s(retentions, _POLL_S), self.storage.adjuncts
+        return own if adjuncts is None else adjuncts.poll_interval_s(own)
+
+
+class _Progress:
+    """One line every few seconds in which something came."""
+
+    def __init__(self) -> None:
+        self._records = 0
+        self._since = time.monotonic()
+
+    def add(self, records: int, lags: Callable[[], list[StoreLag]]) -> None:
+        self._records += records
+        passed = time.monotonic() - self._since
+        if self._records and passed >= _PROGRESS_S:
+            found = lags()
+            _LOG.info(
+                "followed %d records in %.1f s, behind by %d records and %.1f s",
+                self._records,
+                passed,
+                sum(lag.records for lag in found),
+                max((lag.seconds or 0 for lag in found), default=0),
+            )
+            self._records = 0
+            self._since = time.monotonic()
