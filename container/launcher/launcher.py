@@ -40,12 +40,11 @@ from pathlib import Path
 from types import FrameType
 
 from homeport.config.errors import HomeportError, UnavailableError, WireError
-from homeport.container.host.exit_codes import EXIT_LEASE_LOST, EXIT_TERMINATED
+from homeport.container.child.process import ChildProcess, permit_of
+from homeport.container.child.running import BeatWatch, RunningChild
+from homeport.container.host.exit_codes import EXIT_TERMINATED
 from homeport.container.host.lease_memory import SpareKind
-from homeport.container.launcher.child_end import EXITED, cause_of, last_lines
-from homeport.container.launcher.child_process import ChildProcess, permit_of
 from homeport.container.launcher.launcher_settings import LauncherSettings
-from homeport.container.launcher.lease import BeatWatch
 from homeport.container.launcher.lease_holder import LeaseHolder
 from homeport.container.launcher.packages import JobPackages
 from homeport.container.launcher.spare import Spare
@@ -62,26 +61,17 @@ from homeport.job_coordinator.model.outcomes import StopCause
 _RUNNER = "homeport.container.incarnation.container_runner"
 _CALL_TIMEOUT_S = 3.0
 _FAREWELL_MS = 5000
-_TAIL_BYTES = 32 * 1024
 
 log = logging.getLogger("launcher")
 
 
-@dataclass(slots=True)
-class _Child:
+@dataclass(slots=True, kw_only=True)
+class _Child(RunningChild):
     """The running stream container."""
 
-    incarnation: Incarnation
-    process: ChildProcess
     lease: LeaseHolder
-    beats: BeatWatch
     package: str | None
     folder: Path
-    has_lost_lease: bool = False
-    has_hung: bool = False
-    ordered: bool = False
-    stopping: bool = False
-    kill_at_ms: int | None = None
 
 
 class Launcher:
@@ -316,7 +306,15 @@ class Launcher:
         spare = self._spare.take(folder)
         process = spare or self._start(SpareKind.NONE, folder)
         beats = BeatWatch.at(boot_ms(), self._settings.hang_ms)
-        child = _Child(incarnation, process, lease, beats, order.package, folder)
+        child = _Child(
+            incarnation,
+            process,
+            beats,
+            self._settings.shutdown_ms,
+            lease=lease,
+            package=order.package,
+            folder=folder,
+        )
         self._child = child
         lease.hold(process.memory, lambda: self._on_lease_lost(child))
         self._selector.register(process.pid_fd, selectors.EVENT_READ)
@@ -339,11 +337,10 @@ class Launcher:
             ordered: whether the AM wants it; a signal to the launcher is no order of the AM's.
         """
         child = self._child
-        if child is None or child.stopping:
+        if child is None or child.kill_at_ms is not None:
             return
-        child.ordered = ordered
-        child.stopping = True
-        child.kill_at_ms = boot_ms() + self._settings.shutdown_ms
+        child.is_ordered = ordered
+        child.kill_at_ms = boot_ms() + child.shutdown_ms
         self._signal_child(signal.SIGTERM)
         log.info("stopping processor %s epoch %d", *_parts(child.incarnation))
 
@@ -355,37 +352,21 @@ class Launcher:
         exit_code = child.process.poll()
         if exit_code is not None:
             self._bury(child, exit_code)
-        elif self._leaving is not None and not child.stopping:
+        elif self._leaving is not None and child.kill_at_ms is None:
             self._stop_child(ordered=False)  # it was being spawned when the signal came
-        elif child.kill_at_ms is not None and boot_ms() >= child.kill_at_ms:
-            log.error(
-                "processor %s epoch %d did not stop in time: killed", *_parts(child.incarnation)
-            )
-            child.kill_at_ms = None
-            self._sentence(child)
-        elif child.beats.is_hung(child.process.memory.beat_ms, boot_ms()) and not child.has_hung:
-            log.error("processor %s epoch %d does not beat: killed", *_parts(child.incarnation))
-            child.has_hung = True
+        elif (why := child.reason_to_kill(boot_ms())) is not None:
+            log.error("processor %s epoch %d %s: killed", *_parts(child.incarnation), why)
             self._sentence(child)
 
     def _bury(self, child: _Child, exit_code: int) -> None:
-        tail = child.process.log_tail(_TAIL_BYTES)
         child.lease.close()
-        signalled = self._leaving == EXIT_TERMINATED
-        finished = child.process.memory.is_finished
-        cause = cause_of(exit_code, finished=finished, ordered=child.ordered, signalled=signalled)
-        is_odd = exit_code == 0 and cause is StopCause.FAILED
-        lines = (*last_lines(tail), EXITED) if is_odd else last_lines(tail)
-        if child.has_hung:
-            cause = StopCause.FAILED
-            lines = (*lines, f"killed: silent for task.hang.ms ({self._settings.hang_ms})")
-        elif exit_code == EXIT_LEASE_LOST or child.has_lost_lease:
-            cause = StopCause.LEASE_LOST
+        cause, lines = child.end(exit_code, is_signalled=self._leaving == EXIT_TERMINATED)
+        if cause is StopCause.LEASE_LOST:
             self._event("lease-lost", child.incarnation)
         self._child = None  # before its descriptors go, which a signal's handler would use
         self._selector.unregister(child.process.pid_fd)
         child.process.close()
-        self._ends(Stopped(child.incarnation, cause, exit_code, lines))
+        self._ends(Stopped(child.incarnation, cause, exit_code, tuple(lines)))
         log.info(
             "processor %s epoch %d %s, exit code %d",
             *_parts(child.incarnation),

@@ -19,9 +19,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from homeport.config.settings.memory_rule import has_room_for_spare, must_spare_go
+from homeport.container.child.process import ChildProcess
 from homeport.container.host.lease_memory import SpareKind
 from homeport.container.host.resident_memory import resident_bytes
-from homeport.container.launcher.child_process import ChildProcess
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.status.shape import SpareReport
 

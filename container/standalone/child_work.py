@@ -24,7 +24,8 @@ from pathlib import Path
 
 from homeport.config.config import Config
 from homeport.config.settings.sections import TaskConfig
-from homeport.container.host.exit_codes import EXIT_LEASE_LOST
+from homeport.container.child.process import ChildProcess
+from homeport.container.child.running import BeatWatch, RunningChild
 from homeport.container.host.lease_memory import SpareKind
 from homeport.container.host.orders import REST
 from homeport.container.host.permit import Permit
@@ -34,9 +35,6 @@ from homeport.container.incarnation.environment import (
     WORK_VARIABLE,
     orders_file,
 )
-from homeport.container.launcher.child_end import EXITED, cause_of, last_lines
-from homeport.container.launcher.child_process import ChildProcess
-from homeport.container.launcher.lease import BeatWatch
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.model.codec import encode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId
@@ -51,7 +49,6 @@ from homeport.job_coordinator.zookeeper.session import SessionLease
 
 _LOG = logging.getLogger(__name__)
 
-_TAIL_BYTES = 32 * 1024
 _REPORT_MS = 1000
 _REST_MS = 60_000
 """So long a child rests, with the memory that it has, until it ends."""
@@ -61,17 +58,17 @@ _END_MS, _END_STEP_S = 2000, 0.01
 _COMMAND = (sys.executable, "-m", "homeport.container.incarnation.container_runner")
 
 
-@dataclass(slots=True)
-class _Child:
-    incarnation: Incarnation
-    process: ChildProcess
+_STORIES = {
+    StopCause.LEASE_LOST: "the session did not last",
+    StopCause.KILLED: "it was killed by another process, or for want of memory",
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class _Child(RunningChild):
     lease: SessionLease
-    beats: BeatWatch
     is_fenced: bool = False
     is_started: bool = False
-    is_ordered: bool = False
-    has_hung: bool = False
-    kill_at_ms: int | None = None
 
 
 class ChildWork:
@@ -153,7 +150,7 @@ class ChildWork:
         if process is None:
             is_first, process = True, self._process(f"starting-{order.generation}.log")
         beats = BeatWatch.at(boot_ms(), self._hang_ms)
-        self._child = _Child(incarnation, process, lease, beats)
+        self._child = _Child(incarnation, process, beats, self._shutdown_ms, lease=lease)
 
         def take(deadline_ms: int) -> None:
             process.memory.deadline_ms = deadline_ms
@@ -188,7 +185,7 @@ class ChildWork:
             return False
         child.is_ordered = True
         if child.kill_at_ms is None:
-            child.kill_at_ms = boot_ms() + self._shutdown_ms
+            child.kill_at_ms = boot_ms() + child.shutdown_ms
             child.process.send(REST)
         return True
 
@@ -229,13 +226,8 @@ class ChildWork:
         elif memory.rests(epoch):
             found.append(WorkEnded(child.incarnation, StopCause.ORDERED, "it rests"))
             self._rest(child)
-        elif child.kill_at_ms is not None and boot_ms() >= child.kill_at_ms:
-            _LOG.error("generation %d does not stop in time: killed", epoch)
-            child.kill_at_ms = boot_ms() + self._shutdown_ms
-            child.process.signal(signal.SIGKILL)
-        elif child.beats.is_hung(memory.beat_ms, boot_ms()) and not child.has_hung:
-            _LOG.error("generation %d does not beat: killed", epoch)
-            child.has_hung = True
+        elif (why := child.reason_to_kill(boot_ms())) is not None:
+            _LOG.error("generation %d %s: killed", epoch, why)
             child.process.signal(signal.SIGKILL)
         return found
 
@@ -250,18 +242,9 @@ class ChildWork:
             _LOG.info("pid %d has its imports, and waits for its first version", process.pid)
 
     def _end_of(self, child: _Child, exit_code: int) -> WorkEnded:
-        is_finished = child.process.memory.is_finished
-        cause = cause_of(exit_code, finished=is_finished, ordered=child.is_ordered)
-        lines = last_lines(child.process.log_tail(_TAIL_BYTES))
-        text = lines[-1].removeprefix("error: ") if lines else f"exit code {exit_code}"
-        if child.has_hung:
-            cause, text = StopCause.FAILED, f"it was silent for task.hang.ms ({self._hang_ms})"
-        elif exit_code == EXIT_LEASE_LOST:
-            cause, text = StopCause.LEASE_LOST, "the session did not last"
-        elif exit_code == 0 and cause is StopCause.FAILED:
-            text = EXITED
-        elif cause is StopCause.KILLED:
-            text = "it was killed by another process, or for want of memory"
+        cause, lines = child.end(exit_code)
+        last = lines[-1].removeprefix("error: ") if lines else f"exit code {exit_code}"
+        text = _STORIES.get(cause, last)
         return WorkEnded(child.incarnation, cause, f"{text}; log {child.process.log_file}")
 
     def _rest(self, child: _Child) -> None:

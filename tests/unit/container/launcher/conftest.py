@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from homeport.config.errors import HomeportError, WireError
+from homeport.container.child.process import ChildProcess
 from homeport.container.host.lease_memory import SpareKind
 from homeport.container.launcher import launcher as module
 from homeport.container.launcher import packages, spare
-from homeport.container.launcher.child_process import ChildProcess
 from homeport.container.launcher.launcher import Launcher
 from homeport.container.launcher.launcher_settings import LauncherSettings
 from homeport.container.launcher.lease_holder import LeaseHolder

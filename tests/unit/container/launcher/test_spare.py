@@ -9,9 +9,9 @@ from signal import SIGKILL
 
 import pytest
 
+from homeport.container.child.process import ChildProcess
 from homeport.container.host.lease_memory import SpareKind
 from homeport.container.launcher import spare as module
-from homeport.container.launcher.child_process import ChildProcess
 from homeport.container.launcher.spare import Spare
 from homeport.job_coordinator.status.shape import SpareReport
 
