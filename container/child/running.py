@@ -39,9 +39,9 @@ def cause_of(
 ) -> StopCause:
     """Return why a child ended: by Python's exit code (minus its signal) and our orders.
 
-    ``finished``: its lease memory has it, which nothing but an orderly end writes. ``signalled``: so
-    was its launcher. YARN signals the whole process group, the child's JVM too, so that whatever
-    the child then made of it is no fault of its own.
+    ``finished``: whether its lease memory has it, which nothing but an orderly end writes.
+    ``signalled``: whether its launcher was. YARN signals the whole process group, the child's JVM
+    too, so that whatever the child then made of it is no fault of its own.
     """
     if exit_code == 0 and finished:
         return StopCause.FINISHED

@@ -8,8 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from homeport.config.errors import StoreError, WireError
-from homeport.container.adjunct.meta_text import META_FILE, parse_meta
-from homeport.container.adjunct.recovery import NO_STORE, AdjunctMeta, FoundStore
+from homeport.container.adjunct.recovery import (
+    META_FILE,
+    NO_STORE,
+    AdjunctMeta,
+    FoundStore,
+    parse_meta,
+)
 from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.adjunct.version_text import (
     CATALOGUE_FILE,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from homeport.config.system_stream import SystemStream
-from homeport.container.adjunct import meta_text as adjunct_meta
+from homeport.container.adjunct import recovery as adjunct_meta
 from homeport.container.adjunct.recovery import AdjunctMeta
 from homeport.container.adjunct.version_text import (
     catalogue_text,

@@ -10,7 +10,7 @@ import pytest
 
 from homeport.config.errors import StoreError
 from homeport.config.settings.adjunct_section import VersionMarkers
-from homeport.container.adjunct.meta_text import META_FILE
+from homeport.container.adjunct.recovery import META_FILE
 from homeport.container.adjunct.versions import Marker, MarkerKind, Run
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.follow import HeadPoll
