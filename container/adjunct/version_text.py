@@ -10,7 +10,14 @@ import msgspec
 
 from homeport.config.number_text import whole_of
 from homeport.config.system_stream import SystemStream
-from homeport.container.adjunct.versions import Catalogue, Left, Part, Parts, VersionFault, Versions
+from homeport.container.adjunct.versions import (
+    Catalogue,
+    PartitionEnd,
+    Progress,
+    VersionFault,
+    VersionProgress,
+    Versions,
+)
 from homeport.container.progress.store_meta import parsed, text_of
 from homeport.container.progress.transaction_plan import RESERVED_PREFIX
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
@@ -25,7 +32,7 @@ class _PartText(msgspec.Struct, rename="kebab", omit_defaults=True):
 
     next: int
     records: int
-    left: Left
+    left: PartitionEnd
     began_ms: int | None = None
     fault: str | None = None
     begins: dict[int, int] = msgspec.field(default_factory=dict)
@@ -40,12 +47,12 @@ class _CatalogueText(msgspec.Struct):
     floors: dict[str, int]
 
 
-def parts_text(parts: Parts) -> str:
+def parts_text(parts: VersionProgress) -> str:
     """Return the text of ``parts``."""
     return text_of({ssp.name: _part_text(part) for ssp, part in sorted(parts.items())})
 
 
-def parse_parts(text: str) -> Parts:
+def parse_parts(text: str) -> VersionProgress:
     """Return the parts that ``text`` holds; WireError where it is not a text of parts."""
     return parsed(
         text,
@@ -57,7 +64,7 @@ def parse_parts(text: str) -> Parts:
 
 def catalogue_text(catalogue: Catalogue) -> str:
     """Return the text of ``catalogue``."""
-    floors = {ssp.name: floor for ssp, floor in sorted(catalogue.floors.items())}
+    floors = {ssp.name: floor for ssp, floor in sorted(catalogue.settled_below.items())}
     return text_of(_CatalogueText(catalogue.settled, catalogue.served, catalogue.records, floors))
 
 
@@ -73,7 +80,9 @@ def awaited(versions: Versions) -> str:
         return "no version has begun in its stream"
     number = max(versions.building) if served is None else served
     parts = versions.building.get(number, {})
-    open_ = [p for p in versions.partitions if p not in parts or parts[p].left is not Left.ENDED]
+    open_ = [
+        p for p in versions.partitions if p not in parts or parts[p].end is not PartitionEnd.ENDED
+    ]
     if served is not None or not open_:
         return f"version {number} is not on the disk yet"
     return f"version {number} has no end in partition {', '.join(str(p.partition) for p in open_)}"
@@ -84,15 +93,15 @@ def _catalogue(found: _CatalogueText) -> Catalogue:
     return Catalogue(found.settled, found.served, found.records, floors)
 
 
-def _part_text(part: Part) -> _PartText:
+def _part_text(part: Progress) -> _PartText:
     fault = None if part.fault is None else part.fault.name
     begins = dict(sorted(part.begins.items()))
-    return _PartText(part.next, part.records, part.left, part.began_ms, fault, begins)
+    return _PartText(part.next, part.records, part.end, part.began_ms, fault, begins)
 
 
-def _part(found: _PartText) -> Part:
+def _part(found: _PartText) -> Progress:
     fault = None if found.fault is None else VersionFault[found.fault]
-    return Part(found.next, found.records, found.left, found.began_ms, fault, found.begins)
+    return Progress(found.next, found.records, found.left, found.began_ms, fault, found.begins)
 
 
 def _ssp(name: str) -> SystemStreamPartition:

@@ -10,17 +10,17 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import in_one_line
 from homeport.config.settings.adjunct_section import AdjunctStore, extractor_key
 from homeport.config.system_stream import SystemStream
-from homeport.container.adjunct.extractor import ByExtractor, Extraction, OwnKeyAndValue, Serdes
+from homeport.container.adjunct.extractor import ByExtractor, Extraction, KeyAndValue, Serdes
 from homeport.container.adjunct.frames import EntryColumns
 from homeport.container.adjunct.manager import BaseStorageManager, BuiltInManager, TableManager
-from homeport.container.adjunct.own_manager import (
+from homeport.container.adjunct.store_plan import PlannedStore, plan_stores
+from homeport.container.adjunct.user_manager import (
     ManagedStorage,
     ManagedStore,
     ManagerFailedError,
-    OwnManager,
     StartOffsets,
+    UserManager,
 )
-from homeport.container.adjunct.store_plan import PlannedStore, plan_stores
 from homeport.container.classes import load_extractor_factory, load_manager_factory
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.beside import Beside
@@ -278,7 +278,7 @@ class _OwnManagers:
         except Exception as error:  # the job's own code may raise anything
             raise ManagerFailedError(f"{self._name}: {in_one_line(error)}") from error
         storages = [of_container, of_task]
-        return OwnManager(job.adjuncts, storages, managed, manager, self._name, self._messages_of)
+        return UserManager(job.adjuncts, storages, managed, manager, self._name, self._messages_of)
 
 
 def _messages(job: ContainerJob, store: AdjunctStore, refused: RefusedRecords) -> InputMessages:
@@ -297,7 +297,7 @@ def _maker(
     kept = _kept(job, store)
     if store.extractor is None:
         serdes = stream_serdes(job, store.stream.system, store.stream.stream)
-        own = OwnKeyAndValue(store.name, Serdes(*serdes), kept, refused.met)
+        own = KeyAndValue(store.name, Serdes(*serdes), kept, refused.met)
         return lambda: own
     factory = load_extractor_factory(extractor_key(job.config, store.name), store.extractor)
     messages = _messages(job, store, refused)

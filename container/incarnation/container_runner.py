@@ -47,7 +47,7 @@ from homeport.job_coordinator import logs
 if TYPE_CHECKING:
     from homeport.container.container_job import ContainerJob
     from homeport.container.host.permit import Permit
-    from homeport.container.incarnation.coordinators import ApplicationMaster, OwnProcessor
+    from homeport.container.incarnation.coordinators import ApplicationMaster, ProcessorCoordinator
     from homeport.container.incarnation.environment import Environment
     from homeport.container.incarnation.standby_container import StandbyContainer
     from homeport.container.incarnation.standby_tasks import StandbysOnly, StandbyTasks
@@ -158,7 +158,7 @@ def _prepared(
     # Imported here: these take most of a second, and a SIGTERM in it must find its handler.
     from homeport.container.container_job import ContainerJob  # noqa: PLC0415 - as said above
     from homeport.container.host.permit import Permit  # noqa: PLC0415 - as said above
-    from homeport.container.incarnation.coordinators import ApplicationMaster, OwnProcessor  # noqa: PLC0415 - as said above
+    from homeport.container.incarnation.coordinators import ApplicationMaster, ProcessorCoordinator  # noqa: PLC0415 - as said above
     from homeport.container.incarnation.environment import Environment  # noqa: PLC0415 - as said above
     from homeport.container.incarnation.start_up import fetch_job_model  # noqa: PLC0415 - as said above
     from homeport.job_coordinator.model.codec import decode_job_model  # noqa: PLC0415 - as said above
@@ -170,11 +170,11 @@ def _prepared(
     named = (own.processor_id, own.epoch, environment.host, permit.model_version, os.getpid())
     logs.add_facts(processor=own.processor_id, epoch=own.epoch, host=environment.host)
     _LOG.info("processor %s epoch %d on %s, JobModel %d, pid %d", *named)
-    coordinator: ApplicationMaster | OwnProcessor
+    coordinator: ApplicationMaster | ProcessorCoordinator
     standbys: StandbyTasks | None = None
     if permit.model and memory is not None:
         model = decode_job_model(permit.model.encode())
-        coordinator = OwnProcessor(memory, model.config, stop, environment.tree)
+        coordinator = ProcessorCoordinator(memory, model.config, stop, environment.tree)
         from homeport.container.incarnation.standby_tasks import standbys_of_child  # noqa: PLC0415 - as said above
 
         model, standbys = standbys_of_child(model, permit, environment, stop, memory)
@@ -195,7 +195,7 @@ class _Parts:
     job: ContainerJob
     permit: Permit
     environment: Environment
-    coordinator: ApplicationMaster | OwnProcessor
+    coordinator: ApplicationMaster | ProcessorCoordinator
     standbys: StandbyTasks | None
 
 

@@ -73,7 +73,7 @@ class ApplicationMaster:
         start_up.report_started(self.client, message, history, stop)
 
 
-class OwnProcessor:
+class ProcessorCoordinator:
     """The processor that is the parent of this incarnation.
 
     Args:

@@ -148,8 +148,8 @@ class StoreDirectory(DirectoryFiles):
         self._lock.release()
 
 
-def condemn(path: Path, story: str) -> None:
-    """The next process that opens the directory ``path`` rebuilds the store in it, and says why.
+def mark_damaged(path: Path, story: str) -> None:
+    """Have the next opener of the directory ``path`` rebuild its store, and report ``story``.
 
     Raises:
         OSError: neither could be written down.

@@ -19,9 +19,9 @@ from homeport.cli.host.state_verify import Answer
 from homeport.config.errors import ConfigError, StoreError
 from homeport.config.settings.sections import SystemConfig
 from homeport.config.settings.stores_section import StorageConfig
-from homeport.container.adjunct.own_manager import ManagerFailedError
 from homeport.container.adjunct.recovery import StreamNow, recover
 from homeport.container.adjunct.store_plan import PlannedStore
+from homeport.container.adjunct.user_manager import ManagerFailedError
 from homeport.container.kafka.clients import PartitionError
 from homeport.container.kafka.log_reader import LogReader, input_ranges, topic_ids
 from homeport.container.progress.clock_reading import ClockReading

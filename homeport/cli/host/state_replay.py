@@ -11,7 +11,7 @@ from homeport.container.adjunct.extractor import Bytes
 from homeport.container.adjunct.manager import TableManager
 from homeport.container.adjunct.markers import markers_in
 from homeport.container.adjunct.store_plan import PlannedStore
-from homeport.container.adjunct.versions import Part, Run
+from homeport.container.adjunct.versions import Progress, Run
 from homeport.container.container_job import ContainerJob
 from homeport.container.incarnation.adjunct_start import replaying_manager
 from homeport.container.kafka.input_consumer import table_of
@@ -94,7 +94,7 @@ class Replay:
             yield Chunk(self._sink.entries, len(messages), messages[-1].offset() or 0)
 
     def of_version(
-        self, ranges: Ranges, parts: Mapping[SystemStreamPartition, Part]
+        self, ranges: Ranges, parts: Mapping[SystemStreamPartition, Progress]
     ) -> tuple[Ranges, bool]:
         """Where the records of a version that has ended lie; whether all of them are there.
 

@@ -10,7 +10,7 @@ import pytest
 from homeport.container.host.lease_memory import LeaseMemory
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import OvertakenError, StopFlag, StopRequestedError
-from homeport.container.incarnation.coordinators import OwnProcessor
+from homeport.container.incarnation.coordinators import ProcessorCoordinator
 from homeport.container.incarnation.environment import Environment
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.http.messages import Started
@@ -26,7 +26,7 @@ def test_a_child_goes_on_when_its_processor_has_confirmed_it() -> None:
     """It says that it has fenced; then the stream has its report, and not before."""
     memory = LeaseMemory.endless(0)
     stream, stop = InMemoryCoordinatorStream(), StopFlag()
-    child = OwnProcessor(memory, {"a": "b"}, stop)
+    child = ProcessorCoordinator(memory, {"a": "b"}, stop)
     stop.set()
     with pytest.raises(StopRequestedError):  # no processor has confirmed it
         child.confirm(stream, PERMIT)
@@ -49,7 +49,7 @@ def test_a_child_whose_job_goes_on_in_another_folder_ends() -> None:
         memory, stream = LeaseMemory.endless(0), InMemoryCoordinatorStream()
         stream.write([epoch_floor_message(6, other)])
         memory.confirm(7)
-        child = OwnProcessor(memory, {}, StopFlag(), tree)
+        child = ProcessorCoordinator(memory, {}, StopFlag(), tree)
         if other in {"", tree}:
             child.confirm(stream, PERMIT)
         else:
@@ -63,7 +63,7 @@ def test_a_child_says_that_it_has_started() -> None:
     """In the memory, and in its history."""
     memory = LeaseMemory.endless(0)
     said: list[object] = []
-    child = OwnProcessor(memory, {}, StopFlag())
+    child = ProcessorCoordinator(memory, {}, StopFlag())
     assert child.keeps_locality
     child.report_started(
         Started(OWN, {}, {"total": 1.5}),

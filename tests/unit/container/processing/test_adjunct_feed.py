@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from homeport.config.config import Config
 from homeport.config.settings.sections import SystemConfig
 from homeport.config.settings.stores_section import StorageConfig
-from homeport.container.adjunct.extractor import OwnKeyAndValue, Serdes
+from homeport.container.adjunct.extractor import KeyAndValue, Serdes
 from homeport.container.adjunct.frames import EntryColumns, FrameError, StoreFrames
 from homeport.container.adjunct.manager import BuiltInManager
 from homeport.container.adjunct.store_plan import plan_stores
@@ -86,7 +86,7 @@ class _Case:
         manager = BuiltInManager(
             {"planes": _PLANES},
             [self.storage.of_task(_TASK)],
-            {"planes": OwnKeyAndValue("planes", bare, bare, refused.met)},
+            {"planes": KeyAndValue("planes", bare, bare, refused.met)},
         )
         bad = BadRecords(self.outputs, "kafka.dead", drop=True)
         form = EntryColumns("planes", _FORM, _binary, _binary)

@@ -17,7 +17,7 @@ from homeport.container.adjunct.version_text import (
     parse_parts,
     parts_text,
 )
-from homeport.container.adjunct.versions import Catalogue, Left, Part, VersionFault
+from homeport.container.adjunct.versions import Catalogue, PartitionEnd, Progress, VersionFault
 from homeport.container.progress import offset_file, store_meta
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.store_meta import StoreMeta
@@ -63,9 +63,11 @@ FILES = {
     "catalogue-new": File(Catalogue(), catalogue_text, parse_catalogue),
     "parts": File(
         {
-            _P: Part(3, 2, Left.ENDED, 17, VersionFault.CUT),
-            _Q: Part(0, 0, Left.OPEN, begins={17: 9, 7: 5}),
-            SystemStreamPartition("kafka", "z", 3): Part(9, left=Left.LEFT, began_ms=0),
+            _P: Progress(3, 2, PartitionEnd.ENDED, 17, VersionFault.CUT),
+            _Q: Progress(0, 0, PartitionEnd.OPEN, begins={17: 9, 7: 5}),
+            SystemStreamPartition("kafka", "z", 3): Progress(
+                9, end=PartitionEnd.ABANDONED, began_ms=0
+            ),
         },
         parts_text,
         parse_parts,
