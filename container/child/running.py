@@ -83,10 +83,10 @@ class BeatWatch:
 
 @dataclass(slots=True)
 class RunningChild:
-    """One incarnation in a process, as the process watches it that started it.
+    """One incarnation in a process, under the watch of its parent.
 
     ``shutdown_ms``: its time to stop. ``kill_at_ms``: when that is over; None: it has no order to
-    stop. ``is_ordered``: whether the end is wanted by who gave the permit.
+    stop. ``is_ordered``: whether its coordinator wants the end.
     """
 
     incarnation: Incarnation
