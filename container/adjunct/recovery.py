@@ -198,7 +198,6 @@ def shared_checkpoint(
 
 
 def _fault(store: AdjunctStore, found: FoundStore, stream: StreamNow) -> Refusal | None:
-    """Why the store that was found is not valid; None where it is."""
     return (
         found.fault
         or _foreign(found.meta, expected_meta(store, stream.topic_id))

@@ -156,7 +156,6 @@ class ChildProcess:
 
 
 def _in_memory(config: Mapping[str, str]) -> int:
-    """A file descriptor of its JSON, which is on no disk."""
     fd = os.memfd_create("homeport-config")
     with os.fdopen(os.dup(fd), "wb") as file:
         file.write(compact_json(dict(config)))

@@ -198,7 +198,6 @@ def warn_of_compacted(job: ContainerJob, readers: Mapping[str, LogReader]) -> No
 
 
 def _storages(storage: AdjunctStorage, task: TaskName) -> list[OpenStores]:
-    """Those that the task fills."""
     own = [storage.of_task(task)]
     is_writer = storage.plan.writes_container_stores(task)
     return [storage.of_container(), *own] if is_writer else own
@@ -225,7 +224,6 @@ def _own(
     name: str,
     processed: Mapping[TaskName, Mapping[SystemStreamPartition, int]],
 ) -> dict[TaskName, TableManager]:
-    """One manager of the job's own for each task."""
     makes, found = _OwnManagers(job, name, refused, StartOffsets(processed)), {}
     for task in job.tasks:
         is_writer = storage.plan.writes_container_stores(task.task_name)

@@ -154,7 +154,6 @@ def _run(given: _Given, *, is_first: bool = True) -> tuple[int, str | None, int 
 def _prepared(
     given: _Given, *, is_first: bool
 ) -> tuple[StreamContainer | StandbyContainer | StandbysOnly, int]:
-    """The container of the permit's processor, and its epoch."""
     # Imported here: these take most of a second, and a SIGTERM in it must find its handler.
     from homeport.container.container_job import ContainerJob  # noqa: PLC0415 - as said above
     from homeport.container.host.permit import Permit  # noqa: PLC0415 - as said above
@@ -200,7 +199,6 @@ class _Parts:
 
 
 def _made(given: _Given, parts: _Parts) -> StreamContainer | StandbyContainer | StandbysOnly:
-    """What the JobModel says that the processor is there for."""
     from homeport.container.incarnation.coordinators import ApplicationMaster  # noqa: PLC0415 - as in _prepared
 
     job, permit, environment, coordinator = (

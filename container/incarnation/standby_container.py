@@ -22,7 +22,6 @@ from homeport.container.incarnation import start_up
 from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.live_tuning import LiveTuning
 from homeport.container.incarnation.replicas import Replicas
-from homeport.container.incarnation.store_forms import require_forms
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import Started
 
@@ -81,7 +80,7 @@ class StandbyContainer:
                 stream.bootstrap()
             start_up.require_newest(stream, self._permit)
             start_up.report_fenced(stream, self._permit)
-            require_forms(stream, self._job, self._replicas.storage)
+            start_up.require_forms(stream, self._job, self._replicas.storage)
             restored = self._replicas.restore(self._phases)
             self._stop.check()
             with self._phases.phase("locality"):

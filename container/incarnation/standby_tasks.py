@@ -157,7 +157,6 @@ class StandbyTasks:
         return self._is_closed or self._stop.is_set()
 
     def _pause(self, seconds: float) -> None:
-        """Returns after ``seconds``, unless there is something else to do."""
         self._stop.pause(seconds)
         self._require_wanted()
 

@@ -44,6 +44,7 @@ from homeport.container.progress.input_position import (
 from homeport.container.progress.restore_schedule import worker_limits
 from homeport.container.progress.transaction_plan import Changes, checkpoint_sends
 from homeport.container.restore.restore_workers import RestoreWorkers
+from homeport.container.serde.forms import in_brief, require_readable
 from homeport.container.storage.adjunct.adjunct_storage import Starts
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.directory_lock import Holder, LockWait
@@ -59,6 +60,7 @@ from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
 from homeport.job_coordinator.metadata.input_partitions import InputPartitionManager
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.state_facts import StateFactManager, StoreForms
 from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentManager
 from homeport.job_coordinator.model.ids import Host, TaskName
 from homeport.job_coordinator.model.incarnation import incarnations_to_json
@@ -73,6 +75,33 @@ _FENCERS = 8
 
 Offsets = dict[TaskName, dict[SystemStreamPartition, int]]
 History = Callable[..., None]
+
+
+def require_forms(stream: CoordinatorStream, job: ContainerJob, storage: ContainerStorage) -> None:
+    """Require that the serdes that wrote a store read it; give ``storage`` its forms.
+
+    The first container that has a store writes down the forms of its changelog.
+
+    Args:
+        stream: read to its head; the container's permit is the newest.
+        job: of the container.
+        storage: not restored yet.
+
+    Raises:
+        ConfigError: a schema has changed under the values of a store.
+    """
+    facts = StateFactManager(stream)
+    known = facts.forms()
+    found: dict[str, StoreForms] = {}
+    brief: dict[str, tuple[str, str]] = {}
+    for store in job.stores:
+        if store.changelog is not None:
+            changelog = str(store.changelog)
+            serdes = store.key_serde, store.msg_serde
+            forms = require_readable(store.name, serdes, known.get(changelog))
+            found[changelog], brief[store.name] = forms, in_brief(forms)
+    stream.write(list(facts.form_messages(found)))
+    storage.forms = brief
 
 
 @dataclass(frozen=True, slots=True)

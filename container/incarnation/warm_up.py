@@ -135,7 +135,6 @@ class GettingReady:
 
 
 def _import_all(kind: SpareKind) -> None:
-    """What a start imports is there."""
     for module in ("stream_container", "standby_container"):
         importlib.import_module(f"homeport.container.incarnation.{module}")
     importlib.import_module("homeport.container.spark.table_order").use_arrow_once()

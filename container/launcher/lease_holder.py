@@ -146,7 +146,6 @@ class LeaseHolder:
         self._on_lost()
 
     def _pause(self, seconds: float) -> bool:
-        """Waits; whether the lease is still to be renewed."""
         with self._changed:
             self._changed.wait_for(
                 lambda: self._closed or self._lease.is_lost(boot_ms()), timeout=seconds

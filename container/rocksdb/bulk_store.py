@@ -30,12 +30,15 @@ from homeport.config.settings.rocksdb_section import RocksDbConfig
 from homeport.container.host.disk_space import disk_error
 from homeport.container.progress.restore_schedule import WorkerMemory, is_debt_too_large
 from homeport.container.rocksdb.expiring_store import StoreTime
-from homeport.container.rocksdb.options import (
+from homeport.container.rocksdb.rocksdb_store import (
+    DEFAULTS,
+    POSITION_KEY,
     compression_type,
+    open_with,
     set_compaction_options,
     set_file_options,
+    without_wal,
 )
-from homeport.container.rocksdb.rocksdb_store import DEFAULTS, POSITION_KEY, open_with, without_wal
 
 _KIB = 1024
 _MIB = 1024 * _KIB

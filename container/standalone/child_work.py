@@ -255,7 +255,6 @@ class ChildWork:
         self._rests_until_ms = boot_ms() + _REST_MS
 
     def _take_resting(self) -> ChildProcess | None:
-        """The process that rests, for the next incarnation; None where there is none of use."""
         process = self._resting
         if process is None:
             return None

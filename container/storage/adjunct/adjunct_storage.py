@@ -193,7 +193,6 @@ class AdjunctStorage:
         return next(own).store.name
 
     def _at_head(self, item: FilledStore) -> ClockReading | None:
-        """Return when all partitions of the store were last at their heads."""
         now = self.clocks()
         found = [self.followed[ssp].at_head for ssp in item.partitions if ssp in self.followed]
 

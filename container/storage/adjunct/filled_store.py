@@ -189,7 +189,6 @@ class FilledStore(ABC):
         return FoundStore(True, meta, positions, newest_ms, fault)  # noqa: FBT003 - it exists
 
     def _opened(self) -> tuple[Mapping[SystemStreamPartition, int], Refusal | None]:
-        """The positions that the store has; why it has none."""
         try:
             return self._open_found(), None
         except DiskError:

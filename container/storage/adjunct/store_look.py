@@ -162,7 +162,6 @@ def _catalogue(files: DirectoryFiles) -> Catalogue:
 
 
 def _served_path(path: Path) -> Path:
-    """The directory of the engine that tasks see."""
     if not (path / CATALOGUE_FILE).exists():
         return path
     served = _catalogue(DirectoryFiles(path)).served

@@ -97,7 +97,6 @@ class VersionedStore(FilledStore):
 
     @property
     def _is_whole(self) -> bool:
-        """Whether there is a version to read."""
         return self._shown is not None or not self.planned.partitions
 
     def awaits(self, clock_ms: Callable[[], int]) -> str | None:
@@ -391,7 +390,6 @@ class VersionedStore(FilledStore):
         return self._open[number]
 
     def _remove(self, number: int) -> None:
-        """Nothing of the version is left."""
         _removed(self._taken_out(number), self._path(number))
 
     def _taken_out(self, number: int) -> StorageEngine | None:
@@ -422,13 +420,11 @@ class VersionedStore(FilledStore):
             self._open.clear()
 
     def _wait(self, call: Call[None]) -> None:
-        """The call has been made."""
         while not call.is_done:
             self._beside.wait(call, _LOOK_S)
 
 
 def _removed(engine: StorageEngine | None, path: Path) -> None:
-    """Nothing of a version is left."""
     if engine is not None:
         engine.close()
     with room_on_disk_of(path.parent):

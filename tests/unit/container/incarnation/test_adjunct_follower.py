@@ -14,10 +14,10 @@ from homeport.config.config import Config
 from homeport.config.errors import StoreError
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.beside import Inline
-from homeport.container.incarnation import adjunct_follower as module
 from homeport.container.incarnation import adjunct_start
-from homeport.container.incarnation.adjunct_follower import AdjunctFollower, adjunct_follower
+from homeport.container.incarnation import replicas as module
 from homeport.container.incarnation.adjunct_start import adjunct_storage
+from homeport.container.incarnation.replicas import AdjunctFollower, adjunct_follower
 from homeport.container.kafka.head_watch import HeadPolls
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.processing.records import UndecodableError
