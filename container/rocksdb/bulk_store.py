@@ -34,6 +34,7 @@ from homeport.container.rocksdb.rocksdb_store import (
     DEFAULTS,
     POSITION_KEY,
     compression_type,
+    one_line,
     open_with,
     set_compaction_options,
     set_file_options,
@@ -86,7 +87,7 @@ class BulkStore:
             self._time = StoreTime(self._db.get(POSITION_KEY)) if expires else None
         except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
             raise disk_error(path, error) or StoreError(
-                f"{path}: RocksDB cannot open it: {_line(error)}"
+                f"{path}: RocksDB cannot open it: {one_line(error)}"
             ) from None
 
     def write(
@@ -147,12 +148,8 @@ class BulkStore:
             action()
         except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
             raise disk_error(self.path, error) or StoreError(
-                f"{self.path}: RocksDB refuses: {_line(error)}"
+                f"{self.path}: RocksDB refuses: {one_line(error)}"
             ) from None
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())
 
 
 def _bulk_options(memory: WorkerMemory, cores: int, config: RocksDbConfig) -> Options:

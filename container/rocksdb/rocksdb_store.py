@@ -10,7 +10,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rocksdict import (
     BlockBasedOptions,
@@ -49,6 +49,7 @@ _PROPERTIES = {
 """{figure: RocksDB's property}. The cache is that of all stores."""
 _BEHIND_POSITION = POSITION_KEY + b"\x00"
 _Range = tuple[bytes, bytes | None]
+_Found = TypeVar("_Found")
 _MIB = 1024 * 1024
 _SMALLEST_BUFFER = 2 * _MIB
 _SMALLEST_CAP = 64 * 1024
@@ -190,7 +191,7 @@ class RocksDbStore:
             self._db = open_with(path, memory.options(config))
         except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
             raise disk_error(path, error) or StoreError(
-                f"{path}: RocksDB cannot open it: {_line(error)}"
+                f"{path}: RocksDB cannot open it: {one_line(error)}"
             ) from None
 
     @property
@@ -204,10 +205,7 @@ class RocksDbStore:
         return None if value is None else self._position_of(value)
 
     def _position_bytes(self) -> bytes | None:
-        try:
-            value: bytes | None = self._db.get(POSITION_KEY)
-        except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
-            raise self._failed(error) from None
+        value: bytes | None = self._call(lambda: self._db.get(POSITION_KEY))
         return value
 
     def _position_of(self, text: bytes) -> int:
@@ -228,10 +226,7 @@ class RocksDbStore:
             return []
         if POSITION_KEY in keys:
             return [self.get(key) for key in keys]
-        try:
-            values: list[bytes | None] = self._db.get(list(keys)) or []
-        except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
-            raise self._failed(error) from None
+        values: list[bytes | None] = self._call(lambda: self._db.get(list(keys))) or []
         return values
 
     def scan(
@@ -248,10 +243,9 @@ class RocksDbStore:
         return pairs
 
     def _items(self, start: bytes, end: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        try:
-            items: Iterator[Any] = self._db.items(from_key=start, read_opt=_bounds(end))
-        except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
-            raise self._failed(error) from None
+        items: Iterator[Any] = self._call(
+            lambda: self._db.items(from_key=start, read_opt=_bounds(end))
+        )
         return items
 
     def _pairs(
@@ -265,22 +259,10 @@ class RocksDbStore:
                     yield pair
             except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
                 raise self._failed(error) from None
-            self._require_end(start if pair is None else pair[0], end)
+            self._check_end(start if pair is None else pair[0], end)
 
-    def _require_end(self, last: bytes, end: bytes | None) -> None:
-        """Nothing after ``last`` cannot be read: the binding ends an iteration at damage, silently.
-
-        Raises:
-            DamagedStoreError: something cannot.
-        """
-        try:
-            following = self._db.iter(_bounds(end))
-            following.seek(last)
-            if following.valid() and following.key() == last:
-                following.next()
-            following.status()
-        except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
-            raise self._failed(error) from None
+    def _check_end(self, last: bytes, end: bytes | None) -> None:
+        self._call(lambda: check_end(self._db, last, _bounds(end)))
 
     def write(self, entries: Mapping[bytes, bytes | None], position: int | None) -> None:
         """Applies all of ``entries`` (None deletes) and the position, or nothing.
@@ -300,10 +282,7 @@ class RocksDbStore:
                 batch.put(key, value)
         if position is not None:
             batch.put(POSITION_KEY, position)
-        try:
-            self._db.write(batch, self._options)
-        except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
-            raise self._failed(error) from None
+        self._call(lambda: self._db.write(batch, self._options))
 
     def figures(self) -> Mapping[str, int]:
         """What RocksDB reports of the store, by the names of ``/metrics``."""
@@ -311,10 +290,7 @@ class RocksDbStore:
 
     def flush(self) -> None:
         """All that was written is on the disk; errors as of ``write``."""
-        try:
-            self._db.flush(True)  # noqa: FBT003 - wait for it
-        except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
-            raise self._failed(error) from None
+        self._call(lambda: self._db.flush(True))  # noqa: FBT003 - wait for it
 
     def close(self) -> None:
         """The directory may be opened by another; open scans are at their end.
@@ -324,8 +300,11 @@ class RocksDbStore:
         # RocksDB stays open, and its directory locked, for as long as one of them is.
         for scan in list(self._scans):
             scan.close()
+        self._call(self._db.close)
+
+    def _call(self, action: Callable[[], _Found]) -> _Found:
         try:
-            self._db.close()
+            return action()
         except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
             raise self._failed(error) from None
 
@@ -338,7 +317,19 @@ class RocksDbStore:
     def _fault(self, error: Exception) -> StoreError:
         if isinstance(error, MemoryError):
             return StoreError(f"{self.path}: no memory is left for this call")
-        return DamagedStoreError(self.path, f"RocksDB cannot read it: {_line(error)}")
+        return DamagedStoreError(self.path, f"RocksDB cannot read it: {one_line(error)}")
+
+
+def check_end(db: Rdict, last: bytes, bounds: ReadOptions) -> None:
+    """Raise the binding's error where something behind ``last`` cannot be read.
+
+    An iteration of the binding ends at damage, silently.
+    """
+    following = db.iter(bounds)
+    following.seek(last)
+    if following.valid() and following.key() == last:
+        following.next()
+    following.status()
 
 
 def without_wal() -> WriteOptions:
@@ -360,5 +351,6 @@ def _bounds(end: bytes | None) -> ReadOptions:
     return bounds
 
 
-def _line(error: Exception) -> str:
+def one_line(error: Exception) -> str:
+    """Return the words of the binding."""
     return " ".join(str(error).split())
