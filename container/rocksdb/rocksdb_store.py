@@ -226,7 +226,8 @@ class RocksDbStore:
             return []
         if POSITION_KEY in keys:
             return [self.get(key) for key in keys]
-        values: list[bytes | None] = self._call(lambda: self._db.get(list(keys))) or []
+        found = self._call(lambda: self._db.get(list(keys)))
+        values: list[bytes | None] = found or []
         return values
 
     def scan(
