@@ -184,35 +184,26 @@ def _prepared(
     if memory is not None and is_first:  # without a lease there is nothing to keep
         _watch_kafka(job)
     os.environ["SAMZA_CONTAINER_ID"] = own.processor_id
-    return _made(given, _Parts(job, permit, environment, coordinator, standbys)), own.epoch
+    made = _made(given, job, permit, environment, coordinator, standbys)
+    return made, own.epoch
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """What a container is made of, besides what its process was given."""
-
-    job: ContainerJob
-    permit: Permit
-    environment: Environment
-    coordinator: ApplicationMaster | ProcessorCoordinator
-    standbys: StandbyTasks | None
-
-
-def _made(given: _Given, parts: _Parts) -> StreamContainer | StandbyContainer | StandbysOnly:
+def _made(
+    given: _Given,
+    job: ContainerJob,
+    permit: Permit,
+    environment: Environment,
+    coordinator: ApplicationMaster | ProcessorCoordinator,
+    standbys: StandbyTasks | None,
+) -> StreamContainer | StandbyContainer | StandbysOnly:
     from homeport.container.incarnation.coordinators import ApplicationMaster  # noqa: PLC0415 - as in _prepared
 
-    job, permit, environment, coordinator = (
-        parts.job,
-        parts.permit,
-        parts.environment,
-        parts.coordinator,
-    )
     launcher, stop, ready = given.memory or NoLauncher(), given.stop, given.ready
-    if job.is_standby and parts.standbys is not None:
+    if job.is_standby and standbys is not None:
         ready.stop()
         from homeport.container.incarnation.standby_tasks import StandbysOnly  # noqa: PLC0415 - as in _prepared
 
-        return StandbysOnly(job, permit, environment, coordinator, stop, parts.standbys)
+        return StandbysOnly(job, permit, environment, coordinator, stop, standbys)
     if job.is_standby and isinstance(coordinator, ApplicationMaster):
         ready.stop()
         from homeport.container.incarnation.standby_container import StandbyContainer  # noqa: PLC0415 - as in _prepared
@@ -223,8 +214,8 @@ def _made(given: _Given, parts: _Parts) -> StreamContainer | StandbyContainer | 
     arguments = (job, permit, environment, coordinator, stop, launcher, ready)
     more = () if given.reached is None else (given.reached,)
     container = StreamContainer(*arguments, *more)
-    if parts.standbys is not None:
-        container.keep_beside(parts.standbys)
+    if standbys is not None:
+        container.keep_beside(standbys)
     container.watch_calls(lambda cause: _end(FAILED, cause))
     return container
 

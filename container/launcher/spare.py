@@ -30,8 +30,6 @@ _REST_MS = 3000
 _SHORTAGE_MS = 60_000
 """From the end of one whose memory was needed to the start of the next."""
 _LOOK_MS = 1000
-_MUTE_MS = 2000
-"""One that has not beaten for so long stands still, and is of no use."""
 _TAIL_BYTES = 2048
 _MIB = 1024 * 1024
 
@@ -86,8 +84,7 @@ class Spare:
         if self._package != package:
             self.end("it has another package")
             return None
-        is_mute = boot_ms() - process.memory.beat_ms > _MUTE_MS
-        if process.poll() is not None or is_mute or self._has_lost(process):
+        if not process.is_alive(boot_ms()) or self._has_lost(process):
             self.end("it is of no use")
             return None
         self._selector.unregister(process.pid_fd)

@@ -52,8 +52,6 @@ _LOG = logging.getLogger(__name__)
 _REPORT_MS = 1000
 _REST_MS = 60_000
 """So long a child rests, with the memory that it has, until it ends."""
-_MUTE_MS = 2000
-"""One that has not beaten for so long stands still, and is of no use."""
 _END_MS, _END_STEP_S = 2000, 0.01
 _COMMAND = (sys.executable, "-m", "homeport.container.incarnation.container_runner")
 
@@ -258,7 +256,7 @@ class ChildWork:
         process = self._resting
         if process is None:
             return None
-        if process.poll() is not None or boot_ms() - process.memory.beat_ms > _MUTE_MS:
+        if not process.is_alive(boot_ms()):
             self._end_resting()
             return None
         self._resting = None
