@@ -24,12 +24,11 @@ from homeport.container.host.permit import Permit
 from homeport.container.incarnation import start_up
 from homeport.container.incarnation.adjunct_start import adjunct_feed, stream_ends, streams_now
 from homeport.container.incarnation.environment import Environment
-from homeport.container.incarnation.predecessors import open_stores
 from homeport.container.incarnation.restore_report import RestoreReport
 from homeport.container.kafka.changelog_feed import KafkaChangelogFeed
 from homeport.container.kafka.clients import follow_properties
 from homeport.container.kafka.input_consumer import InputConsumer
-from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader, log_readers
+from homeport.container.kafka.log_reader import LogReader, log_readers
 from homeport.container.processing.adjunct_feed import AdjunctFeed
 from homeport.container.processing.records import BadRecords
 from homeport.container.processing.task_instance import Outputs
@@ -227,14 +226,11 @@ class Replicas:
         job, storage, pause = self._job, self.storage, self._pause
         with contextlib.ExitStack() as opened:
             with log_readers(job.systems, pause) as readers:
-                with phases.phase("stores"):
-                    open_stores(storage, job, self._permit)
+                report = RestoreReport(self._history, self._send)
+                restored = start_up.restore_stores(
+                    job, self._permit, storage, readers, report, pause, phases
+                )
                 with phases.phase("restore"):
-                    restored = storage.restore(
-                        KafkaChangelogReader(readers),
-                        RestoreReport(self._history, self._send),
-                        start_up.restore_workers(job, pause),
-                    )
                     self._adjuncts = adjunct_follower(
                         job, storage.adjuncts, readers, pause, storage.clocks
                     )

@@ -23,14 +23,13 @@ from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.hanging_transactions import ending_what_hangs
 from homeport.container.incarnation.live_tuning import LiveTuning
 from homeport.container.incarnation.loop_inputs import contexts_of, loop_settings
-from homeport.container.incarnation.predecessors import open_stores
 from homeport.container.incarnation.restore_report import RestoreReport
 from homeport.container.incarnation.standby_tasks import StandbyTasks
 from homeport.container.incarnation.start_up import History, Reset
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.input_ends import InputEnds
-from homeport.container.kafka.log_reader import KafkaChangelogReader, log_readers
+from homeport.container.kafka.log_reader import log_readers
 from homeport.container.kafka.partition_counts import partition_count
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.refused_records import refused_record
@@ -369,14 +368,10 @@ class StreamContainer:
         start_up.require_forms(stream, self._job, self._storage)
         used = {name: self._job.systems[name] for name in self._job.used_systems}
         with log_readers(used, self._stop.pause) as readers:
-            with self._phases.phase("stores"):
-                open_stores(self._storage, self._job, self._permit)
-            with self._phases.phase("restore"):
-                self._restored = self._storage.restore(
-                    KafkaChangelogReader(readers),
-                    RestoreReport(self._history, self._send),
-                    start_up.restore_workers(self._job, self._stop.pause),
-                )
+            report, pause = RestoreReport(self._history, self._send), self._stop.pause
+            self._restored = start_up.restore_stores(
+                self._job, self._permit, self._storage, readers, report, pause, self._phases
+            )
             with self._phases.phase("checkpoint"):
                 warn_of_compacted(self._job, readers)
                 return start_up.read_positions(self._job, readers, stream, self._storage)

@@ -9,7 +9,7 @@ from signal import SIGKILL
 
 import pytest
 
-from homeport.container.child import process
+from homeport.container.child import process as child_process
 from homeport.container.child.process import ChildProcess
 from homeport.container.host.lease_memory import SpareKind
 from homeport.container.launcher import spare as module
@@ -139,7 +139,7 @@ def test_an_unusable_spare_gets_no_permit(kept: Kept, fault: str) -> None:
         kept.last.signal(SIGKILL)
         kept.last.wait()
     elif fault == "stands still":
-        kept.now_ms += process._MUTE_MS + 1
+        kept.now_ms += child_process._MUTE_MS + 1
     else:
         _lose(kept)
     assert kept.spare.take(OLD) is None
