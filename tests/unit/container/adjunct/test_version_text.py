@@ -63,9 +63,13 @@ def test_a_catalogue_comes_back_as_it_was(catalogue: Catalogue) -> None:
     assert parse_catalogue(catalogue_text(catalogue)) == catalogue
 
 
-@pytest.mark.parametrize(
-    "text", ["", "[]", "{", '{"planes":{}}', '{"k.p.0":{"next":true,"records":0,"left":"open"}}']
+_ODD_PLACE, _ODD_NUMBER = (
+    f'{{"{name}":{{"next":{next_},"records":0,"left":"open"}}}}'
+    for name, next_ in (("planes", "0"), ("k.p.0", "true"))
 )
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"planes":{}}', _ODD_PLACE, _ODD_NUMBER])
 def test_what_is_no_text_of_parts_is_refused(text: str) -> None:
     """In one line with its beginning."""
     with pytest.raises(WireError, match=r"which is not the text of parts$"):
