@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None, reached: Reached | None = None)
     ready.begin(kind)
     code, cause = _run_all(orders, memory, ready, reached)
     if code == FINISHED and memory is not None:
-        memory.say_finished()
+        memory.is_finished = True
     _end(code, cause)
 
 

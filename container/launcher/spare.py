@@ -100,7 +100,7 @@ class Spare:
     def expect_permit(self) -> None:
         """It may begin with what it would else leave to its start: its permit is near."""
         if self._process is not None:
-            self._process.memory.expect_permit()
+            self._process.memory.is_permit_near = True
 
     def look_after(
         self, wanted: SpareKind | None, share_mb: int = 0, package: Path | None = None

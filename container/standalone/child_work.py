@@ -123,7 +123,7 @@ class ChildWork:
         except OSError as error:
             _LOG.warning("no process is made ready: %s", error)
             return
-        process.memory.expect_permit()
+        process.memory.is_permit_near = True
         self._resting, self._is_fresh, self._has_told = process, True, False
         self._rests_until_ms = boot_ms() + _REST_MS
 
@@ -199,7 +199,7 @@ class ChildWork:
     def confirm(self, incarnation: Incarnation) -> None:
         """It may go on."""
         if self._child is not None and self._child.incarnation == incarnation:
-            self._child.process.memory.confirm(incarnation.epoch)
+            self._child.process.memory.confirmed = incarnation.epoch
 
     def look(self) -> Sequence[WorkReport]:
         """What is new; an end that takes too long is brought about."""
@@ -211,17 +211,17 @@ class ChildWork:
         memory, epoch = child.process.memory, child.incarnation.epoch
         if boot_ms() - self._reported_ms >= _REPORT_MS:
             self._reported_ms, self.report = boot_ms(), memory.last_report()
-        if memory.is_fenced(epoch) and not child.is_fenced:
+        if memory.fenced == epoch and not child.is_fenced:
             child.is_fenced = True
             found.append(WorkFenced(child.incarnation))
-        if memory.is_started(epoch) and not child.is_started:
+        if memory.started == epoch and not child.is_started:
             child.is_started = True
             found.append(WorkBegun(child.incarnation))
         exit_code = child.process.poll()
         if exit_code is not None:
             found.append(self._end_of(child, exit_code))
             self._bury(child)
-        elif memory.rests(epoch):
+        elif memory.resting == epoch:
             found.append(WorkEnded(child.incarnation, StopCause.ORDERED, "it rests"))
             self._rest(child)
         elif (why := child.reason_to_kill(boot_ms())) is not None:

@@ -228,7 +228,7 @@ class Hosts:
         if cause is not None:
             self.clock.announce(f"error: {cause}")
         if code == stream_container.FINISHED and memory is not None:
-            memory.say_finished()
+            memory.is_finished = True
         return code
 
     def _environment(self, *_: object) -> environment.Environment:

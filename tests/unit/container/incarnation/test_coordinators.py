@@ -30,13 +30,13 @@ def test_a_child_goes_on_when_its_processor_has_confirmed_it() -> None:
     stop.set()
     with pytest.raises(StopRequestedError):  # no processor has confirmed it
         child.confirm(stream, PERMIT)
-    assert memory.is_fenced(7)
+    assert memory.fenced == 7
     stream.catch_up()
     assert EpochManager(stream).read_fenced() == {}
-    memory.confirm(6)  # an incarnation before it
+    memory.confirmed = 6  # an incarnation before it
     with pytest.raises(StopRequestedError):
         child.confirm(stream, PERMIT)
-    memory.confirm(7)
+    memory.confirmed = 7
     child.confirm(stream, PERMIT)  # and has read it back
     assert EpochManager(stream).read_fenced() == {"p": FenceReport(7, PERMIT.fence)}
     assert child.config() == {"a": "b"}
@@ -48,7 +48,7 @@ def test_a_child_whose_job_goes_on_in_another_folder_ends() -> None:
     for tree, other in (("own", "other"), ("", "other"), ("own", "own"), ("own", "")):
         memory, stream = LeaseMemory.endless(0), InMemoryCoordinatorStream()
         stream.write([epoch_floor_message(6, other)])
-        memory.confirm(7)
+        memory.confirmed = 7
         child = ProcessorCoordinator(memory, {}, StopFlag(), tree)
         if other in {"", tree}:
             child.confirm(stream, PERMIT)
@@ -70,7 +70,7 @@ def test_a_child_says_that_it_has_started() -> None:
         lambda name, **fields: said.append((name, fields)),
         StopFlag(),
     )
-    assert memory.is_started(7)
+    assert memory.started == 7
     assert said == [("started", {"seconds": {"total": 1.5}})]
     os.close(memory.fd)
 

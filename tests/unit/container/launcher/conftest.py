@@ -208,7 +208,7 @@ def _life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Life]:
     def started(*arguments: Any) -> ChildProcess:  # noqa: ANN401 - as the real one's
         made.started.append(start(*arguments))
         made.started[-1].memory.want_spare(made.wanted)
-        made.started[-1].memory.say_ready(is_ready=made.is_ready)
+        made.started[-1].memory.is_ready = made.is_ready
         return made.started[-1]
 
     def held(lease: LeaseHolder, *arguments: Any) -> None:  # noqa: ANN401 - as the real one's

@@ -60,7 +60,7 @@ class Kept:
 
     def get_ready(self) -> None:
         """The last spare says that it is ready."""
-        self.last.memory.say_ready(is_ready=True)
+        self.last.memory.is_ready = True
 
     def close(self) -> None:
         """None of its processes runs, and nothing of them is open."""
@@ -272,6 +272,6 @@ def test_where_no_spare_is_kept_a_package_is_prepared_without_one(
 
 def _lose(kept: Kept) -> None:
     """The spare was ready, and is no longer."""
-    kept.last.memory.say_ready(is_ready=True)
+    kept.last.memory.is_ready = True
     kept.wants()
-    kept.last.memory.say_ready(is_ready=False)
+    kept.last.memory.is_ready = False
