@@ -52,7 +52,7 @@ class Extraction(Protocol):
         """
 
 
-class OwnKeyAndValue:
+class KeyAndValue:
     """The default: the record's own key and value.
 
     Bytes are passed on as they are where the stream has no serde, or the store's.

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from homeport.container.adjunct.extractor import Bytes
-from homeport.container.adjunct.versions import Part, Parts, Run
+from homeport.container.adjunct.versions import Progress, Run, VersionProgress
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 
@@ -23,7 +23,7 @@ class Layer:
     """
 
     entries: Mapping[bytes, bytes | None]
-    parts: Parts
+    parts: VersionProgress
 
 
 class Intake:
@@ -33,7 +33,7 @@ class Intake:
         starts: {partition: the offset that the store has all records below}.
     """
 
-    def __init__(self, starts: Mapping[SystemStreamPartition, Part]) -> None:
+    def __init__(self, starts: Mapping[SystemStreamPartition, Progress]) -> None:
         self._parts = dict(starts)
         self._entries: dict[bytes, bytes | None] = {}
         self._is_empty = True

@@ -125,7 +125,6 @@ def without(rows: pa.Table, markers: Mapping[int, Marker | None]) -> tuple[pa.Ta
 
 
 def _by_partition(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-    """(partition, its rows in their order), partition after partition."""
     numbers = rows["partition"].to_numpy()
     if (np.diff(numbers) < 0).any():
         # It is a stable one: rows of one partition stay in their order.

@@ -6,20 +6,26 @@ store's own position against what its stream still holds, and the id of the topi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 
 from homeport.config.settings.adjunct_section import AdjunctStore
 from homeport.container.progress.clock_reading import NEVER, ClockReading
 from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.progress.refusal import Refusal, RefusalReason
-from homeport.container.progress.store_meta import missed_deletions
+from homeport.container.progress.store_meta import (
+    MARKER,
+    foreign,
+    missed_deletions,
+    parsed,
+    text_of,
+)
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
+META_FILE = "ADJUNCT-META"
+"""The file, of the form of OFFSET, which says whose store a directory holds."""
 FORMAT = 1
-_MARKER = 1
-"""The end of a transaction is no record, and takes an offset."""
 _SKEW_MS = 60_000
 """A file may be so much younger than now: the clock is corrected in small steps."""
 _STREAM_CHANGED = frozenset(
@@ -46,6 +52,33 @@ class AdjunctMeta:
     kept_ms: int | None = None
     version: int = FORMAT
     forms: tuple[str, str] | None = None
+
+    @property
+    def log(self) -> str:
+        """The stream, for messages."""
+        return f"stream {self.stream}"
+
+    def differences(self, wanted: AdjunctMeta) -> Iterator[str]:
+        """Yield what a good directory of the stream has otherwise."""
+        if self.extractor != wanted.extractor:
+            by = "the default extractor"
+            yield (
+                f"the store was filled by {self.extractor or by}, and {wanted.extractor or by} is "
+                "configured"
+            )
+
+
+def meta_text(meta: AdjunctMeta) -> str:
+    """Return the text of ``ADJUNCT-META``."""
+    fields = asdict(meta)
+    if meta.forms is None:
+        del fields["forms"]
+    return text_of(fields)
+
+
+def parse_meta(text: str) -> AdjunctMeta:
+    """Return the meta of the text; WireError where it is not the text of an ``ADJUNCT-META``."""
+    return parsed(text, AdjunctMeta, f"an {META_FILE}", lambda found: found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +178,7 @@ def recover(
     for ssp, available in sorted(stream.ranges.items()):
         if ssp in positions:
             gap = available.oldest - positions[ssp]
-            lost = gap if gap > _MARKER else 0
+            lost = gap if gap > MARKER else 0
             starts[ssp] = InputPosition(max(positions[ssp], available.oldest), lost)
         elif from_oldest:
             starts[ssp] = InputPosition(available.oldest)
@@ -165,7 +198,6 @@ def shared_checkpoint(
 
 
 def _fault(store: AdjunctStore, found: FoundStore, stream: StreamNow) -> Refusal | None:
-    """Why the store that was found is not valid; None where it is."""
     return (
         found.fault
         or _foreign(found.meta, expected_meta(store, stream.topic_id))
@@ -177,29 +209,8 @@ def _fault(store: AdjunctStore, found: FoundStore, stream: StreamNow) -> Refusal
 
 def _foreign(found: AdjunctMeta | None, wanted: AdjunctMeta) -> Refusal | None:
     if found is None:
-        return Refusal(RefusalReason.MISSING_OFFSET, "ADJUNCT-META is missing: it never began")
-    if found.version != wanted.version:
-        return Refusal(
-            RefusalReason.OTHER_FORMAT,
-            f"ADJUNCT-META has format {found.version}, and {wanted.version} is what is read here",
-        )
-    if found.stream != wanted.stream:
-        return Refusal(
-            RefusalReason.FOREIGN, f"the store is of {found.stream}, not of {wanted.stream}"
-        )
-    if found.topic_id != wanted.topic_id:
-        return Refusal(
-            RefusalReason.RECREATED,
-            f"{wanted.stream} was recreated: its topic id is {wanted.topic_id}, the store's is "
-            f"{found.topic_id}",
-        )
-    if found.extractor != wanted.extractor:
-        return Refusal(
-            RefusalReason.FOREIGN,
-            f"the store was filled by {found.extractor or 'the default extractor'}, and "
-            f"{wanted.extractor or 'the default extractor'} is configured",
-        )
-    return None
+        return Refusal(RefusalReason.MISSING_OFFSET, f"{META_FILE} is missing: it never began")
+    return foreign(META_FILE, wanted.stream, found, wanted)
 
 
 def _lost_partitions(
@@ -228,7 +239,7 @@ def _out_of_range(
                 RefusalReason.AHEAD,
                 f"it stands at offset {following} of {place}, which ends at {available.end}",
             )
-        if available.oldest - following > _MARKER and not may_skip:
+        if available.oldest - following > MARKER and not may_skip:
             return Refusal(
                 RefusalReason.BEHIND_OLDEST,
                 f"it stands at offset {following} of {place}, whose oldest is {available.oldest}",
@@ -269,7 +280,7 @@ def _stale(found: FoundStore, stream: StreamNow) -> Refusal | None:
     meta = found.meta
     kept_ms = least_kept_ms(stream.kept_ms, meta)
     unread = (stream.ranges[ssp].end - at for ssp, at in found.positions.items())
-    if kept_ms is None or max(unread, default=0) <= _MARKER:
+    if kept_ms is None or max(unread, default=0) <= MARKER:
         return None
     if meta is None or meta.at_head == NEVER:
         story = "it does not say when it last stood at the end of its stream, which is compacted"

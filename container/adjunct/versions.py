@@ -3,8 +3,8 @@
 PURE. Source: ADJUNCT, "Bounded dataset": a marker ends a version, the next one is built beside the
 one that is served, and takes its place at once.
 
-Each version is a store of its own, which holds the `Part` of each partition beside the entries that
-the part speaks for. A `Catalogue` says what is settled. Both together bring everything back after a
+Each version is a store of its own, which holds its `Progress` in each partition beside the
+entries. A `Catalogue` says what is settled. Both together bring everything back after a
 crash: a version takes no record below its own position, so what is read again changes nothing.
 
 A data set of one partition is *counted*: its markers are ``begin`` (which may be left out) and
@@ -14,6 +14,7 @@ A data set of one partition is *counted*: its markers are ``begin`` (which may b
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -54,12 +55,12 @@ def parse_marker(value: bytes | None) -> Marker | None:
     return Marker(found, int(number)) if is_number else None
 
 
-class Left(StrEnum):
-    """Whether a partition has left a version: not yet, at its end, or without one."""
+class PartitionEnd(StrEnum):
+    """Whether a partition has ended a version: not yet, by its end, or without one."""
 
     OPEN = "open"
     ENDED = "ended"
-    LEFT = "left"
+    ABANDONED = "left"
 
 
 class VersionFault(StrEnum):
@@ -72,7 +73,7 @@ class VersionFault(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Progress:
     """What one version has of one partition.
 
     ``next``: the offset behind the last record it has looked at. ``began_ms``: the time of its
@@ -83,13 +84,13 @@ class Part:
 
     next: int
     records: int = 0
-    left: Left = Left.OPEN
+    end: PartitionEnd = PartitionEnd.OPEN
     began_ms: int | None = None
     fault: VersionFault | None = None
     begins: Mapping[int, int] = field(default_factory=dict)
 
 
-Parts = Mapping[SystemStreamPartition, Part]
+VersionProgress = Mapping[SystemStreamPartition, Progress]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +98,14 @@ class Catalogue:
     """What is settled for good.
 
     ``settled``: no version up to this number is built any more. ``served``: the one that is served,
-    of ``records`` records; None: there is none yet. ``floors`` {partition: offset that all settled
-    versions lie below}.
+    of ``records`` records; None: there is none yet. ``settled_below`` {partition: offset that all
+    settled versions lie below}.
     """
 
     settled: int = 0
     served: int | None = None
     records: int = 0
-    floors: Mapping[SystemStreamPartition, int] = field(default_factory=dict)
+    settled_below: Mapping[SystemStreamPartition, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +142,12 @@ class Taken:
 
     versions: Versions
     writes: tuple[Write, ...]
-    parts: Mapping[int, Part]
+    parts: Mapping[int, Progress]
     strays: int
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class VersionVerdict:
     """What becomes of a whole version; ``fault``: why it is not served, None where it is."""
 
     number: int
@@ -171,13 +172,13 @@ class Versions:
 
     partitions: tuple[SystemStreamPartition, ...]
     catalogue: Catalogue = field(default_factory=Catalogue)
-    building: Mapping[int, Parts] = field(default_factory=dict)
+    building: Mapping[int, VersionProgress] = field(default_factory=dict)
 
     @staticmethod
     def found(
         partitions: Iterable[SystemStreamPartition],
         catalogue: Catalogue,
-        stores: Mapping[int, Parts],
+        stores: Mapping[int, VersionProgress],
     ) -> Versions:
         """Return the versions that a start finds; ``stores`` {number: the parts of its store}.
 
@@ -189,7 +190,7 @@ class Versions:
                 for number, at in part.begins.items():
                     if number > catalogue.settled:
                         known = building.setdefault(number, {})
-                        known.setdefault(partition, Part(at, begins=part.begins))
+                        known.setdefault(partition, Progress(at, begins=part.begins))
         return Versions(tuple(sorted(partitions)), catalogue, building)
 
     @property
@@ -203,10 +204,10 @@ class Versions:
         A later version may have more of it already, where a crash took the end of the older one.
         """
         own = self.of(partition)
-        still_in = [Cursor(p.next, n) for n, p in sorted(own.items()) if p.left is Left.OPEN]
+        still_in = [Cursor(p.next, n) for n, p in sorted(own.items()) if p.end is PartitionEnd.OPEN]
         if still_in:
             return min(still_in, key=lambda cursor: cursor.next)
-        floor = self.catalogue.floors.get(partition, 0)
+        floor = self.catalogue.settled_below.get(partition, 0)
         following = max([floor, *(part.next for part in own.values())])
         if self.is_counted:
             return Cursor(following, max([self.catalogue.settled, *own]) + 1)
@@ -217,15 +218,15 @@ class Versions:
 
         Of a partition that is not known the first version may lack its beginning.
         """
-        floors = self.catalogue.floors
-        if partition in floors or any(partition in parts for parts in self.building.values()):
+        known = self.catalogue.settled_below
+        if partition in known or any(partition in parts for parts in self.building.values()):
             return self
-        catalogue = replace(self.catalogue, floors={**floors, partition: start})
+        catalogue = replace(self.catalogue, settled_below={**known, partition: start})
         found = replace(self, catalogue=catalogue)
         if not self.is_counted or start == 0:
             return found
         number = found.catalogue.settled + 1
-        part = Part(start, fault=VersionFault.CUT)
+        part = Progress(start, fault=VersionFault.CUT)
         return replace(found, building={**self.building, number: {partition: part}})
 
     def take(self, run: Run) -> Taken:
@@ -234,42 +235,43 @@ class Versions:
         building = {n: dict(parts) for n, parts in self.building.items()}
         for number, part in gone.items():
             building.setdefault(number, {})[run.partition] = part
-        return _Taking(replace(self, building=building), run, gone).taken()
+        protocol = _CountedRun if self.is_counted else _NumberedRun
+        return protocol(replace(self, building=building), run, gone).taken()
 
-    def _gone(self, partition: SystemStreamPartition, following: int) -> dict[int, Part]:
+    def _gone(self, partition: SystemStreamPartition, following: int) -> dict[int, Progress]:
         """Return {version: its part of ``partition``} where Kafka has deleted the rest of the part.
 
         It can never be whole. What the partition has of a later one, behind the gap, stays.
         """
         own = self.of(partition)
         gone = {
-            n: replace(part, next=following, left=Left.LEFT)
+            n: replace(part, next=following, end=PartitionEnd.ABANDONED)
             for n, part in own.items()
-            if part.left is Left.OPEN and part.next < following
+            if part.end is PartitionEnd.OPEN and part.next < following
         }
         return self._counted(own, gone, following) if self.is_counted else gone
 
     def _counted(
-        self, own: Mapping[int, Part], gone: Mapping[int, Part], following: int
-    ) -> dict[int, Part]:
+        self, own: Mapping[int, Progress], gone: Mapping[int, Progress], following: int
+    ) -> dict[int, Progress]:
         """Return ``gone`` where each counts: all have ended, the newest goes on to a marker."""
         newest = max([self.catalogue.settled, *own])
         found = {}
         for number, part in gone.items():
-            left = Left.OPEN if number == newest else Left.ENDED
+            end = PartitionEnd.OPEN if number == newest else PartitionEnd.ENDED
             fault = part.fault or (VersionFault.HOLE if part.records else VersionFault.CUT)
-            found[number] = replace(part, left=left, fault=fault)
+            found[number] = replace(part, end=end, fault=fault)
         last = found.get(newest) or own.get(newest)
         at = self.cursor(self.partitions[0]).next if last is None else last.next
         if at < following:
-            found[newest + 1] = Part(following, fault=VersionFault.CUT)
+            found[newest + 1] = Progress(following, fault=VersionFault.CUT)
         return found
 
-    def of(self, partition: SystemStreamPartition) -> dict[int, Part]:
+    def of(self, partition: SystemStreamPartition) -> dict[int, Progress]:
         """Return {version: its part of the partition}."""
         return {n: parts[partition] for n, parts in self.building.items() if partition in parts}
 
-    def verdict(self, minimum_share_percent: int) -> Verdict | None:
+    def verdict(self, minimum_share_percent: int) -> VersionVerdict | None:
         """What becomes of the oldest whole version; None: none is whole.
 
         The same again after a crash, as long as nothing is settled. Versions that are counted come
@@ -278,27 +280,27 @@ class Versions:
         """
         for number in sorted(self.building):
             parts = self.building[number]
-            if all(p in parts and parts[p].left is Left.ENDED for p in self.partitions):
+            if all(p in parts and parts[p].end is PartitionEnd.ENDED for p in self.partitions):
                 return self._judged(number, minimum_share_percent)
             if self.is_counted:
                 break
         return None
 
-    def _judged(self, number: int, minimum_share_percent: int) -> Verdict:
+    def _judged(self, number: int, minimum_share_percent: int) -> VersionVerdict:
         parts = self.building[number].values()
         records = sum(part.records for part in parts)
         fault = next((part.fault for part in parts if part.fault is not None), None)
         least = minimum_share_percent * self.catalogue.records
         if fault is None and records * _PERCENT < least:
             fault = VersionFault.SHRUNKEN
-        return Verdict(number, records, fault)
+        return VersionVerdict(number, records, fault)
 
-    def decided(self, verdict: Verdict) -> Versions:
+    def decided(self, verdict: VersionVerdict) -> Versions:
         """The same once the verdict is carried out; older versions without end are given up."""
         parts = self.building[verdict.number]
         before = self.catalogue
-        floors = {p: max(before.floors.get(p, 0), parts[p].next) for p in self.partitions}
-        catalogue = replace(before, settled=verdict.number, floors=floors)
+        below = {p: max(before.settled_below.get(p, 0), parts[p].next) for p in self.partitions}
+        catalogue = replace(before, settled=verdict.number, settled_below=below)
         if verdict.fault is None:
             catalogue = replace(catalogue, served=verdict.number, records=verdict.records)
         building = {n: own for n, own in self.building.items() if n > verdict.number}
@@ -314,8 +316,8 @@ class Versions:
         )
 
 
-class _Taking:
-    """One run on its way into the versions."""
+class _RunInVersions(ABC):
+    """One run on its way into the versions; each protocol of markers is a subclass."""
 
     def __init__(self, versions: Versions, run: Run, changed: Iterable[int]) -> None:
         self._versions = versions
@@ -355,30 +357,36 @@ class _Taking:
         if number is None:
             self._strays += stop - start
             return
-        part = self._own.get(number) or Part(offsets[start])
+        part = self._own.get(number) or Progress(offsets[start])
         began_ms = self._run.timestamps[start] if part.began_ms is None else part.began_ms
         records = part.records + stop - start
         self._set(number, replace(part, next=following, records=records, began_ms=began_ms))
         self._writes.append(Write(number, start, stop))
 
-    def _mark(self, marker: Marker | None, offset: int) -> None:
-        if self._versions.is_counted:
-            self._mark_counted(marker, offset)
-        else:
-            self._mark_numbered(marker, offset)
+    def _set(self, number: int, part: Progress) -> None:
+        self._own[number] = part
+        self._changed.add(number)
 
-    def _mark_counted(self, marker: Marker | None, offset: int) -> None:
+    @abstractmethod
+    def _mark(self, marker: Marker | None, offset: int) -> None:
+        """Take the marker at ``offset``."""
+
+
+class _CountedRun(_RunInVersions):
+    """A run of the one partition of a data set: versions are numbered as they come."""
+
+    def _mark(self, marker: Marker | None, offset: int) -> None:
         number = self._cursor.number or 1
-        part = self._own.get(number) or Part(offset)
+        part = self._own.get(number) or Progress(offset)
         if marker is None:
             self._strays += 1
         elif marker.kind is MarkerKind.END:
-            self._set(number, replace(part, next=offset + 1, left=Left.ENDED))
+            self._set(number, replace(part, next=offset + 1, end=PartitionEnd.ENDED))
             self._enter_next(number, offset)
             return
         elif part.records:
             fault = part.fault or VersionFault.BEGAN_AGAIN
-            self._set(number, replace(part, next=offset + 1, left=Left.ENDED, fault=fault))
+            self._set(number, replace(part, next=offset + 1, end=PartitionEnd.ENDED, fault=fault))
             self._enter_next(number, offset)
             return
         else:
@@ -390,34 +398,40 @@ class _Taking:
         number, following = number + 1, offset + 1
         while (known := self._own.get(number)) is not None:
             following = known.next
-            if known.left is Left.OPEN:
+            if known.end is PartitionEnd.OPEN:
                 break
             number += 1
         self._cursor = Cursor(following, number)
 
-    def _mark_numbered(self, marker: Marker | None, offset: int) -> None:
+
+class _NumberedRun(_RunInVersions):
+    """A run of one partition of several: each marker has the number of its version."""
+
+    def _mark(self, marker: Marker | None, offset: int) -> None:
         number = self._cursor.number
         if marker is None or marker.number is None:
-            self._leave(offset + 1)
+            self._abandon(offset + 1)
             self._strays += 1
         elif marker.kind is MarkerKind.BEGIN:
             if marker.number != number:
                 # The old version may reach the disk before the new one: the marker is read again.
-                self._leave(offset)
+                self._abandon(offset)
             self._enter(marker.number, offset)
         elif marker.number == number:
             part = self._own[number]
-            self._set(number, replace(part, next=offset + 1, left=Left.ENDED))
+            self._set(number, replace(part, next=offset + 1, end=PartitionEnd.ENDED))
             self._cursor = Cursor(offset + 1, None)
         else:
-            self._leave(offset + 1)
+            self._abandon(offset + 1)
             self._strays += 1
 
-    def _leave(self, following: int) -> None:
+    def _abandon(self, following: int) -> None:
         """The partition is in no version; one that it was in never becomes whole."""
         number = self._cursor.number
         if number is not None:
-            self._set(number, replace(self._own[number], next=following, left=Left.LEFT))
+            self._set(
+                number, replace(self._own[number], next=following, end=PartitionEnd.ABANDONED)
+            )
         self._cursor = Cursor(following, None)
 
     def _enter(self, number: int, offset: int) -> None:
@@ -427,23 +441,21 @@ class _Taking:
         elif known is None:
             settled, parts = self._versions.catalogue.settled, self._own.values()
             before = {n: at for part in parts for n, at in part.begins.items() if n > settled}
-            self._set(number, Part(offset + 1, begins={**before, number: offset}))
+            self._set(number, Progress(offset + 1, begins={**before, number: offset}))
             self._cursor = Cursor(offset + 1, number)
         elif offset < known.next:
-            is_open = known.left is Left.OPEN
+            is_open = known.end is PartitionEnd.OPEN
             self._cursor = Cursor(known.next, number if is_open else None)
         else:
             fault = VersionFault.BEGAN_AGAIN if known.records else None
-            part = replace(known, next=offset + 1, left=Left.OPEN, fault=known.fault or fault)
+            part = replace(
+                known, next=offset + 1, end=PartitionEnd.OPEN, fault=known.fault or fault
+            )
             self._set(number, part)
             self._cursor = Cursor(offset + 1, number)
 
-    def _set(self, number: int, part: Part) -> None:
-        self._own[number] = part
-        self._changed.add(number)
 
-
-def flush_step(store: str, verdict: Verdict) -> AdjunctStep | None:
+def flush_step(store: str, verdict: VersionVerdict) -> AdjunctStep | None:
     """What comes before the plan, and may go on beside batches; None: nothing does.
 
     Meanwhile the version may get another fault: it is judged again.
@@ -453,7 +465,9 @@ def flush_step(store: str, verdict: Verdict) -> AdjunctStep | None:
     return AdjunctStep(AdjunctAction.FLUSH_VERSION, store, verdict.number)
 
 
-def verdict_plan(store: str, versions: Versions, verdict: Verdict) -> tuple[AdjunctStep, ...]:
+def verdict_plan(
+    store: str, versions: Versions, verdict: VersionVerdict
+) -> tuple[AdjunctStep, ...]:
     """The steps of ``store``, between any two of which the container may die.
 
     A version that is to be served is on the disk. The catalogue is replaced in one step. Until then

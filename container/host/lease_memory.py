@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from enum import IntEnum
+from typing import Generic, TypeVar
 
 from homeport.config.errors import WireError
 from homeport.container.host.exit_codes import EXIT_LEASE_LOST
@@ -28,11 +29,6 @@ FD_VARIABLE = "HOMEPORT_LEASE_FD"
 LEASE_THREAD = "lease"
 """Name of the thread that watches the deadline, which has to be in time."""
 
-_DEADLINE, _BEAT, _SPARE, _SPARE_SHARE, _READY, _NEAR, _FINISHED, _VERSION = range(8)
-_WORKED = 12
-_FENCED, _CONFIRMED, _STARTED, _RESTS = range(8, 12)
-"""Of a processor's child, which runs one incarnation after another: the epoch that it is true of.
-An epoch is at least 1."""
 _NUMBERS = 13 * 8
 _NEVER_MS = 1 << 62
 _HEAD = struct.Struct("=II")
@@ -41,6 +37,7 @@ REPORT_BYTES = 64 * 1024
 _SIZE = _NUMBERS + _HEAD.size + REPORT_BYTES
 _STEP_S = 0.1
 _NOTHING = ContainerReport()
+_Value = TypeVar("_Value", bound=int)
 
 
 class SpareKind(IntEnum):
@@ -59,13 +56,58 @@ class SpareKind(IntEnum):
 _SPARE_KINDS = frozenset(SpareKind)
 
 
+class _Number(Generic[_Value]):
+    """One of the numbers, by its place; both sides read it."""
+
+    def __init__(self, place: int, kind: Callable[[int], _Value]) -> None:
+        self._place = place
+        self._kind = kind
+
+    def __get__(self, memory: LeaseMemory, _owner: type) -> _Value:
+        return self._kind(memory.numbers[self._place])
+
+    def __set__(self, memory: LeaseMemory, value: _Value) -> None:
+        memory.numbers[self._place] = value
+
+
 class LeaseMemory:
     """One child's memory. The file descriptor is the launcher's to close."""
+
+    deadline_ms = _Number(0, int)
+    """When the child must be gone; the launcher writes it."""
+    beat_ms = _Number(1, int)
+    """When the child last beat; the child writes it."""
+    _spare = _Number(2, int)
+    _spare_share_mb = _Number(3, int)
+    is_ready = _Number(4, bool)
+    """Whether a process without a permit has done all that its kind asks for; it writes it."""
+    is_permit_near = _Number(5, bool)
+    """Whether a permit is expected soon, which would be this process's; the launcher writes it."""
+    is_finished = _Number(6, bool)
+    """Whether every task has voted for the end and all that they did is committed.
+
+    The child writes it as the last thing that it does. An exit code cannot tell: code of the job's,
+    or a library of its, can exit with any.
+    """
+    model_version = _Number(7, int)
+    """Version of the JobModel in force, 0 where it is not known; the launcher writes it."""
+    fenced = _Number(8, int)
+    """Epoch of a processor's incarnation that has fenced its list; the child writes it.
+
+    A processor's child runs one incarnation after another. An epoch is at least 1.
+    """
+    confirmed = _Number(9, int)
+    """Epoch that stood in the newest plan after that (safety I3); the processor writes it."""
+    started = _Number(10, int)
+    """Epoch of the incarnation that takes input; the child writes it."""
+    resting = _Number(11, int)
+    """Epoch of the incarnation that has stopped in order: its process waits for a permit."""
+    _worked_ms = _Number(12, int)
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
         memory = memoryview(mmap.mmap(fd, _SIZE))
-        self._numbers = memory[:_NUMBERS].cast("q")
+        self.numbers = memory[:_NUMBERS].cast("q")
         self._report = memory[_NUMBERS:]
         self._said: ContainerReport | None = None
         self._writing = threading.Lock()
@@ -87,27 +129,9 @@ class LeaseMemory:
         return memory
 
     @property
-    def deadline_ms(self) -> int:
-        """When the child must be gone; the launcher writes it."""
-        return int(self._numbers[_DEADLINE])
-
-    @deadline_ms.setter
-    def deadline_ms(self, at_ms: int) -> None:
-        self._numbers[_DEADLINE] = at_ms
-
-    @property
-    def beat_ms(self) -> int:
-        """When the child last beat; the child writes it."""
-        return int(self._numbers[_BEAT])
-
-    @beat_ms.setter
-    def beat_ms(self, at_ms: int) -> None:
-        self._numbers[_BEAT] = at_ms
-
-    @property
     def quiet_ms(self) -> int | None:
         """How long ago the child has worked; None: it has not yet."""
-        worked_ms = int(self._numbers[_WORKED])
+        worked_ms = self._worked_ms
         return max(boot_ms() - worked_ms, 0) if worked_ms else None
 
     def say_works(self) -> None:
@@ -115,98 +139,31 @@ class LeaseMemory:
 
         The launcher reads it.
         """
-        self._numbers[_WORKED] = boot_ms()
+        self._worked_ms = boot_ms()
 
     @property
     def spare(self) -> SpareKind:
         """The spare that is to be kept beside the child."""
-        asked = self._numbers[_SPARE]
+        asked = self._spare
         return SpareKind(asked) if asked in _SPARE_KINDS else SpareKind.NONE
 
     @property
     def spare_share_mb(self) -> int:
         """The MB that are set apart for that spare; 0: it lives of what the others leave."""
-        return max(int(self._numbers[_SPARE_SHARE]), 0)
+        return max(self._spare_share_mb, 0)
 
     def want_spare(self, kind: SpareKind, share_mb: int = 0) -> None:
         """The launcher keeps one of that kind from now on, if it can; the child says so."""
-        self._numbers[_SPARE_SHARE] = share_mb
-        self._numbers[_SPARE] = kind
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether a process without a permit has done all that its kind says."""
-        return bool(self._numbers[_READY])
-
-    def say_ready(self, *, is_ready: bool) -> None:
-        """The launcher finds ``is_ready``; the spare says so."""
-        self._numbers[_READY] = is_ready
-
-    @property
-    def is_permit_near(self) -> bool:
-        """Whether the launcher expects a permit soon, which would be this process's."""
-        return bool(self._numbers[_NEAR])
-
-    def expect_permit(self) -> None:
-        """The process finds that its permit is near; the launcher says so."""
-        self._numbers[_NEAR] = 1
-
-    @property
-    def model_version(self) -> int:
-        """Version of the JobModel in force, 0 where it is not known; the launcher writes it."""
-        return int(self._numbers[_VERSION])
-
-    @model_version.setter
-    def model_version(self, version: int) -> None:
-        self._numbers[_VERSION] = version
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether every task has voted for the end and all that they did is committed.
-
-        An exit code cannot say it: code of the job's, or a library of its, can exit with any.
-        """
-        return bool(self._numbers[_FINISHED])
-
-    def say_finished(self) -> None:
-        """The launcher finds it; the child says so as the last thing that it does."""
-        self._numbers[_FINISHED] = 1
-
-    def is_fenced(self, epoch: int) -> bool:
-        """Whether that incarnation of a processor has fenced its list, and asks to go on."""
-        return int(self._numbers[_FENCED]) == epoch
-
-    def say_fenced(self, epoch: int) -> None:
-        """The processor finds it; the child says so."""
-        self._numbers[_FENCED] = epoch
-
-    def is_confirmed(self, epoch: int) -> bool:
-        """Whether the generation stood in the newest plan after that (safety I3)."""
-        return int(self._numbers[_CONFIRMED]) == epoch
-
-    def confirm(self, epoch: int) -> None:
-        """That incarnation goes on, and no other; the processor says so."""
-        self._numbers[_CONFIRMED] = epoch
-
-    def is_started(self, epoch: int) -> bool:
-        """Whether that incarnation takes input."""
-        return int(self._numbers[_STARTED]) == epoch
-
-    def say_started(self, epoch: int) -> None:
-        """The processor finds it; the child says so."""
-        self._numbers[_STARTED] = epoch
-
-    def rests(self, epoch: int) -> bool:
-        """Whether that incarnation has stopped in order, and its process waits for a permit."""
-        return int(self._numbers[_RESTS]) == epoch
+        self._spare_share_mb = share_mb
+        self._spare = kind
 
     def say_rests(self, epoch: int) -> None:
         """Nothing of it is open or at work any more; the child says so, and its report is gone."""
         with self._writing:
             self._own = self._standbys = _NOTHING
             self._write(_NOTHING)
-        self._numbers[_WORKED] = 0
-        self._numbers[_RESTS] = epoch
+        self._worked_ms = 0
+        self.resting = epoch
 
     def rest(self) -> None:
         """The process has no deadline until it gets its next permit; its processor says so."""
@@ -270,7 +227,7 @@ def unheard(_report: ContainerReport) -> None:
 class NoLauncher:
     """What a child without a launcher has in the place of a ``LeaseMemory``."""
 
-    is_permit_near = False
+    is_ready = is_permit_near = False
     model_version = 0
 
     def announce(self, report: ContainerReport) -> None:
@@ -284,9 +241,6 @@ class NoLauncher:
 
     def want_spare(self, kind: SpareKind, share_mb: int = 0) -> None:
         """No launcher can keep one."""
-
-    def say_ready(self, *, is_ready: bool) -> None:
-        """No launcher reads it."""
 
 
 def _watch(memory: LeaseMemory, end: Callable[[int], object]) -> None:

@@ -87,7 +87,6 @@ def _close(*fds: int) -> None:
 
 
 def _readable(fds: Sequence[int], seconds: float | None) -> None:
-    """Returns when one of them can be read, or after ``seconds``."""
     # Not ``select``, whose descriptors end at 1023: stores may have many files open.
     waiting = select.poll()
     for fd in fds:

@@ -10,18 +10,17 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import in_one_line
 from homeport.config.settings.adjunct_section import AdjunctStore, extractor_key
 from homeport.config.system_stream import SystemStream
-from homeport.container.adjunct.extractor import ByExtractor, Extraction, OwnKeyAndValue, Serdes
-from homeport.container.adjunct.following import FollowedPartition
+from homeport.container.adjunct.extractor import ByExtractor, Extraction, KeyAndValue, Serdes
 from homeport.container.adjunct.frames import EntryColumns
 from homeport.container.adjunct.manager import BaseStorageManager, BuiltInManager, TableManager
-from homeport.container.adjunct.own_manager import (
+from homeport.container.adjunct.store_plan import PlannedStore, plan_stores
+from homeport.container.adjunct.user_manager import (
     ManagedStorage,
     ManagedStore,
     ManagerFailedError,
-    OwnManager,
     StartOffsets,
+    UserManager,
 )
-from homeport.container.adjunct.store_plan import PlannedStore, plan_stores
 from homeport.container.classes import load_extractor_factory, load_manager_factory
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.executors import Executor
@@ -31,6 +30,7 @@ from homeport.container.processing.adjunct_feed import AdjunctFeed, HeadLooks, R
 from homeport.container.processing.records import BadRecords, InputMessages
 from homeport.container.processing.task_factory import stream_serdes
 from homeport.container.progress.clock_reading import ClockReading
+from homeport.container.progress.follow import Followed
 from homeport.container.serde.forms import forms_of, in_brief
 from homeport.container.storage.adjunct.adjunct_frames import AdjunctFrames
 from homeport.container.storage.adjunct.adjunct_storage import (
@@ -99,11 +99,11 @@ def streams_now(
 
 def stream_ends(
     job: ContainerJob,
-    followed: Mapping[SystemStreamPartition, FollowedPartition],
+    followed: Mapping[SystemStreamPartition, Followed],
     pause: Callable[[float], None],
     clocks: Callable[[], ClockReading],
 ) -> StreamEnds:
-    """Return what looks for the ends of the partitions, in a thread for each system."""
+    """Return the poller of the ends of the partitions, in a thread for each system."""
     watches = {}
     for name in sorted({ssp.system for ssp in followed}):
         places = [(ssp.stream, ssp.partition) for ssp in sorted(followed) if ssp.system == name]
@@ -121,7 +121,7 @@ def head_looks(
     if not followed:
         return None
     ends = stream_ends(job, followed, pause, storage.clocks)
-    return HeadLooks(storage, ends, storage.look_interval_s(_LOOK_S))
+    return HeadLooks(storage, ends, storage.poll_interval_s(_LOOK_S))
 
 
 def adjunct_feed(
@@ -198,7 +198,6 @@ def warn_of_compacted(job: ContainerJob, readers: Mapping[str, LogReader]) -> No
 
 
 def _storages(storage: AdjunctStorage, task: TaskName) -> list[OpenStores]:
-    """Those that the task fills."""
     own = [storage.of_task(task)]
     is_writer = storage.plan.writes_container_stores(task)
     return [storage.of_container(), *own] if is_writer else own
@@ -225,7 +224,6 @@ def _own(
     name: str,
     processed: Mapping[TaskName, Mapping[SystemStreamPartition, int]],
 ) -> dict[TaskName, TableManager]:
-    """One manager of the job's own for each task."""
     makes, found = _OwnManagers(job, name, refused, StartOffsets(processed)), {}
     for task in job.tasks:
         is_writer = storage.plan.writes_container_stores(task.task_name)
@@ -278,7 +276,7 @@ class _OwnManagers:
         except Exception as error:  # the job's own code may raise anything
             raise ManagerFailedError(f"{self._name}: {in_one_line(error)}") from error
         storages = [of_container, of_task]
-        return OwnManager(job.adjuncts, storages, managed, manager, self._name, self._messages_of)
+        return UserManager(job.adjuncts, storages, managed, manager, self._name, self._messages_of)
 
 
 def _messages(job: ContainerJob, store: AdjunctStore, refused: RefusedRecords) -> InputMessages:
@@ -297,7 +295,7 @@ def _maker(
     kept = _kept(job, store)
     if store.extractor is None:
         serdes = stream_serdes(job, store.stream.system, store.stream.stream)
-        own = OwnKeyAndValue(store.name, Serdes(*serdes), kept, refused.met)
+        own = KeyAndValue(store.name, Serdes(*serdes), kept, refused.met)
         return lambda: own
     factory = load_extractor_factory(extractor_key(job.config, store.name), store.extractor)
     messages = _messages(job, store, refused)

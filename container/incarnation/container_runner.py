@@ -47,7 +47,7 @@ from homeport.job_coordinator import logs
 if TYPE_CHECKING:
     from homeport.container.container_job import ContainerJob
     from homeport.container.host.permit import Permit
-    from homeport.container.incarnation.coordinators import ApplicationMaster, OwnProcessor
+    from homeport.container.incarnation.coordinators import ApplicationMaster, ProcessorCoordinator
     from homeport.container.incarnation.environment import Environment
     from homeport.container.incarnation.standby_container import StandbyContainer
     from homeport.container.incarnation.standby_tasks import StandbysOnly, StandbyTasks
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None, reached: Reached | None = None)
     ready.begin(kind)
     code, cause = _run_all(orders, memory, ready, reached)
     if code == FINISHED and memory is not None:
-        memory.say_finished()
+        memory.is_finished = True
     _end(code, cause)
 
 
@@ -154,11 +154,10 @@ def _run(given: _Given, *, is_first: bool = True) -> tuple[int, str | None, int 
 def _prepared(
     given: _Given, *, is_first: bool
 ) -> tuple[StreamContainer | StandbyContainer | StandbysOnly, int]:
-    """The container of the permit's processor, and its epoch."""
     # Imported here: these take most of a second, and a SIGTERM in it must find its handler.
     from homeport.container.container_job import ContainerJob  # noqa: PLC0415 - as said above
     from homeport.container.host.permit import Permit  # noqa: PLC0415 - as said above
-    from homeport.container.incarnation.coordinators import ApplicationMaster, OwnProcessor  # noqa: PLC0415 - as said above
+    from homeport.container.incarnation.coordinators import ApplicationMaster, ProcessorCoordinator  # noqa: PLC0415 - as said above
     from homeport.container.incarnation.environment import Environment  # noqa: PLC0415 - as said above
     from homeport.container.incarnation.start_up import fetch_job_model  # noqa: PLC0415 - as said above
     from homeport.job_coordinator.model.codec import decode_job_model  # noqa: PLC0415 - as said above
@@ -170,11 +169,11 @@ def _prepared(
     named = (own.processor_id, own.epoch, environment.host, permit.model_version, os.getpid())
     logs.add_facts(processor=own.processor_id, epoch=own.epoch, host=environment.host)
     _LOG.info("processor %s epoch %d on %s, JobModel %d, pid %d", *named)
-    coordinator: ApplicationMaster | OwnProcessor
+    coordinator: ApplicationMaster | ProcessorCoordinator
     standbys: StandbyTasks | None = None
     if permit.model and memory is not None:
         model = decode_job_model(permit.model.encode())
-        coordinator = OwnProcessor(memory, model.config, stop, environment.tree)
+        coordinator = ProcessorCoordinator(memory, model.config, stop, environment.tree)
         from homeport.container.incarnation.standby_tasks import standbys_of_child  # noqa: PLC0415 - as said above
 
         model, standbys = standbys_of_child(model, permit, environment, stop, memory)
@@ -185,36 +184,26 @@ def _prepared(
     if memory is not None and is_first:  # without a lease there is nothing to keep
         _watch_kafka(job)
     os.environ["SAMZA_CONTAINER_ID"] = own.processor_id
-    return _made(given, _Parts(job, permit, environment, coordinator, standbys)), own.epoch
+    made = _made(given, job, permit, environment, coordinator, standbys)
+    return made, own.epoch
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """What a container is made of, besides what its process was given."""
-
-    job: ContainerJob
-    permit: Permit
-    environment: Environment
-    coordinator: ApplicationMaster | OwnProcessor
-    standbys: StandbyTasks | None
-
-
-def _made(given: _Given, parts: _Parts) -> StreamContainer | StandbyContainer | StandbysOnly:
-    """What the JobModel says that the processor is there for."""
+def _made(
+    given: _Given,
+    job: ContainerJob,
+    permit: Permit,
+    environment: Environment,
+    coordinator: ApplicationMaster | ProcessorCoordinator,
+    standbys: StandbyTasks | None,
+) -> StreamContainer | StandbyContainer | StandbysOnly:
     from homeport.container.incarnation.coordinators import ApplicationMaster  # noqa: PLC0415 - as in _prepared
 
-    job, permit, environment, coordinator = (
-        parts.job,
-        parts.permit,
-        parts.environment,
-        parts.coordinator,
-    )
     launcher, stop, ready = given.memory or NoLauncher(), given.stop, given.ready
-    if job.is_standby and parts.standbys is not None:
+    if job.is_standby and standbys is not None:
         ready.stop()
         from homeport.container.incarnation.standby_tasks import StandbysOnly  # noqa: PLC0415 - as in _prepared
 
-        return StandbysOnly(job, permit, environment, coordinator, stop, parts.standbys)
+        return StandbysOnly(job, permit, environment, coordinator, stop, standbys)
     if job.is_standby and isinstance(coordinator, ApplicationMaster):
         ready.stop()
         from homeport.container.incarnation.standby_container import StandbyContainer  # noqa: PLC0415 - as in _prepared
@@ -225,8 +214,8 @@ def _made(given: _Given, parts: _Parts) -> StreamContainer | StandbyContainer | 
     arguments = (job, permit, environment, coordinator, stop, launcher, ready)
     more = () if given.reached is None else (given.reached,)
     container = StreamContainer(*arguments, *more)
-    if parts.standbys is not None:
-        container.keep_beside(parts.standbys)
+    if standbys is not None:
+        container.keep_beside(standbys)
     container.watch_calls(lambda cause: _end(FAILED, cause))
     return container
 

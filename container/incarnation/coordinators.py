@@ -73,7 +73,7 @@ class ApplicationMaster:
         start_up.report_started(self.client, message, history, stop)
 
 
-class OwnProcessor:
+class ProcessorCoordinator:
     """The processor that is the parent of this incarnation.
 
     Args:
@@ -103,8 +103,8 @@ class OwnProcessor:
         The stream has it too: where a tree is lost, it says that the job has run under one.
         """
         epoch = permit.incarnation.epoch
-        self._memory.say_fenced(epoch)
-        while not self._memory.is_confirmed(epoch):
+        self._memory.fenced = epoch
+        while self._memory.confirmed != epoch:
             self._stop.pause(_STEP_S)
         start_up.report_fenced(stream, permit)
         stream.catch_up()  # what the list names is superseded from now on
@@ -117,7 +117,7 @@ class OwnProcessor:
         stop: StopFlag,  # noqa: ARG002 - of the protocol
     ) -> None:
         """The processor finds it in the memory."""
-        self._memory.say_started(message.incarnation.epoch)
+        self._memory.started = message.incarnation.epoch
         history("started", seconds=dict(message.seconds))
         shown = ", ".join(f"{name} {s:.2f} s" for name, s in message.seconds.items())
         _LOG.info("started: %s", shown)

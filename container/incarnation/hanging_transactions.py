@@ -193,7 +193,6 @@ class HangingTransactions:
 
 
 def _places(job: ContainerJob) -> set[Place]:
-    """The partitions that a start of the container reads committed records of."""
     places = {
         (store.changelog.stream, task.changelog_partition)
         for store in job.stores

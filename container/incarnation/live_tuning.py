@@ -83,7 +83,6 @@ class LiveTuning:
             _LOG.info("JobModel %d is in force: %s", fetched.version, shown)
 
     def _run(self, version: int) -> None:
-        """What the AM says is in ``_fetched``, under ``version``."""
         tuning = self._now.tuning
         while not self._stop.is_set():
             try:

@@ -30,16 +30,9 @@ from homeport.container.host.niceness import thread_gives_way
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag, StopRequestedError
 from homeport.container.incarnation import start_up
-from homeport.container.incarnation.adjunct_follower import AdjunctFollower, adjunct_follower
 from homeport.container.incarnation.coordinators import Coordinator
 from homeport.container.incarnation.environment import Environment, orders_file
-from homeport.container.incarnation.predecessors import open_stores
-from homeport.container.incarnation.restore_report import RestoreReport
-from homeport.container.incarnation.standby_container import Following, look_interval_s
-from homeport.container.kafka.changelog_feed import KafkaChangelogFeed
-from homeport.container.kafka.log_reader import KafkaChangelogReader, log_readers
-from homeport.container.storage.changelog_follower import ChangelogFollower, next_offset, place_of
-from homeport.container.storage.container_storage import ContainerStorage
+from homeport.container.incarnation.replicas import Replicas
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.model.codec import decode_job_model
 from homeport.job_coordinator.model.job_model import JobModel
@@ -164,7 +157,6 @@ class StandbyTasks:
         return self._is_closed or self._stop.is_set()
 
     def _pause(self, seconds: float) -> None:
-        """Returns after ``seconds``, unless there is something else to do."""
         self._stop.pause(seconds)
         self._require_wanted()
 
@@ -191,41 +183,19 @@ class StandbyTasks:
         return True
 
     def _follow(self, job: ContainerJob) -> None:
-        storage = start_up.storage_of(job, self._permit, self._environment, self._pause)
+        given = (self._permit, self._environment, self._history, self._send, self._pause)
+        replicas, flush_s = Replicas(job, *given), Tuning.of(job.config).commit_ms / 1000
         with contextlib.ExitStack() as open_now:
             open_now.callback(self._send, ContainerReport())
-            open_now.callback(storage.close)
-            adjuncts = self._restore(job, storage)
-            if adjuncts is not None:
-                open_now.callback(adjuncts.close)
-            starts = {place_of(store): next_offset(store) for store in storage.logged}
-            feed = KafkaChangelogFeed(job.transaction_system, starts, self._pause, storage.clocks)
-            open_now.callback(feed.close)
+            open_now.callback(replicas.close)
+            replicas.restore(start_up.Phases())
             self._history("following", replicas=[task.task_name for task in job.tasks])
-            follower = ChangelogFollower(storage.logged, feed, storage.clocks)
-            following = Following(follower, look_interval_s(storage), self._send, adjuncts)
-            self._keep_up(storage, following, Tuning.of(job.config).commit_ms / 1000)
+            open_now.callback(replicas.storage.flush)
+            replicas.follow(lambda: flush_s, self._check, lambda _moved: None)
 
-    def _keep_up(self, storage: ContainerStorage, following: Following, flush_s: float) -> None:
-        try:
-            while True:
-                self._stop.check()
-                self._require_wanted()
-                if following.step(flush_s) or storage.has_first_changes():
-                    storage.flush()
-        finally:
-            storage.flush()
-
-    def _restore(self, job: ContainerJob, storage: ContainerStorage) -> AdjunctFollower | None:
-        """Their stores stand at the heads; what follows the adjunct streams, if there are any."""
-        with log_readers(job.systems, self._pause) as readers:
-            open_stores(storage, job, self._permit)
-            storage.restore(
-                KafkaChangelogReader(readers),
-                RestoreReport(self._history, self._send),
-                start_up.restore_workers(job, self._pause),
-            )
-            return adjunct_follower(job, storage.adjuncts, readers, self._pause, storage.clocks)
+    def _check(self) -> None:
+        self._stop.check()
+        self._require_wanted()
 
 
 def standbys_of_child(

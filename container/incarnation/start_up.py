@@ -28,7 +28,7 @@ from homeport.container.host.stop_flag import OvertakenError, StopFlag
 from homeport.container.incarnation.adjunct_start import adjunct_storage, streams_now
 from homeport.container.incarnation.changelog_trims import StoreTrim, portions, read_trims
 from homeport.container.incarnation.environment import Environment
-from homeport.container.incarnation.predecessors import longest_stop_s
+from homeport.container.incarnation.predecessors import longest_stop_s, open_stores
 from homeport.container.kafka.checkpoints import Checkpoint, read_whole_checkpoints
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader, input_ranges
 from homeport.container.kafka.transactional_producer import TransactionalProducer, fence
@@ -44,7 +44,9 @@ from homeport.container.progress.input_position import (
 from homeport.container.progress.restore_schedule import worker_limits
 from homeport.container.progress.transaction_plan import Changes, checkpoint_sends
 from homeport.container.restore.restore_workers import RestoreWorkers
+from homeport.container.serde.forms import in_brief, require_readable
 from homeport.container.storage.adjunct.adjunct_storage import Starts
+from homeport.container.storage.changelog_reader import RestoreListener
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.directory_lock import Holder, LockWait
 from homeport.container.storage.task_store import Position
@@ -59,10 +61,12 @@ from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
 from homeport.job_coordinator.metadata.input_partitions import InputPartitionManager
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.metadata.locality import LocalityManager
+from homeport.job_coordinator.metadata.state_facts import StateFactManager, StoreForms
 from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentManager
 from homeport.job_coordinator.model.ids import Host, TaskName
 from homeport.job_coordinator.model.incarnation import incarnations_to_json
 from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition
+from homeport.job_coordinator.model.outcomes import Restored
 
 _LOG = logging.getLogger(__name__)
 
@@ -73,6 +77,33 @@ _FENCERS = 8
 
 Offsets = dict[TaskName, dict[SystemStreamPartition, int]]
 History = Callable[..., None]
+
+
+def require_forms(stream: CoordinatorStream, job: ContainerJob, storage: ContainerStorage) -> None:
+    """Require that the serdes that wrote a store read it; give ``storage`` its forms.
+
+    The first container that has a store writes down the forms of its changelog.
+
+    Args:
+        stream: read to its head; the container's permit is the newest.
+        job: of the container.
+        storage: not restored yet.
+
+    Raises:
+        ConfigError: a schema has changed under the values of a store.
+    """
+    facts = StateFactManager(stream)
+    known = facts.forms()
+    found: dict[str, StoreForms] = {}
+    brief: dict[str, tuple[str, str]] = {}
+    for store in job.stores:
+        if store.changelog is not None:
+            changelog = str(store.changelog)
+            serdes = store.key_serde, store.msg_serde
+            forms = require_readable(store.name, serdes, known.get(changelog))
+            found[changelog], brief[store.name] = forms, in_brief(forms)
+    stream.write(list(facts.form_messages(found)))
+    storage.forms = brief
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +157,10 @@ class Phases:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """The time in the block is that of ``name``."""
+        """Add the time in the block to that of ``name``."""
         began = time.monotonic()
         yield
-        self.seconds[name] = round(time.monotonic() - began, 3)
+        self.seconds[name] = round(self.seconds.get(name, 0.0) + time.monotonic() - began, 3)
 
     def elapsed_s(self) -> float:
         """Seconds since the first own step."""
@@ -313,6 +344,26 @@ def report_fenced(stream: CoordinatorStream, permit: Permit) -> None:
     own = permit.incarnation
     report = FenceReport(own.epoch, permit.fence)
     EpochManager(stream).write_fenced(own.processor_id, report)
+
+
+def restore_stores(
+    job: ContainerJob,
+    permit: Permit,
+    storage: ContainerStorage,
+    readers: Mapping[str, LogReader],
+    report: RestoreListener,
+    pause: Callable[[float], None],
+    phases: Phases,
+) -> dict[str, dict[str, Restored]]:
+    """Open the stores and read their changelogs to the heads; return {store: {task: how}}.
+
+    Raises:
+        HomeportError: as of ``open_stores``, or a changelog cannot be read.
+    """
+    with phases.phase("stores"):
+        open_stores(storage, job, permit)
+    with phases.phase("restore"):
+        return storage.restore(KafkaChangelogReader(readers), report, restore_workers(job, pause))
 
 
 def restore_workers(job: ContainerJob, pause: Callable[[float], None]) -> RestoreWorkers:

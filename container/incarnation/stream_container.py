@@ -17,25 +17,19 @@ from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation import start_up
 from homeport.container.incarnation.adjunct_start import adjunct_feed, head_looks, warn_of_compacted
+from homeport.container.incarnation.changelog_trims import StoreTrim
 from homeport.container.incarnation.coordinators import Coordinator
 from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.hanging_transactions import ending_what_hangs
 from homeport.container.incarnation.live_tuning import LiveTuning
 from homeport.container.incarnation.loop_inputs import contexts_of, loop_settings
-from homeport.container.incarnation.predecessors import open_stores
 from homeport.container.incarnation.restore_report import RestoreReport
 from homeport.container.incarnation.standby_tasks import StandbyTasks
-from homeport.container.incarnation.start_events import (
-    report_change,
-    report_lost,
-    report_reset,
-    report_trim,
-)
-from homeport.container.incarnation.store_forms import require_forms
+from homeport.container.incarnation.start_up import History, Reset
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.input_ends import InputEnds
-from homeport.container.kafka.log_reader import KafkaChangelogReader, log_readers
+from homeport.container.kafka.log_reader import log_readers
 from homeport.container.kafka.partition_counts import partition_count
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.refused_records import refused_record
@@ -63,7 +57,8 @@ from homeport.container.processing.task_factory import (
 )
 from homeport.container.processing.task_instance import Context, Outputs
 from homeport.container.processing.timers import Timers
-from homeport.container.progress.input_position import InputPosition
+from homeport.container.progress.checkpoint import Change
+from homeport.container.progress.input_position import InputPosition, lost_story
 from homeport.container.reporting.adjunct_report import adjunct_states
 from homeport.container.reporting.otlp_traces import traces_of
 from homeport.container.reporting.process_figures import (
@@ -90,6 +85,60 @@ _LOG = logging.getLogger(__name__)
 
 _LAST_CALL_S = 5.0
 """A process whose pipeline is still at work after that is not used for another incarnation."""
+
+
+def report_change(history: History, task_name: TaskName, change: Change) -> None:
+    """The history says where an operator has had the task go on, as no commit says it."""
+    history(
+        "checkpoint-set",
+        task=task_name,
+        input=change.ssp.name,
+        first=change.first,
+        next=change.next_offset,
+    )
+
+
+def report_reset(history: History, reset: Reset) -> None:
+    """The history says where the task begins, as its last commit does not say it."""
+    history(
+        "input-reset",
+        task=reset.task_name,
+        input=reset.ssp.name,
+        first=reset.checkpoint,
+        next=reset.next_offset,
+    )
+
+
+def report_trim(history: History, item: StoreTrim) -> None:
+    """Write to log and history which records of a Samza job take no part in the state."""
+    changes, trim = item.changes, item.trim
+    _LOG.info(
+        "store %s: back to offset %d of %s, where the last checkpoint has its state end: %d keys",
+        changes.store_id,
+        trim.offset,
+        changes.changelog,
+        len(trim.entries),
+    )
+    history(
+        "changelog-trimmed",
+        store=changes.store,
+        task=changes.task_name,
+        offset=trim.offset,
+        keys=len(trim.entries),
+        unsure=trim.unsure,
+    )
+
+
+def report_lost(history: History, ssp: SystemStreamPartition, position: InputPosition) -> None:
+    """Log and history say which offsets of the partition are never read."""
+    _LOG.error("%s", lost_story(ssp, position))
+    history(
+        "input-lost",
+        input=ssp.name,
+        first=position.offset - position.lost,
+        next=position.offset,
+        lost=position.lost,
+    )
 
 
 @dataclass(frozen=True)
@@ -218,7 +267,6 @@ class StreamContainer:
         return adjunct_feed(self._job, adjuncts, bad, processed, stores, watch)
 
     def _made(self, task_class: type[BatchTask | StreamTask]) -> _Made:
-        """Every task, initialised, and what they work with."""
         job = self._job
         count_of = functools.partial(partition_count, job.systems)
         outputs = outputs_of(job, count_of)
@@ -317,24 +365,18 @@ class StreamContainer:
         return watch
 
     def _restore(self, stream: CoordinatorStreamStore) -> start_up.Positions:
-        """Stores stand at their changelogs' heads; where the input goes on."""
-        require_forms(stream, self._job, self._storage)
+        start_up.require_forms(stream, self._job, self._storage)
         used = {name: self._job.systems[name] for name in self._job.used_systems}
         with log_readers(used, self._stop.pause) as readers:
-            with self._phases.phase("stores"):
-                open_stores(self._storage, self._job, self._permit)
-            with self._phases.phase("restore"):
-                self._restored = self._storage.restore(
-                    KafkaChangelogReader(readers),
-                    RestoreReport(self._history, self._send),
-                    start_up.restore_workers(self._job, self._stop.pause),
-                )
+            report, pause = RestoreReport(self._history, self._send), self._stop.pause
+            self._restored = start_up.restore_stores(
+                self._job, self._permit, self._storage, readers, report, pause, self._phases
+            )
             with self._phases.phase("checkpoint"):
                 warn_of_compacted(self._job, readers)
                 return start_up.read_positions(self._job, readers, stream, self._storage)
 
     def _begin(self, producer: TransactionalProducer, positions: start_up.Positions) -> None:
-        """Every task's place in its input is committed; stores stand at their changelogs' heads."""
         # Before it is so: a container that dies in between leaves a line too many, not too few.
         for task_name, change in positions.changes:
             report_change(self._history, task_name, change)
@@ -375,7 +417,6 @@ class StreamContainer:
         self._lost(ssp, position)
 
     def _lost(self, ssp: SystemStreamPartition, position: InputPosition) -> None:
-        """Log, history and report say what of the input is never read."""
         report_lost(self._history, ssp, position)
         self._report.lost(position.lost)
 

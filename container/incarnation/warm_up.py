@@ -95,14 +95,14 @@ class GettingReady:
             os.nice(_NICENESS)  # of this thread alone: it gives way to all that runs on the host
         _import_all(kind)
         if kind is not SpareKind.WARM:
-            self._launcher.say_ready(is_ready=True)
+            self._launcher.is_ready = True
 
     def _warm_up(self, kind: SpareKind, imports: threading.Thread) -> None:
         imports.join()
         if kind is SpareKind.WARM:
             spark = self._start_spark(_ROUNDS)
             while spark is not None and not self._over.wait(_LOOK_S):
-                self._launcher.say_ready(is_ready=spark.is_ready())
+                self._launcher.is_ready = spark.is_ready()
             return
         while not self._launcher.is_permit_near:
             if self._over.wait(_NEAR_S):
@@ -135,7 +135,6 @@ class GettingReady:
 
 
 def _import_all(kind: SpareKind) -> None:
-    """What a start imports is there."""
     for module in ("stream_container", "standby_container"):
         importlib.import_module(f"homeport.container.incarnation.{module}")
     importlib.import_module("homeport.container.spark.table_order").use_arrow_once()

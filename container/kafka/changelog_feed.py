@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, Message, TopicPartition
 from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.clients import PartitionError, follow_properties, know_topics, unread
-from homeport.container.kafka.head_watch import HeadWatch, Looks
+from homeport.container.kafka.head_watch import HeadPolls, HeadWatch
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.task_store import Position
@@ -83,16 +83,16 @@ class KafkaChangelogFeed:
         return {place: part.chunk() for place, part in found.items()}
 
     def ask(self) -> bool:
-        """A look is under way; False where the one before it still is."""
+        """Begin a poll of the heads; return False while the one before it is under way."""
         return self._watch.ask()
 
-    def looks(self) -> Looks:
-        """The outcome of the last look; nothing until it is there.
+    def polled(self) -> HeadPolls:
+        """Return the outcome of the last poll; nothing until it is there.
 
         Raises:
             PartitionError: there is no such topic or partition any more.
         """
-        return self._watch.looks()
+        return self._watch.polled()
 
     def close(self) -> None:
         """Nothing is read any more."""

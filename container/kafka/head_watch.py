@@ -17,15 +17,15 @@ from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.clients import PartitionError
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.progress.clock_reading import ClockReading
-from homeport.container.progress.follow import Look
+from homeport.container.progress.follow import HeadPoll
 from homeport.container.storage.task_store import Position
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 
 _LOG = logging.getLogger(__name__)
 _ANSWER_S = 10.0
-_LOOK, _END = "look", "end"
+_POLL, _END = "poll", "end"
 
-Looks = Mapping[Position, Look]
+HeadPolls = Mapping[Position, HeadPoll]
 
 
 class HeadWatch:
@@ -54,25 +54,25 @@ class HeadWatch:
         self._reader = LogReader(system, pause, waits_out_outages=False)
         self._topics = TopicAdmin(system, _ANSWER_S)
         self._asked: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._answers: queue.SimpleQueue[Looks | HomeportError] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[HeadPolls | HomeportError] = queue.SimpleQueue()
         self._is_asked = False
         self._is_away = False
         threading.Thread(target=self._run, name="heads", daemon=True).start()
 
     def ask(self) -> bool:
-        """A look is under way; False where the one before it still is."""
+        """Begin a poll of the heads; return False while the one before it is under way."""
         if self._is_asked:
             return False
         self._is_asked = True
-        self._asked.put(_LOOK)
+        self._asked.put(_POLL)
         return True
 
     def close(self) -> None:
-        """No look comes any more."""
+        """End the polls."""
         self._asked.put(_END)
 
-    def looks(self) -> Looks:
-        """The outcome of the last look; nothing until it is there.
+    def polled(self) -> HeadPolls:
+        """Return the outcome of the last poll; nothing until it is there.
 
         Says in the log, once, that Kafka is away, and that it is back.
 
@@ -92,7 +92,7 @@ class HeadWatch:
             self._is_away = False
         return answer
 
-    def _answer(self) -> Looks | HomeportError:
+    def _answer(self) -> HeadPolls | HomeportError:
         try:
             found = self._answers.get_nowait()
         except queue.Empty:
@@ -101,13 +101,13 @@ class HeadWatch:
         return found
 
     def _run(self) -> None:
-        while self._asked.get() == _LOOK:
+        while self._asked.get() == _POLL:
             try:
-                self._answers.put(self._look())
+                self._answers.put(self._poll())
             except HomeportError as error:
                 self._answers.put(error)
 
-    def _look(self) -> Looks:
+    def _poll(self) -> HeadPolls:
         if not self._places:
             return {}
         asked = self._clocks()
@@ -121,6 +121,6 @@ class HeadWatch:
             raise PartitionError(f"{error}; {self._deleted}") from None
         ids = self._topics.topic_ids(names)
         return {
-            place: Look(asked, ends[place].oldest, ends[place].head, ids[place[0]])
+            place: HeadPoll(asked, ends[place].oldest, ends[place].head, ids[place[0]])
             for place in self._places
         }

@@ -35,17 +35,17 @@ import selectors
 import signal
 import socket
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
-from homeport.config.errors import HomeportError, UnavailableError, WireError
-from homeport.container.host.exit_codes import EXIT_LEASE_LOST, EXIT_TERMINATED
+from homeport.config.errors import ConfigError, HomeportError, UnavailableError, WireError
+from homeport.config.number_text import whole_of
+from homeport.container.child.process import ChildProcess, permit_of
+from homeport.container.child.running import BeatWatch, RunningChild
+from homeport.container.host.exit_codes import EXIT_TERMINATED
 from homeport.container.host.lease_memory import SpareKind
-from homeport.container.launcher.child_end import EXITED, cause_of, last_lines
-from homeport.container.launcher.child_process import ChildProcess, permit_of
-from homeport.container.launcher.launcher_settings import LauncherSettings
-from homeport.container.launcher.lease import BeatWatch
 from homeport.container.launcher.lease_holder import LeaseHolder
 from homeport.container.launcher.packages import JobPackages
 from homeport.container.launcher.spare import Spare
@@ -54,34 +54,127 @@ from homeport.job_coordinator import logs
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.client import CoordinatorClient
-from homeport.job_coordinator.http.messages import CheckIn, Order, OrderKind, Renewal, Stopped
+from homeport.job_coordinator.http.messages import (
+    TOKEN_FILE_NAME,
+    CheckIn,
+    Order,
+    OrderKind,
+    Renewal,
+    Stopped,
+)
 from homeport.job_coordinator.http.pinned_tls import certificate_beside, secret_beside
+from homeport.job_coordinator.model.ids import Host, ResourceId, host_of
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 
 _RUNNER = "homeport.container.incarnation.container_runner"
 _CALL_TIMEOUT_S = 3.0
 _FAREWELL_MS = 5000
-_TAIL_BYTES = 32 * 1024
 
 log = logging.getLogger("launcher")
 
 
-@dataclass(slots=True)
-class _Child:
+@dataclass(frozen=True, slots=True)
+class LauncherSettings:
+    """The settings that the environment has for a launcher. Units: ms.
+
+    ``hang_ms``: how long a child may be silent; ``lost_ms``: how long the AM may be, until a
+    launcher without a child leaves. ``memory_mb``: what YARN grants to all that runs here; 0: not
+    known.
+    """
+
+    coordinator_url: str
+    token_file: Path
+    resource_id: ResourceId
+    skein_id: str
+    host: Host
+    attempt: int
+    log_folder: Path
+    interval_ms: int
+    hang_ms: int
+    lost_ms: int
+    shutdown_ms: int
+    memory_mb: int
+    history_folder: Path | None
+    history_max_mb: int
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> LauncherSettings:
+        """The settings of this container.
+
+        Raises:
+            ConfigError: a variable is missing or not a number.
+        """
+        resource_id = _required(environment, "CONTAINER_ID")
+        log_folder = environment.get("LOG_DIRS", "").split(",")[0] or "."
+        history = environment.get("HOMEPORT_HISTORY_DIR", "")
+        return cls(
+            coordinator_url=_required(environment, "SAMZA_COORDINATOR_URL"),
+            token_file=Path(environment.get("HOMEPORT_TOKEN_FILE") or TOKEN_FILE_NAME).absolute(),
+            resource_id=ResourceId(resource_id),
+            skein_id=environment.get("SKEIN_CONTAINER_ID", ""),
+            host=host_of(_required(environment, "NM_HOST")),
+            attempt=attempt_of(resource_id),
+            log_folder=Path(log_folder).absolute(),
+            interval_ms=_number(environment, "HOMEPORT_CHECK_IN_INTERVAL_MS", 500),
+            hang_ms=_number(environment, "HOMEPORT_HANG_MS", 60_000),
+            lost_ms=_number(environment, "HOMEPORT_LOST_MS", 40_000),
+            shutdown_ms=_number(environment, "HOMEPORT_SHUTDOWN_MS", 30_000),
+            memory_mb=_number(environment, "HOMEPORT_MEMORY_MB", 0),
+            history_folder=_below_state_folder(history, environment) if history else None,
+            history_max_mb=_number(environment, "HOMEPORT_HISTORY_MAX_MB", 256),
+        )
+
+
+def attempt_of(resource_id: str) -> int:
+    """The YARN attempt in a container id: 2 for ``container_1700000000000_0001_02_000003``.
+
+    Raises:
+        ConfigError: not YARN's form.
+    """
+    try:
+        return whole_of(resource_id.split("_")[-2])
+    except (IndexError, ValueError):
+        raise ConfigError(
+            "CONTAINER_ID",
+            resource_id,
+            "it must be a YARN container id",
+            "start the launcher by YARN",
+        ) from None
+
+
+def _required(environment: Mapping[str, str], name: str) -> str:
+    value = environment.get(name, "")
+    if not value:
+        raise ConfigError(name, None, "the launcher needs it", "start the launcher by the AM")
+    return value
+
+
+def _number(environment: Mapping[str, str], name: str, default: int) -> int:
+    text = environment.get(name, "")
+    if not text:
+        return default
+    try:
+        return whole_of(text)
+    except ValueError:
+        raise ConfigError(
+            name, text, "it must be a whole number", f"set a number such as {default}"
+        ) from None
+
+
+def _below_state_folder(history: str, environment: Mapping[str, str]) -> Path:
+    base = environment.get("LOGGED_STORE_BASE_DIR")
+    base = base or environment.get("HOMEPORT_LOGGED_STORE_BASE_DIR") or "state"
+    return Path(base).absolute() / history
+
+
+@dataclass(slots=True, kw_only=True)
+class _Child(RunningChild):
     """The running stream container."""
 
-    incarnation: Incarnation
-    process: ChildProcess
     lease: LeaseHolder
-    beats: BeatWatch
     package: str | None
     folder: Path
-    has_lost_lease: bool = False
-    has_hung: bool = False
-    ordered: bool = False
-    stopping: bool = False
-    kill_at_ms: int | None = None
 
 
 class Launcher:
@@ -255,17 +348,14 @@ class Launcher:
             self._cannot_begin(incarnation, StopCause.CUT_OFF, why)
 
     def _cannot_begin(self, incarnation: Incarnation, cause: StopCause, why: str) -> None:
-        """It has stopped before it began: the AM tries another host."""
         log.error("processor %s epoch %d cannot begin: %s", *_parts(incarnation), why)
         self._ends(Stopped(incarnation, cause, 1, (why,)))
 
     def _ends(self, stopped: Stopped) -> None:
-        """That incarnation never runs again here, and the AM is to know it."""
         self._buried_ms = boot_ms()
         self._report = self._ended[stopped.incarnation] = stopped
 
     def _run_with(self, folder: Path, order: Order, incarnation: Incarnation) -> None:
-        """It runs with the package in ``folder``, if its lease is granted."""
         self._stop_reporter.prepare(self._client)
         try:
             lease = self._lease_for(order, incarnation)
@@ -297,7 +387,6 @@ class Launcher:
     # -- the child
 
     def _start(self, kind: SpareKind, package: Path) -> ChildProcess:
-        """A process that waits for its permit, with what ``kind`` says done meanwhile."""
         settings = self._settings
         self._started += 1
         environment = dict(
@@ -316,7 +405,15 @@ class Launcher:
         spare = self._spare.take(folder)
         process = spare or self._start(SpareKind.NONE, folder)
         beats = BeatWatch.at(boot_ms(), self._settings.hang_ms)
-        child = _Child(incarnation, process, lease, beats, order.package, folder)
+        child = _Child(
+            incarnation,
+            process,
+            beats,
+            self._settings.shutdown_ms,
+            lease=lease,
+            package=order.package,
+            folder=folder,
+        )
         self._child = child
         lease.hold(process.memory, lambda: self._on_lease_lost(child))
         self._selector.register(process.pid_fd, selectors.EVENT_READ)
@@ -339,53 +436,35 @@ class Launcher:
             ordered: whether the AM wants it; a signal to the launcher is no order of the AM's.
         """
         child = self._child
-        if child is None or child.stopping:
+        if child is None or child.kill_at_ms is not None:
             return
-        child.ordered = ordered
-        child.stopping = True
-        child.kill_at_ms = boot_ms() + self._settings.shutdown_ms
+        child.is_ordered = ordered
+        child.kill_at_ms = boot_ms() + child.shutdown_ms
         self._signal_child(signal.SIGTERM)
         log.info("stopping processor %s epoch %d", *_parts(child.incarnation))
 
     def _look_after_child(self) -> None:
-        """Reaps a child that has ended, and kills one whose time to stop is over."""
         child = self._child
         if child is None:
             return
         exit_code = child.process.poll()
         if exit_code is not None:
             self._bury(child, exit_code)
-        elif self._leaving is not None and not child.stopping:
+        elif self._leaving is not None and child.kill_at_ms is None:
             self._stop_child(ordered=False)  # it was being spawned when the signal came
-        elif child.kill_at_ms is not None and boot_ms() >= child.kill_at_ms:
-            log.error(
-                "processor %s epoch %d did not stop in time: killed", *_parts(child.incarnation)
-            )
-            child.kill_at_ms = None
-            self._sentence(child)
-        elif child.beats.is_hung(child.process.memory.beat_ms, boot_ms()) and not child.has_hung:
-            log.error("processor %s epoch %d does not beat: killed", *_parts(child.incarnation))
-            child.has_hung = True
+        elif (why := child.reason_to_kill(boot_ms())) is not None:
+            log.error("processor %s epoch %d %s: killed", *_parts(child.incarnation), why)
             self._sentence(child)
 
     def _bury(self, child: _Child, exit_code: int) -> None:
-        tail = child.process.log_tail(_TAIL_BYTES)
         child.lease.close()
-        signalled = self._leaving == EXIT_TERMINATED
-        finished = child.process.memory.is_finished
-        cause = cause_of(exit_code, finished=finished, ordered=child.ordered, signalled=signalled)
-        is_odd = exit_code == 0 and cause is StopCause.FAILED
-        lines = (*last_lines(tail), EXITED) if is_odd else last_lines(tail)
-        if child.has_hung:
-            cause = StopCause.FAILED
-            lines = (*lines, f"killed: silent for task.hang.ms ({self._settings.hang_ms})")
-        elif exit_code == EXIT_LEASE_LOST or child.has_lost_lease:
-            cause = StopCause.LEASE_LOST
+        cause, lines = child.end(exit_code, is_signalled=self._leaving == EXIT_TERMINATED)
+        if cause is StopCause.LEASE_LOST:
             self._event("lease-lost", child.incarnation)
         self._child = None  # before its descriptors go, which a signal's handler would use
         self._selector.unregister(child.process.pid_fd)
         child.process.close()
-        self._ends(Stopped(child.incarnation, cause, exit_code, lines))
+        self._ends(Stopped(child.incarnation, cause, exit_code, tuple(lines)))
         log.info(
             "processor %s epoch %d %s, exit code %d",
             *_parts(child.incarnation),
@@ -395,7 +474,6 @@ class Launcher:
         self._event("child-stopped", child.incarnation, cause=cause.value, exit_code=exit_code)
 
     def _kill_child(self, why: str) -> None:
-        """No child runs afterwards."""
         child = self._child
         if child is None:
             return
@@ -428,7 +506,6 @@ class Launcher:
     # -- waking up
 
     def _wait(self) -> None:
-        """Waits for the child's end, a signal, or the time of the next poll."""
         if self._leaving is not None and self._is_done():
             return
         timeout_ms = self._next_ms

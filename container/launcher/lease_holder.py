@@ -2,6 +2,10 @@
 
 Two threads: one asks, one watches the deadline, so that a call that hangs delays nothing. The child
 has the deadline in its memory and watches it too.
+
+L counts from the moment a renewal was *sent*, on a clock that goes on while the machine sleeps
+(safety C1). An answer that comes after the deadline is none: by then the child is being ended, and
+an incarnation that has been ended never runs again (safety C4).
 """
 
 from __future__ import annotations
@@ -10,10 +14,10 @@ import logging
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 
 from homeport.config.errors import HomeportError
 from homeport.container.host.lease_memory import LeaseMemory
-from homeport.container.launcher.lease import Lease
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import LeaseAnswer, Renewal
@@ -23,6 +27,30 @@ _PARTS = 5
 _WATCH_STEP_S = 0.5
 
 log = logging.getLogger("launcher")
+
+
+@dataclass(slots=True)
+class Lease:
+    """Until when one child may run. Decides only; times are given. Units: ms."""
+
+    deadline_ms: int
+
+    @classmethod
+    def first(cls, sent_ms: int, now_ms: int, lease_ms: int) -> Lease | None:
+        """Return the lease from the round trip of a permit; None where it took too long."""
+        deadline_ms = sent_ms + lease_ms
+        return cls(deadline_ms) if now_ms < deadline_ms else None
+
+    def renewed(self, sent_ms: int, now_ms: int, lease_ms: int) -> bool:
+        """Take a renewal that was sent then and is granted; return False where it is too late."""
+        if self.is_lost(now_ms):
+            return False
+        self.deadline_ms = max(self.deadline_ms, sent_ms + lease_ms)
+        return True
+
+    def is_lost(self, now_ms: int) -> bool:
+        """Return whether the child must be gone by now."""
+        return now_ms >= self.deadline_ms
 
 
 class LeaseHolder:
@@ -38,7 +66,7 @@ class LeaseHolder:
         self._changed = threading.Condition()
         self._closed = False
         self._memory: LeaseMemory | None = None
-        self._on_lost: Callable[[], None] = _nobody_cares
+        self._on_lost: Callable[[], None] = _ignore
 
     @classmethod
     def acquire(cls, client: CoordinatorClient, renewal: Renewal) -> LeaseHolder | None:
@@ -118,7 +146,6 @@ class LeaseHolder:
         self._on_lost()
 
     def _pause(self, seconds: float) -> bool:
-        """Waits; whether the lease is still to be renewed."""
         with self._changed:
             self._changed.wait_for(
                 lambda: self._closed or self._lease.is_lost(boot_ms()), timeout=seconds
@@ -126,5 +153,5 @@ class LeaseHolder:
             return not self._closed and not self._lease.is_lost(boot_ms())
 
 
-def _nobody_cares() -> None:
+def _ignore() -> None:
     """The callback of a lease that has no holder yet."""

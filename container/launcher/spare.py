@@ -19,9 +19,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from homeport.config.settings.memory_rule import has_room_for_spare, must_spare_go
+from homeport.container.child.process import ChildProcess
 from homeport.container.host.lease_memory import SpareKind
 from homeport.container.host.resident_memory import resident_bytes
-from homeport.container.launcher.child_process import ChildProcess
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.status.shape import SpareReport
 
@@ -30,8 +30,6 @@ _REST_MS = 3000
 _SHORTAGE_MS = 60_000
 """From the end of one whose memory was needed to the start of the next."""
 _LOOK_MS = 1000
-_MUTE_MS = 2000
-"""One that has not beaten for so long stands still, and is of no use."""
 _TAIL_BYTES = 2048
 _MIB = 1024 * 1024
 
@@ -86,8 +84,7 @@ class Spare:
         if self._package != package:
             self.end("it has another package")
             return None
-        is_mute = boot_ms() - process.memory.beat_ms > _MUTE_MS
-        if process.poll() is not None or is_mute or self._has_lost(process):
+        if not process.is_alive(boot_ms()) or self._has_lost(process):
             self.end("it is of no use")
             return None
         self._selector.unregister(process.pid_fd)
@@ -103,7 +100,7 @@ class Spare:
     def expect_permit(self) -> None:
         """It may begin with what it would else leave to its start: its permit is near."""
         if self._process is not None:
-            self._process.memory.expect_permit()
+            self._process.memory.is_permit_near = True
 
     def look_after(
         self, wanted: SpareKind | None, share_mb: int = 0, package: Path | None = None

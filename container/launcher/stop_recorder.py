@@ -11,7 +11,6 @@ What it needs comes on standard input, as that may hold secrets.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import select
@@ -19,11 +18,13 @@ import sys
 from dataclasses import dataclass
 
 from homeport.config.config import Config
-from homeport.config.errors import HomeportError, WireError
+from homeport.config.errors import HomeportError
 from homeport.job_coordinator import logs
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.lifecycle import StopManager
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.json_values import parse_object
+from homeport.job_coordinator.model.wire_form import value_of
 
 _KAFKA_TIMEOUT_S = 10.0
 
@@ -34,7 +35,7 @@ log = logging.getLogger("witness")
 class Brief:
     """What to wait for and what to write. ``pid_fd`` None: it has been waited for already."""
 
-    config: Config
+    config: dict[str, str]
     incarnation: Incarnation
     cause: str
     pid_fd: int | None
@@ -42,18 +43,9 @@ class Brief:
 
     @staticmethod
     def from_json(data: bytes) -> Brief:
-        """What ``data`` holds; WireError where it is something else."""
-        try:
-            body = json.loads(data)
-            return Brief(
-                Config(body["config"]),
-                Incarnation.from_json(body),
-                str(body["cause"]),
-                body["pid_fd"],
-                int(body["wait_ms"]),
-            )
-        except (KeyError, TypeError, ValueError, WireError) as e:
-            raise WireError(f"not a brief: {e!r}") from None
+        """Return the brief of ``data``; WireError where it is none."""
+        body = parse_object(data, "the brief")
+        return value_of(Brief, body, "the brief", flat="incarnation")
 
 
 def has_ended(pid_fd: int, wait_ms: int) -> bool:
@@ -70,7 +62,7 @@ def testify(brief: Brief) -> bool:
         HomeportError: Kafka does not take the record.
     """
     with CoordinatorStreamStore.of(
-        brief.config, source="homeport", timeout_s=_KAFKA_TIMEOUT_S
+        Config(brief.config), source="homeport", timeout_s=_KAFKA_TIMEOUT_S
     ) as stream:
         if brief.pid_fd is not None and not has_ended(brief.pid_fd, brief.wait_ms):
             return False

@@ -84,10 +84,10 @@ class HeadLooks:
             return
         self._due_s = now_s + self._every_s
         self._storage.read(following)
-        for partition, fault in self._ends.looked():
+        for partition, fault in self._ends.faults():
             # The input and the watch of topics have what it takes to judge that.
             _LOG.debug("%s: %s", partition, fault.story)
-        self._ends.look()
+        self._ends.poll()
 
     def close(self) -> None:
         """End the thread that looks."""

@@ -1,42 +1,41 @@
-"""Where a store stands in the changelog that it follows, how far that is behind, and what is wrong.
+"""Where a store stands in the log that it follows, how far that is behind, and what is wrong.
 
-PURE. A follower asks from time to time where each changelog ends (a look), and goes on reading.
-Once it has read to the end that a look saw, it held, at the time of that look, all that there was:
-that is what ``at_head`` says. A store that is written to all the time is never seen at the very
-end, and its ``at_head`` goes on all the same.
+PURE. A follower polls from time to time where each partition ends, and goes on reading. Once it has
+read to the head of a poll, it held, at the time of that poll, all that there was: that is what
+``at_head`` records. A store that is written to all the time is never seen at the very end, and its
+``at_head`` goes on all the same.
 
 Source: STANDBY, part 1; safety K1 (heads), safety S2, S3 (stale, recreated).
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from homeport.container.progress.clock_reading import ClockReading, elapsed_ms
 from homeport.container.progress.refusal import Refusal, RefusalReason
-from homeport.container.progress.store_meta import Expectation, meta_fault, stale_fault
+from homeport.container.progress.store_meta import MARKER, missed_deletions
 
-_QUICKEST_LOOK_S = 0.1
-_LOOKS_IN_A_RETENTION = 10
+_QUICKEST_POLL_S = 0.1
+_POLLS_IN_A_RETENTION = 10
 _MS_PER_S = 1000
 
 
-def look_interval_s(retentions_ms: Sequence[int], most_s: float) -> float:
+def poll_interval_s(retentions_ms: Sequence[int], most_s: float) -> float:
     """Return the interval of requests for heads: several in the shortest retention."""
     if not retentions_ms:
         return most_s
-    wanted_s = min(retentions_ms) / _MS_PER_S / _LOOKS_IN_A_RETENTION
-    return min(most_s, max(_QUICKEST_LOOK_S, wanted_s))
+    wanted_s = min(retentions_ms) / _MS_PER_S / _POLLS_IN_A_RETENTION
+    return min(most_s, max(_QUICKEST_POLL_S, wanted_s))
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What the broker said of one changelog partition.
+class HeadPoll:
+    """The broker's answer about one partition.
 
-    ``asked``: the time of the request. ``oldest``: the first offset that is
-    kept. ``head``: one past the last, open transactions included. ``topic_id``: the broker's id.
+    ``asked``: the time of the request. ``oldest``: the first offset that is kept. ``head``: one
+    past the last, open transactions included. ``topic_id``: the broker's id.
     """
 
     asked: ClockReading
@@ -45,106 +44,122 @@ class Look:
     topic_id: str
 
 
-class Followed(ABC):
-    """A store behind one partition: what it is behind, and when it held all that there was."""
+@dataclass(frozen=True, slots=True)
+class FollowRule:
+    """What a store may lack of its log.
 
+    ``log``: the log, for messages. ``most_gap``: how many offsets may be gone before it reads them;
+    None: any number, as the store knows what it lacks. ``ends_when_stale``: whether a store that
+    may lack deletions is left as it is; else it goes on, and is never again known to be at its
+    head.
+    """
+
+    log: str
+    most_gap: int | None
+    ends_when_stale: bool = False
+
+
+CHANGELOG = FollowRule("changelog", 0, ends_when_stale=True)
+STREAM = FollowRule("stream", MARKER)
+"""The end of a transaction is no record: the oldest offset may lie one behind it."""
+VERSIONS = FollowRule("stream", None)
+
+
+@dataclass(slots=True)
+class Followed:
+    """One store behind one partition.
+
+    ``topic_id``: the broker's id of the topic that the store is of. ``next``: the offset that is
+    read next; the store holds everything below. ``at_head``: when the store was last known to hold
+    all that there was; before the first such time, when it began. ``kept_ms``: how long the log
+    keeps deletions; None: it is not compacted.
+    """
+
+    topic_id: str
+    next: int
     at_head: ClockReading
-    _seen: Look | None
-    _goal: Look | None
+    rule: FollowRule
+    kept_ms: int | None = None
+    _next_at_head: int = field(init=False)
+    _polled: HeadPoll | None = None
+    _goal: HeadPoll | None = None
+    _is_stale: bool = False
+
+    def __post_init__(self) -> None:
+        """What the store lacks by now is the same as at its head."""
+        self._next_at_head = self.next
 
     @property
     def lag(self) -> int:
         """Offsets between the store and the end that was last seen."""
-        return 0 if self._seen is None else max(0, self._seen.head - self._following())
+        return 0 if self._polled is None else max(0, self._polled.head - self.next)
 
     @property
     def lag_s(self) -> float:
-        """Seconds since the store held all that there was, at the last look; 0 at the end."""
-        if self._seen is None or self.lag == 0:
+        """Seconds since the store held all that there was, at the last poll; 0 at the end."""
+        if self._polled is None or self.lag == 0:
             return 0.0
-        return max(0, elapsed_ms(self.at_head, self._seen.asked) or 0) / _MS_PER_S
+        return max(0, elapsed_ms(self.at_head, self._polled.asked) or 0) / _MS_PER_S
 
-    def looked(self, look: Look, then: int) -> Refusal | None:
-        """Take the broker's ``look``, which was requested when the store stood at ``then``.
-
-        Returns:
-            Why the store is not to go on; None where all is well.
-        """
-        fault = self._fault(look, then)
-        if fault is None:
-            self._seen = look
-            self._goal = self._goal or look
-            self._settle()
-        return fault
-
-    @abstractmethod
-    def _following(self) -> int:
-        """Return the offset that is read next."""
-
-    @abstractmethod
-    def _fault(self, look: Look, then: int) -> Refusal | None:
-        """Return why the store is not to go on."""
-
-    @abstractmethod
-    def _settle(self) -> None:
-        """Note that the store was at the head, once it stands where that was seen."""
-
-
-@dataclass(slots=True)
-class FollowedChangelog(Followed):
-    """One store behind one changelog partition.
-
-    ``position``: the last offset up to which the store holds everything, -1 before the first;
-    ``at_head``: when the store was last known to hold all that there was. ``expected``: what the
-    store is of, and how long its changelog keeps deletions.
-    """
-
-    position: int
-    at_head: ClockReading
-    expected: Expectation
-    _position_at_head: int = field(init=False)
-    _seen: Look | None = None
-    _goal: Look | None = None
-
-    def __post_init__(self) -> None:
-        """The store stands at the head: it was restored to there."""
-        self._position_at_head = self.position
-
-    def _following(self) -> int:
-        return self.position + 1
-
-    def read(self, position: int, now: ClockReading) -> Refusal | None:
-        """What was read by ``now`` brings the store to ``position``.
+    def take_heads(self, poll: HeadPoll, then: int) -> Refusal | None:
+        """Take the answer to a request that was made when ``then`` was to be read next.
 
         Returns:
-            Why it is not to be written, and the store not to go on; None where all is well.
+            Why the store must not go on; None where all is well.
         """
-        # Deletions that Kafka dropped before it was read are missing in it.
-        present = replace(self.expected, meta=replace(self.expected.meta, at_head=now))
-        fault = stale_fault(self.at_head, present, self._position_at_head, position + 1)
+        fault = self._fault(poll, then)
         if fault is None:
-            self.position = position
-            self._settle()
+            self._polled = poll
+            self._goal = self._goal or poll
+            self._note_head()
         return fault
 
-    def _fault(self, look: Look, then: int) -> Refusal | None:
-        found = self.expected.meta
-        now = replace(self.expected, meta=replace(found, topic_id=look.topic_id))
-        fault = meta_fault(found, now)
-        if fault is not None:
-            return fault
-        if then >= look.head:
-            story = f"position {then} is beyond the changelog's end {look.head}"
+    def read(
+        self, following: int, now: ClockReading, *, is_behind_markers: bool = True
+    ) -> Refusal | None:
+        """Note that the store has all below ``following``, which was read by ``now``.
+
+        ``is_behind_markers``: whether what is no record was passed too. Else a store that lacks one
+        offset counts as being at the head: of a partition's last record nothing is compacted.
+
+        Returns:
+            Why it may lack deletions from now on (safety S2), once, or each time where that ends
+            it: then what was read must not be written, and does not count. None: there is nothing
+            new.
+        """
+        fault = None
+        if following > self.next:
+            if not self._is_stale and following - self._next_at_head > MARKER:
+                fault = self._missed(now)
+            if fault is not None and self.rule.ends_when_stale:
+                return fault
+            self.next = following
+            self._is_stale = self._is_stale or fault is not None
+        self._note_head(0 if is_behind_markers else MARKER)
+        return fault
+
+    def _missed(self, now: ClockReading) -> Refusal | None:
+        # Deletions that Kafka dropped before they were read are missing.
+        if self.kept_ms is None:
+            return None
+        return missed_deletions(self.rule.log, self.at_head, now, self.kept_ms)
+
+    def _fault(self, poll: HeadPoll, then: int) -> Refusal | None:
+        log, gap = self.rule.log, self.rule.most_gap
+        if poll.topic_id != self.topic_id:
+            story = f"it was recreated: its topic id was {self.topic_id}, it is {poll.topic_id}"
+            return Refusal(RefusalReason.RECREATED, story)
+        if then > poll.head:
+            story = f"the store stands at offset {then}, and the {log} ends at {poll.head}"
             return Refusal(RefusalReason.AHEAD, story)
-        if self.position + 1 < look.oldest:
-            return Refusal(
-                RefusalReason.BEHIND_OLDEST,
-                f"position {self.position} is before the changelog's oldest offset {look.oldest}",
-            )
+        if gap is not None and poll.oldest - self.next > gap:
+            oldest = f"the {log}'s oldest is {poll.oldest}"
+            story = f"the store stands at offset {self.next}, and {oldest}"
+            return Refusal(RefusalReason.BEHIND_OLDEST, story)
         return None
 
-    def _settle(self) -> None:
-        if self._goal is not None and self.position >= self._goal.head - 1:
-            self.at_head = self._goal.asked
-            self._position_at_head = self.position
+    def _note_head(self, markers: int = 0) -> None:
+        if self._goal is not None and self.next + markers >= self._goal.head:
+            if not self._is_stale:
+                self.at_head, self._next_at_head = self._goal.asked, self.next
             self._goal = None

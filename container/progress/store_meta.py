@@ -1,7 +1,8 @@
 """STORE-META: what a store's directory says of itself, and whether the store may be used by it.
 
 PURE. The file has the form of OFFSET, a checksum and a text; the text is a JSON object. A directory
-without the file, as Samza's are, is judged by offsets alone.
+without the file, as Samza's are, is judged by offsets alone. The other files of a directory have
+the same codec (``text_of``, ``parsed``) and the same rule of ownership (``foreign``).
 
 A standby's directory says what its active task's says, so that each can take the other's over.
 
@@ -11,9 +12,11 @@ kept here, as file times prove nothing), safety S3.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self, TypeVar
+
+import msgspec
 
 from homeport.config.errors import WireError
 from homeport.config.system_stream import SystemStream
@@ -24,8 +27,69 @@ from homeport.job_coordinator.model.job_model import TaskModel
 META_FILE = "STORE-META"
 FORMAT = 2
 
-_MARKER = 1
+MARKER = 1
+"""The end of a transaction is no record, and takes an offset."""
 _RENEWALS = 10
+_SHOWN = 200
+_Text = TypeVar("_Text")
+_Parsed = TypeVar("_Parsed")
+
+
+def text_of(fields: Any) -> str:  # noqa: ANN401 - whatever has a JSON form
+    """Return ``fields`` as JSON without blanks."""
+    return msgspec.json.encode(fields).decode()
+
+
+def parsed(text: str, kind: type[_Text], what: str, value: Callable[[_Text], _Parsed]) -> _Parsed:
+    """Return the value of a text of that kind.
+
+    Raises:
+        WireError: it is no text of the kind, or ``value`` finds a wrong name in it.
+    """
+    try:
+        return value(msgspec.json.decode(text, type=kind))
+    except (msgspec.MsgspecError, ValueError, KeyError, RecursionError):
+        raise WireError(f"it holds {text[:_SHOWN]!r}, which is not {what}") from None
+
+
+class Owner(Protocol):
+    """Whose state a directory holds: a part of some log."""
+
+    @property
+    def version(self) -> int:
+        """The format of the file."""
+
+    @property
+    def log(self) -> str:
+        """The log, with its kind, for messages."""
+
+    @property
+    def topic_id(self) -> str:
+        """The broker's id of the topic, which a topic recreated does not get again."""
+
+    def differences(self, wanted: Self) -> Iterator[str]:
+        """Yield what else makes the state another owner's."""
+
+
+_Owner = TypeVar("_Owner", bound=Owner)
+
+
+def foreign(file: str, log: str, found: _Owner, wanted: _Owner) -> Refusal | None:
+    """Return why a directory of ``found`` is not the one of ``wanted``; None where it is.
+
+    ``file``: what names the owner. ``log``: the wanted log, as a message begins with it.
+    """
+    if found.version != wanted.version:
+        story = f"{file} has format {found.version}, and {wanted.version} is what is read here"
+        return Refusal(RefusalReason.OTHER_FORMAT, story)
+    if found.log != wanted.log:
+        story = f"the store is of {found.log}, not of {wanted.log}"
+        return Refusal(RefusalReason.FOREIGN, story)
+    if found.topic_id != wanted.topic_id:
+        ids = f"its topic id is {wanted.topic_id}, the store's is {found.topic_id}"
+        return Refusal(RefusalReason.RECREATED, f"{log} was recreated: {ids}")
+    difference = next(found.differences(wanted), None)
+    return None if difference is None else Refusal(RefusalReason.FOREIGN, difference)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +113,43 @@ class StoreMeta:
     version: int = FORMAT
     forms: tuple[str, str] | None = None
 
+    @property
+    def log(self) -> str:
+        """The changelog, for messages."""
+        return f"changelog {self.changelog}"
+
+    def differences(self, wanted: StoreMeta) -> Iterator[str]:
+        """Yield what a good directory of the changelog has otherwise."""
+        if self.grouper != wanted.grouper:
+            yield f"the store was grouped by {self.grouper}, the task is by {wanted.grouper}"
+        if self.ssps != wanted.ssps:
+            own, tasks = _listed(self.ssps), _listed(wanted.ssps)
+            yield f"the store is of input {own}, the task's is {tasks}"
+        if self.forms and wanted.forms and self.forms != wanted.forms:
+            yield (
+                f"keys and values of the store are {' and '.join(self.forms)}, those of the "
+                f"changelog {' and '.join(wanted.forms)}"
+            )
+
+
+class _MetaText(msgspec.Struct, rename="kebab", omit_defaults=True):
+    """The fields of STORE-META, in their order."""
+
+    format: int
+    changelog: str
+    topic_id: str
+    ssps: tuple[str, ...]
+    grouper: str
+    at_head_ms: int
+    boot_id: str
+    boot_ms: int
+    delete_retention_ms: int | None = None
+    forms: tuple[str, str] | None = None
+
+
+class _Format(msgspec.Struct):
+    format: int
+
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
@@ -62,49 +163,28 @@ class Expectation:
 
 
 def meta_text(meta: StoreMeta) -> str:
-    """The text of STORE-META."""
-    fields = {
-        "format": meta.version,
-        "changelog": meta.changelog,
-        "topic-id": meta.topic_id,
-        "ssps": list(meta.ssps),
-        "grouper": meta.grouper,
-        "at-head-ms": meta.at_head.wall_ms,
-        "boot-id": meta.at_head.boot_id,
-        "boot-ms": meta.at_head.boot_ms,
-    }
-    if meta.delete_retention_ms is not None:
-        fields["delete-retention-ms"] = meta.delete_retention_ms
-    if meta.forms is not None:
-        fields["forms"] = list(meta.forms)
-    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
+    """Return the text of STORE-META."""
+    at, owner = meta.at_head, (meta.changelog, meta.topic_id, meta.ssps, meta.grouper)
+    clocks = at.wall_ms, at.boot_id, at.boot_ms
+    return text_of(_MetaText(meta.version, *owner, *clocks, meta.delete_retention_ms, meta.forms))
 
 
 def parse_meta(text: str) -> StoreMeta:
-    """What the text of STORE-META says; of a later format only its number is sure to be right.
+    """Return the meta of the text; of a later format only its number is sure to be right.
 
     Raises:
         WireError: it is not the text of a STORE-META.
     """
-    try:
-        found = json.loads(text)
-        version = whole(found["format"])
-        kept_ms, forms = found.get("delete-retention-ms"), found.get("forms")
-        if version != FORMAT:
-            return StoreMeta("", "", (), "", ClockReading(0), version=version)
-        return StoreMeta(
-            changelog=_text(found["changelog"]),
-            topic_id=_text(found["topic-id"]),
-            ssps=tuple(_text(ssp) for ssp in found["ssps"]),
-            grouper=_text(found["grouper"]),
-            at_head=ClockReading(
-                whole(found["at-head-ms"]), _text(found["boot-id"]), whole(found["boot-ms"])
-            ),
-            delete_retention_ms=None if kept_ms is None else whole(kept_ms),
-            forms=None if forms is None else (_text(forms[0]), _text(forms[1])),
-        )
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
-        raise WireError(f"it holds {text[:200]!r}, which is not a STORE-META") from None
+    version = parsed(text, _Format, f"a {META_FILE}", lambda found: found.format)
+    if version != FORMAT:
+        return StoreMeta("", "", (), "", ClockReading(0), version=version)
+    return parsed(text, _MetaText, f"a {META_FILE}", _meta)
+
+
+def _meta(found: _MetaText) -> StoreMeta:
+    at_head = ClockReading(found.at_head_ms, found.boot_id, found.boot_ms)
+    owner = found.changelog, found.topic_id, found.ssps, found.grouper
+    return StoreMeta(*owner, at_head, found.delete_retention_ms, forms=found.forms)
 
 
 def meta_of(
@@ -125,38 +205,8 @@ def meta_of(
 
 
 def meta_fault(found: StoreMeta, expected: Expectation) -> Refusal | None:
-    """Why a store with this STORE-META is not the one that is wanted; None where it is."""
-    wanted = expected.meta
-    if found.version != wanted.version:
-        return Refusal(
-            RefusalReason.OTHER_FORMAT,
-            f"STORE-META has format {found.version}, and {wanted.version} is what is read here",
-        )
-    if found.changelog != wanted.changelog:
-        return Refusal(
-            RefusalReason.FOREIGN,
-            f"the store is of changelog {found.changelog}, not of {wanted.changelog}",
-        )
-    if found.topic_id != wanted.topic_id:
-        return Refusal(
-            RefusalReason.RECREATED,
-            f"the changelog was recreated: its topic id is {wanted.topic_id}, "
-            f"the store's is {found.topic_id}",
-        )
-    story = next(_differences(found, wanted), None)
-    return None if story is None else Refusal(RefusalReason.FOREIGN, story)
-
-
-def _differences(found: StoreMeta, wanted: StoreMeta) -> Iterator[str]:
-    if found.grouper != wanted.grouper:
-        yield f"the store was grouped by {found.grouper}, the task is by {wanted.grouper}"
-    if found.ssps != wanted.ssps:
-        yield f"the store is of input {_listed(found.ssps)}, the task's is {_listed(wanted.ssps)}"
-    if found.forms and wanted.forms and found.forms != wanted.forms:
-        yield (
-            f"keys and values of the store are {' and '.join(found.forms)}, those of the changelog "
-            f"{' and '.join(wanted.forms)}"
-        )
+    """Return why a store with this STORE-META is not the one that is wanted; None where it is."""
+    return foreign(META_FILE, "the changelog", found, expected.meta)
 
 
 def stale_fault(
@@ -171,7 +221,7 @@ def stale_fault(
     Where no record can have been between position and head, none was missed: a marker follows the
     last record of a transaction.
     """
-    if head - position - 1 <= _MARKER:
+    if head - position - 1 <= MARKER:
         return None
     now, now_kept_ms = expected.meta.at_head, expected.delete_retention_ms
     return missed_deletions("changelog", at_head, now, now_kept_ms, kept_ms)
@@ -234,16 +284,3 @@ def is_meta_due(found: StoreMeta | None, now: StoreMeta, delete_retention_ms: in
 
 def _listed(ssps: tuple[str, ...]) -> str:
     return ", ".join(ssps) or "none"
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def whole(value: object) -> int:
-    """Return ``value``; TypeError where it is no whole number."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError
-    return value

@@ -151,7 +151,6 @@ class RestoreWorker:
             time.sleep(seconds)
 
     def _flush(self) -> None:
-        """All that was read is on the disk, and the container knows."""
         self._report_read()
         if self._last is not None and self._last != self._flushed:
             self._store.flush()

@@ -30,12 +30,16 @@ from homeport.config.settings.rocksdb_section import RocksDbConfig
 from homeport.container.host.disk_space import disk_error
 from homeport.container.progress.restore_schedule import WorkerMemory, is_debt_too_large
 from homeport.container.rocksdb.expiring_store import StoreTime
-from homeport.container.rocksdb.options import (
+from homeport.container.rocksdb.rocksdb_store import (
+    DEFAULTS,
+    POSITION_KEY,
     compression_type,
+    one_line,
+    open_with,
     set_compaction_options,
     set_file_options,
+    without_wal,
 )
-from homeport.container.rocksdb.rocksdb_store import DEFAULTS, POSITION_KEY, open_with, without_wal
 
 _KIB = 1024
 _MIB = 1024 * _KIB
@@ -83,7 +87,7 @@ class BulkStore:
             self._time = StoreTime(self._db.get(POSITION_KEY)) if expires else None
         except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
             raise disk_error(path, error) or StoreError(
-                f"{path}: RocksDB cannot open it: {_line(error)}"
+                f"{path}: RocksDB cannot open it: {one_line(error)}"
             ) from None
 
     def write(
@@ -144,12 +148,8 @@ class BulkStore:
             action()
         except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
             raise disk_error(self.path, error) or StoreError(
-                f"{self.path}: RocksDB refuses: {_line(error)}"
+                f"{self.path}: RocksDB refuses: {one_line(error)}"
             ) from None
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())
 
 
 def _bulk_options(memory: WorkerMemory, cores: int, config: RocksDbConfig) -> Options:

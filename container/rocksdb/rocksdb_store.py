@@ -10,14 +10,17 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rocksdict import (
     BlockBasedOptions,
     Cache,
+    DBCompactionStyle,
+    DBCompressionType,
     Options,
     Rdict,
     ReadOptions,
+    UniversalCompactOptions,
     WriteBatch,
     WriteBufferManager,
     WriteOptions,
@@ -25,10 +28,9 @@ from rocksdict import (
 
 from homeport.config.config import Config
 from homeport.config.errors import StoreError
-from homeport.config.settings.rocksdb_section import RocksDbConfig
+from homeport.config.settings.rocksdb_section import RocksDbConfig, UniversalCompaction
 from homeport.container.engine.storage_engine import DamagedStoreError
 from homeport.container.host.disk_space import disk_error
-from homeport.container.rocksdb.options import set_compaction_options, set_file_options
 
 POSITION_KEY = b"\x00homeport.position"
 """Reserved: hidden from all reads, refused for user keys. Its value is the offset in decimal."""
@@ -47,12 +49,66 @@ _PROPERTIES = {
 """{figure: RocksDB's property}. The cache is that of all stores."""
 _BEHIND_POSITION = POSITION_KEY + b"\x00"
 _Range = tuple[bytes, bytes | None]
+_Found = TypeVar("_Found")
 _MIB = 1024 * 1024
 _SMALLEST_BUFFER = 2 * _MIB
 _SMALLEST_CAP = 64 * 1024
 """RocksDB raises what is smaller to this."""
 DEFAULTS = RocksDbConfig.of(Config({}), "")
 """What a configuration that says nothing asks for."""
+
+
+_COMPRESSIONS = {
+    "snappy": DBCompressionType.snappy,
+    "bzip2": DBCompressionType.bz2,
+    "zlib": DBCompressionType.zlib,
+    "lz4": DBCompressionType.lz4,
+    "lz4hc": DBCompressionType.lz4hc,
+    "zstd": DBCompressionType.zstd,
+    "none": DBCompressionType.none,
+}
+
+
+def compression_type(config: RocksDbConfig) -> DBCompressionType:
+    """How the store's files are compressed."""
+    return _COMPRESSIONS[config.compression]()
+
+
+def set_file_options(options: Options, config: RocksDbConfig) -> None:
+    """``options`` say how files are written, opened and removed."""
+    options.set_compression_type(compression_type(config))
+    options.set_keep_log_file_num(config.log_files)
+    options.set_max_log_file_size(config.log_file_bytes)
+    options.set_delete_obsolete_files_period_micros(config.obsolete_files_period_us)
+    options.set_max_open_files(config.open_files)
+    options.set_max_file_opening_threads(config.file_opening_threads)
+    options.set_max_manifest_file_size(config.manifest_bytes)
+
+
+def set_compaction_options(options: Options, config: RocksDbConfig) -> None:
+    """``options`` say how files are merged; RocksDB's own where the configuration says nothing."""
+    for value, set_value in (
+        (config.background_jobs, options.set_max_background_jobs),
+        (config.levels, options.set_num_levels),
+        (config.level0_trigger, options.set_level_zero_file_num_compaction_trigger),
+        (config.target_file_bytes, options.set_target_file_size_base),
+        (config.target_file_multiplier, options.set_target_file_size_multiplier),
+    ):
+        if value is not None:
+            set_value(value)
+    if config.universal is not None:
+        options.set_compaction_style(DBCompactionStyle.universal())
+        options.set_universal_compaction_options(_universal(config.universal))
+
+
+def _universal(config: UniversalCompaction) -> UniversalCompactOptions:
+    options = UniversalCompactOptions()
+    options.size_ratio = config.size_ratio
+    options.min_merge_width = config.min_merge_width
+    options.max_merge_width = config.max_merge_width
+    options.max_size_amplification_percent = config.max_size_amplification_percent
+    options.compression_size_percent = config.compression_size_percent
+    return options
 
 
 def open_with(path: Path, options: Options) -> Rdict:
@@ -135,7 +191,7 @@ class RocksDbStore:
             self._db = open_with(path, memory.options(config))
         except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
             raise disk_error(path, error) or StoreError(
-                f"{path}: RocksDB cannot open it: {_line(error)}"
+                f"{path}: RocksDB cannot open it: {one_line(error)}"
             ) from None
 
     @property
@@ -149,10 +205,7 @@ class RocksDbStore:
         return None if value is None else self._position_of(value)
 
     def _position_bytes(self) -> bytes | None:
-        try:
-            value: bytes | None = self._db.get(POSITION_KEY)
-        except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
-            raise self._failed(error) from None
+        value: bytes | None = self._call(lambda: self._db.get(POSITION_KEY))
         return value
 
     def _position_of(self, text: bytes) -> int:
@@ -173,10 +226,8 @@ class RocksDbStore:
             return []
         if POSITION_KEY in keys:
             return [self.get(key) for key in keys]
-        try:
-            values: list[bytes | None] = self._db.get(list(keys)) or []
-        except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
-            raise self._failed(error) from None
+        found = self._call(lambda: self._db.get(list(keys)))
+        values: list[bytes | None] = found or []
         return values
 
     def scan(
@@ -193,10 +244,9 @@ class RocksDbStore:
         return pairs
 
     def _items(self, start: bytes, end: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        try:
-            items: Iterator[Any] = self._db.items(from_key=start, read_opt=_bounds(end))
-        except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
-            raise self._failed(error) from None
+        items: Iterator[Any] = self._call(
+            lambda: self._db.items(from_key=start, read_opt=_bounds(end))
+        )
         return items
 
     def _pairs(
@@ -210,22 +260,10 @@ class RocksDbStore:
                     yield pair
             except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
                 raise self._failed(error) from None
-            self._require_end(start if pair is None else pair[0], end)
+            self._check_end(start if pair is None else pair[0], end)
 
-    def _require_end(self, last: bytes, end: bytes | None) -> None:
-        """Nothing after ``last`` cannot be read: the binding ends an iteration at damage, silently.
-
-        Raises:
-            DamagedStoreError: something cannot.
-        """
-        try:
-            following = self._db.iter(_bounds(end))
-            following.seek(last)
-            if following.valid() and following.key() == last:
-                following.next()
-            following.status()
-        except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
-            raise self._failed(error) from None
+    def _check_end(self, last: bytes, end: bytes | None) -> None:
+        self._call(lambda: check_end(self._db, last, _bounds(end)))
 
     def write(self, entries: Mapping[bytes, bytes | None], position: int | None) -> None:
         """Applies all of ``entries`` (None deletes) and the position, or nothing.
@@ -245,10 +283,7 @@ class RocksDbStore:
                 batch.put(key, value)
         if position is not None:
             batch.put(POSITION_KEY, position)
-        try:
-            self._db.write(batch, self._options)
-        except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
-            raise self._failed(error) from None
+        self._call(lambda: self._db.write(batch, self._options))
 
     def figures(self) -> Mapping[str, int]:
         """What RocksDB reports of the store, by the names of ``/metrics``."""
@@ -256,10 +291,7 @@ class RocksDbStore:
 
     def flush(self) -> None:
         """All that was written is on the disk; errors as of ``write``."""
-        try:
-            self._db.flush(True)  # noqa: FBT003 - wait for it
-        except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
-            raise self._failed(error) from None
+        self._call(lambda: self._db.flush(True))  # noqa: FBT003 - wait for it
 
     def close(self) -> None:
         """The directory may be opened by another; open scans are at their end.
@@ -269,13 +301,15 @@ class RocksDbStore:
         # RocksDB stays open, and its directory locked, for as long as one of them is.
         for scan in list(self._scans):
             scan.close()
+        self._call(self._db.close)
+
+    def _call(self, action: Callable[[], _Found]) -> _Found:
         try:
-            self._db.close()
+            return action()
         except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
             raise self._failed(error) from None
 
     def _failed(self, error: Exception) -> StoreError:
-        """What RocksDB's ``error`` means; the callback for failures has been called."""
         failure = disk_error(self.path, error) or self._fault(error)
         if self._on_failure is not None:
             self._on_failure(failure)
@@ -284,7 +318,19 @@ class RocksDbStore:
     def _fault(self, error: Exception) -> StoreError:
         if isinstance(error, MemoryError):
             return StoreError(f"{self.path}: no memory is left for this call")
-        return DamagedStoreError(self.path, f"RocksDB cannot read it: {_line(error)}")
+        return DamagedStoreError(self.path, f"RocksDB cannot read it: {one_line(error)}")
+
+
+def check_end(db: Rdict, last: bytes, bounds: ReadOptions) -> None:
+    """Raise the binding's error where something behind ``last`` cannot be read.
+
+    An iteration of the binding ends at damage, silently.
+    """
+    following = db.iter(bounds)
+    following.seek(last)
+    if following.valid() and following.key() == last:
+        following.next()
+    following.status()
 
 
 def without_wal() -> WriteOptions:
@@ -306,5 +352,6 @@ def _bounds(end: bytes | None) -> ReadOptions:
     return bounds
 
 
-def _line(error: Exception) -> str:
+def one_line(error: Exception) -> str:
+    """Return the words of the binding."""
     return " ".join(str(error).split())

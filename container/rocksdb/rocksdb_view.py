@@ -18,11 +18,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from rocksdict import AccessType, Options, Rdict
+from rocksdict import AccessType, Options, Rdict, ReadOptions
 
 from homeport.config.errors import StoreError
 from homeport.container.rocksdb.expiring_store import STAMP_BYTES, is_stamped
-from homeport.container.rocksdb.rocksdb_store import CURRENT_FILE, POSITION_KEY
+from homeport.container.rocksdb.rocksdb_store import CURRENT_FILE, POSITION_KEY, check_end, one_line
 
 _TABLE = ".sst"
 _ATTEMPTS = 20
@@ -117,26 +117,15 @@ class RocksDbView:
         items: Iterable[tuple[Any, Any]] = (
             self._db.items() if start is None else self._db.items(from_key=start)
         )
-        last = start
+        last = start or b""
         for key, value in items:
             last = key
             if key != POSITION_KEY:
                 yield key, self._unstamped(value)
-        self._require_end(last)
-
-    def _require_end(self, last: bytes | None) -> None:
-        """Nothing follows ``last``; the binding's iterator ends before a damaged block as well."""
-        walk = self._db.iter()
         try:
-            if last is None:
-                walk.seek_to_first()
-            else:
-                walk.seek(last)
-                if walk.valid() and walk.key() == last:
-                    walk.next()
-            walk.status()
+            check_end(self._db, last, ReadOptions())
         except Exception as error:  # noqa: BLE001 - the binding raises bare Exception
-            raise StoreError(f"{self.path}: RocksDB cannot read it: {error}") from None
+            raise StoreError(f"{self.path}: RocksDB cannot read it: {one_line(error)}") from None
 
     def close(self) -> None:
         """Nothing of it is open or left."""

@@ -24,7 +24,8 @@ from pathlib import Path
 
 from homeport.config.config import Config
 from homeport.config.settings.sections import TaskConfig
-from homeport.container.host.exit_codes import EXIT_LEASE_LOST
+from homeport.container.child.process import ChildProcess
+from homeport.container.child.running import BeatWatch, RunningChild
 from homeport.container.host.lease_memory import SpareKind
 from homeport.container.host.orders import REST
 from homeport.container.host.permit import Permit
@@ -34,9 +35,6 @@ from homeport.container.incarnation.environment import (
     WORK_VARIABLE,
     orders_file,
 )
-from homeport.container.launcher.child_end import EXITED, cause_of, last_lines
-from homeport.container.launcher.child_process import ChildProcess
-from homeport.container.launcher.lease import BeatWatch
 from homeport.container.standalone.protocols import WorkFenced, WorkReport
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.model.codec import encode_job_model
@@ -56,27 +54,24 @@ from homeport.job_coordinator.zookeeper.session import SessionLease
 
 _LOG = logging.getLogger(__name__)
 
-_TAIL_BYTES = 32 * 1024
 _REPORT_MS = 1000
 _REST_MS = 60_000
 """So long a child rests, with the memory that it has, until it ends."""
-_MUTE_MS = 2000
-"""One that has not beaten for so long stands still, and is of no use."""
 _END_MS, _END_STEP_S = 2000, 0.01
 _COMMAND = (sys.executable, "-m", "homeport.container.incarnation.container_runner")
 
 
-@dataclass(slots=True)
-class _Child:
-    incarnation: Incarnation
-    process: ChildProcess
+_STORIES = {
+    StopCause.LEASE_LOST: "the session did not last",
+    StopCause.KILLED: "it was killed by another process, or for want of memory",
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class _Child(RunningChild):
     lease: SessionLease
-    beats: BeatWatch
     is_fenced: bool = False
     is_started: bool = False
-    is_ordered: bool = False
-    has_hung: bool = False
-    kill_at_ms: int | None = None
 
 
 class ChildWork:
@@ -133,7 +128,7 @@ class ChildWork:
         except OSError as error:
             _LOG.warning("no process is made ready: %s", error)
             return
-        process.memory.expect_permit()
+        process.memory.is_permit_near = True
         self._resting, self._is_fresh, self._has_told = process, True, False
         self._rests_until_ms = boot_ms() + _REST_MS
 
@@ -158,7 +153,7 @@ class ChildWork:
         if process is None:
             is_first, process = True, self._process(f"starting-{order.generation}.log")
         beats = BeatWatch.at(boot_ms(), self._hang_ms)
-        self._child = _Child(incarnation, process, lease, beats)
+        self._child = _Child(incarnation, process, beats, self._shutdown_ms, lease=lease)
 
         def take(deadline_ms: int) -> None:
             process.memory.deadline_ms = deadline_ms
@@ -193,7 +188,7 @@ class ChildWork:
             return False
         child.is_ordered = True
         if child.kill_at_ms is None:
-            child.kill_at_ms = boot_ms() + self._shutdown_ms
+            child.kill_at_ms = boot_ms() + child.shutdown_ms
             child.process.send(REST)
         return True
 
@@ -209,7 +204,7 @@ class ChildWork:
     def confirm(self, incarnation: Incarnation) -> None:
         """It may go on."""
         if self._child is not None and self._child.incarnation == incarnation:
-            self._child.process.memory.confirm(incarnation.epoch)
+            self._child.process.memory.confirmed = incarnation.epoch
 
     def look(self) -> Sequence[WorkReport]:
         """What is new; an end that takes too long is brought about."""
@@ -221,26 +216,21 @@ class ChildWork:
         memory, epoch = child.process.memory, child.incarnation.epoch
         if boot_ms() - self._reported_ms >= _REPORT_MS:
             self._reported_ms, self.report = boot_ms(), memory.last_report()
-        if memory.is_fenced(epoch) and not child.is_fenced:
+        if memory.fenced == epoch and not child.is_fenced:
             child.is_fenced = True
             found.append(WorkFenced(child.incarnation))
-        if memory.is_started(epoch) and not child.is_started:
+        if memory.started == epoch and not child.is_started:
             child.is_started = True
             found.append(WorkStarted(epoch))
         exit_code = child.process.poll()
         if exit_code is not None:
             found.append(self._end_of(child, exit_code))
             self._bury(child)
-        elif memory.rests(epoch):
+        elif memory.resting == epoch:
             found.append(WorkEnded(epoch, StopCause.ORDERED, "it rests"))
             self._rest(child)
-        elif child.kill_at_ms is not None and boot_ms() >= child.kill_at_ms:
-            _LOG.error("generation %d does not stop in time: killed", epoch)
-            child.kill_at_ms = boot_ms() + self._shutdown_ms
-            child.process.signal(signal.SIGKILL)
-        elif child.beats.is_hung(memory.beat_ms, boot_ms()) and not child.has_hung:
-            _LOG.error("generation %d does not beat: killed", epoch)
-            child.has_hung = True
+        elif (why := child.reason_to_kill(boot_ms())) is not None:
+            _LOG.error("generation %d %s: killed", epoch, why)
             child.process.signal(signal.SIGKILL)
         return found
 
@@ -255,18 +245,9 @@ class ChildWork:
             _LOG.info("pid %d has its imports, and waits for its first version", process.pid)
 
     def _end_of(self, child: _Child, exit_code: int) -> WorkEnded:
-        is_finished = child.process.memory.is_finished
-        cause = cause_of(exit_code, finished=is_finished, ordered=child.is_ordered)
-        lines = last_lines(child.process.log_tail(_TAIL_BYTES))
-        text = lines[-1].removeprefix("error: ") if lines else f"exit code {exit_code}"
-        if child.has_hung:
-            cause, text = StopCause.FAILED, f"it was silent for task.hang.ms ({self._hang_ms})"
-        elif exit_code == EXIT_LEASE_LOST:
-            cause, text = StopCause.LEASE_LOST, "the session did not last"
-        elif exit_code == 0 and cause is StopCause.FAILED:
-            text = EXITED
-        elif cause is StopCause.KILLED:
-            text = "it was killed by another process, or for want of memory"
+        cause, lines = child.end(exit_code)
+        last = lines[-1].removeprefix("error: ") if lines else f"exit code {exit_code}"
+        text = _STORIES.get(cause, last)
         return WorkEnded(child.incarnation.epoch, cause, f"{text}; log {child.process.log_file}")
 
     def _rest(self, child: _Child) -> None:
@@ -277,11 +258,10 @@ class ChildWork:
         self._rests_until_ms = boot_ms() + _REST_MS
 
     def _take_resting(self) -> ChildProcess | None:
-        """The process that rests, for the next incarnation; None where there is none of use."""
         process = self._resting
         if process is None:
             return None
-        if process.poll() is not None or boot_ms() - process.memory.beat_ms > _MUTE_MS:
+        if not process.is_alive(boot_ms()):
             self._end_resting()
             return None
         self._resting = None

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from homeport.config.errors import StoreError
 from homeport.container.progress.clock_reading import ClockReading
-from homeport.container.progress.follow import FollowedChangelog, Look
+from homeport.container.progress.follow import CHANGELOG, Followed, HeadPoll
 from homeport.container.progress.refusal import Refusal
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.task_store import Position, TaskStore
@@ -16,23 +16,23 @@ from homeport.job_coordinator.status.container_report import StoreLag
 
 
 class ChangelogFeed(Protocol):
-    """What comes of the changelogs: their committed records, and looks at where they end."""
+    """What comes of the changelogs: their committed records, and polls of their heads."""
 
     def poll(self, seconds: float) -> Mapping[Position, Chunk]:
         """What has come, after at most ``seconds``; ``last_offset``: all up to it has come."""
 
     def ask(self) -> bool:
-        """A look is under way; False where the one before it still is."""
+        """Begin a poll of the heads; return False while the one before it is under way."""
 
-    def looks(self) -> Mapping[Position, Look]:
-        """The outcome of the last look; nothing until it is there."""
+    def polled(self) -> Mapping[Position, HeadPoll]:
+        """Return the outcome of the last poll; nothing until it is there."""
 
 
 @dataclass
 class _Followed:
     store: TaskStore
-    changelog: FollowedChangelog
-    position_asked: int = -1
+    changelog: Followed
+    next_asked: int = 0
 
 
 class ChangelogFollower:
@@ -56,25 +56,25 @@ class ChangelogFollower:
         for place, chunk in self._feed.poll(seconds).items():
             followed = self._followed[place]
             changelog = followed.changelog
-            if chunk.last_offset > changelog.position:
-                _require(followed.store, changelog.read(chunk.last_offset, self._clocks()))
+            if chunk.last_offset >= changelog.next:
+                _require(followed.store, changelog.read(chunk.last_offset + 1, self._clocks()))
                 followed.store.follow(chunk.entries, chunk.last_offset)
                 records += chunk.records
-        for place, look in self._feed.looks().items():
+        for place, poll in self._feed.polled().items():
             followed = self._followed[place]
-            _require(followed.store, followed.changelog.looked(look, followed.position_asked))
+            _require(followed.store, followed.changelog.take_heads(poll, followed.next_asked))
         for followed in self._followed.values():
             followed.store.at_head = followed.changelog.at_head
         return records
 
-    def look(self) -> None:
-        """Requests the ends of the changelogs; a later ``step`` has them."""
+    def poll_heads(self) -> None:
+        """Request the heads of the changelogs; a later ``step`` has them."""
         if self._feed.ask():
             for followed in self._followed.values():
-                followed.position_asked = followed.changelog.position
+                followed.next_asked = followed.changelog.next
 
     def lags(self) -> list[StoreLag]:
-        """How far each store is behind, at the last look."""
+        """How far each store is behind, at the last poll."""
         return [
             StoreLag(
                 followed.store.config.name,
@@ -97,16 +97,17 @@ def next_offset(store: TaskStore) -> int:
 
 
 def _followed(store: TaskStore) -> _Followed:
-    if store.expected is None:
+    expected = store.expected
+    if expected is None:
         raise StoreError(f"store {store.name} was not restored")
-    position = next_offset(store) - 1
-    return _Followed(store, FollowedChangelog(position, store.at_head, store.expected))
+    kept_ms, topic_id = expected.delete_retention_ms, expected.meta.topic_id
+    changelog = Followed(topic_id, next_offset(store), store.at_head, CHANGELOG, kept_ms)
+    return _Followed(store, changelog)
 
 
 def _require(store: TaskStore, fault: Refusal | None) -> None:
     if fault is not None:
         raise StoreError(
             f"store {store.name} cannot follow its changelog {store.changelog} any more: "
-            f"{fault.story}; "
-            "the next start restores it"
+            f"{fault.story}; the next start restores it"
         )

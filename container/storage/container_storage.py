@@ -20,8 +20,8 @@ from homeport.container.storage.changelog_reader import ChangelogReader, Restore
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.directory_lock import NO_WAIT, Holder, LockWait
 from homeport.container.storage.overlay import Overlay
-from homeport.container.storage.restore_manager import RestoreManager, Workers
 from homeport.container.storage.storage_engines import StorageEngines
+from homeport.container.storage.store_restore import RestoreManager, Workers
 from homeport.container.storage.task_store import (
     Position,
     Reached,
@@ -91,7 +91,6 @@ class ContainerStorage:
         self._by_id = {item.id: item for item in self._opened}
 
     def _paths(self) -> dict[tuple[str, TaskName], Path]:
-        """The directory of each store of each task; StoreError where two have the same one."""
         paths: dict[tuple[str, TaskName], Path] = {}
         of: dict[Path, tuple[str, TaskName]] = {}
         for config in self.stores:

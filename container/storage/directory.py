@@ -8,7 +8,7 @@ from pathlib import Path
 
 from homeport.config.errors import StoreError
 from homeport.config.system_stream import SystemStream
-from homeport.container.adjunct import meta_text
+from homeport.container.adjunct.recovery import META_FILE
 from homeport.container.host.disk_space import room_on_disk_of
 from homeport.container.progress import offset_file, store_meta
 from homeport.container.storage.directory_files import DAMAGE_FILE, DirectoryFiles
@@ -65,7 +65,7 @@ class StoreDirectory(DirectoryFiles):
             with room_on_disk_of(self.path):
                 # What speaks for the store goes first: a removal cut short must not leave it beside
                 # half of one.
-                for name in (*offset_file.READ_ORDER, meta_text.META_FILE):
+                for name in (*offset_file.READ_ORDER, META_FILE):
                     _remove(self.path / name)
                 _sync_directory(self.path)
                 for entry in self.path.iterdir():
@@ -148,8 +148,8 @@ class StoreDirectory(DirectoryFiles):
         self._lock.release()
 
 
-def condemn(path: Path, story: str) -> None:
-    """The next process that opens the directory ``path`` rebuilds the store in it, and says why.
+def mark_damaged(path: Path, story: str) -> None:
+    """Have the next opener of the directory ``path`` rebuild its store, and report ``story``.
 
     Raises:
         OSError: neither could be written down.

@@ -72,7 +72,7 @@ class DirectoryFiles:
             raise WireError(f"{store_meta.META_FILE} is damaged: {error}") from None
 
     def read_damage(self) -> str | None:
-        """The text that an earlier opener gave ``condemn``; None without one."""
+        """Return the story of an earlier ``mark_damaged``; None without one."""
         try:
             with room_on_disk_of(self.path):
                 text = (self.path / DAMAGE_FILE).read_text("utf-8", "replace")

@@ -175,7 +175,6 @@ class DirectoryLock:
         return self._is_taken(path)
 
     def _opened(self, path: Path) -> int:
-        """The lock file of the directory ``path``, both made where they are not there."""
         with room_on_disk_of(path), own_folder(path.absolute(), self._below.absolute()) as folder:
             # Python's descriptors are close-on-exec: no child inherits one that it was not given.
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW

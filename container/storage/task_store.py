@@ -149,7 +149,6 @@ class TaskStore:
         return StoreProgress(position, self.flushed_offset, meta is not None, is_due)
 
     def _meta(self) -> StoreMeta | None:
-        """What STORE-META is to say now."""
         if self.expected is None:
             return None
         return replace(self.expected.meta, at_head=self.at_head)

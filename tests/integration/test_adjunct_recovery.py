@@ -21,7 +21,7 @@ from stream_containers import Job, Running, make_job
 from suites import long
 
 from homeport.config.config import Config
-from homeport.container.adjunct.meta_text import META_FILE
+from homeport.container.adjunct.recovery import META_FILE
 
 _PLANES = 10
 _LOOK = """

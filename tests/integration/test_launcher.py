@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from launchers import FIRST, LEASE_MS, LIMIT_S, SECOND, Am, Running, is_alive, wait_for
 
-from homeport.container.launcher.child_end import EXITED
+from homeport.container.child.running import EXITED
 from homeport.job_coordinator.http.messages import OrderKind
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.status.shape import SpareReport

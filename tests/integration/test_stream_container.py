@@ -382,7 +382,7 @@ def _warm(job: Job, name: str, kind: str = "warm") -> tuple[Running, int]:
     """A spare whose Spark has begun, if only as its permit is near; the pid of that."""
     program = "homeport.container.incarnation.container_runner"
     spare = job.spare(name, [program, "--ready", kind])
-    spare.memory.expect_permit()
+    spare.memory.is_permit_near = True
     work = job.folder / f"work-{name}"
     job.until(lambda: bool(list(work.glob("spark-spare-*/gateway"))), spare)
     (jvm,) = psutil.Process(spare.process.pid).children()

@@ -48,10 +48,10 @@ if mode in ("spared", "losing"):
     from homeport.container.host.lease_memory import SpareKind, watch_lease
     memory = watch_lease(os.environ)
 def get_ready():
-    memory.say_ready(is_ready=True)
+    memory.is_ready = True
     while not os.path.exists(f"lose-{os.getpid()}"):
         time.sleep(0.02)  # looks again: the test makes the file
-    memory.say_ready(is_ready=False)
+    memory.is_ready = False
 if mode == "losing":
     threading.Thread(target=get_ready, daemon=True).start()
 text = sys.stdin.read()
@@ -74,7 +74,7 @@ if mode == "leased":
     watch_lease(os.environ)
 if mode == "finish":
     from homeport.container.host.lease_memory import watch_lease
-    watch_lease(os.environ).say_finished()
+    watch_lease(os.environ).is_finished = True
 if mode in ("finish", "exits"): os._exit(0)
 if mode == "fail": raise ValueError("what went wrong")
 while True: time.sleep(60)

@@ -16,7 +16,6 @@ from typing import Any
 from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.config.system_stream import SystemStream
-from homeport.container.adjunct.following import FollowedPartition
 from homeport.container.adjunct.recovery import (
     AdjunctMeta,
     Recovery,
@@ -30,7 +29,7 @@ from homeport.container.adjunct.steps import SWITCH_STEPS, AdjunctAction, Adjunc
 from homeport.container.adjunct.store_plan import PlannedStore, StorePlan
 from homeport.container.host.executors import Executor, SameThread
 from homeport.container.progress.clock_reading import ClockReading, elapsed_ms
-from homeport.container.progress.follow import Look, look_interval_s
+from homeport.container.progress.follow import STREAM, VERSIONS, Followed, HeadPoll, poll_interval_s
 from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.progress.input_schedule import StoredInputs
 from homeport.container.storage.adjunct.filled_store import FilledStore, Reached
@@ -86,7 +85,7 @@ class AdjunctStorage:
     scratch_root: Path
     clocks: Callable[[], ClockReading]
     beside: Executor = field(default_factory=SameThread)
-    followed: dict[SystemStreamPartition, FollowedPartition] = field(default_factory=dict)
+    followed: dict[SystemStreamPartition, Followed] = field(default_factory=dict)
     _opened: list[FilledStore] = field(default_factory=list)
 
     def now_ms(self) -> int:
@@ -150,13 +149,11 @@ class AdjunctStorage:
         A partition that is new to a kept store is judged as the rest of it.
         """
         for ssp, position in recovery.starts.items():
-            bounded = item.planned.store.is_bounded
-            followed = FollowedPartition(
-                stream.topic_id, position.offset, meta.at_head, meta.kept_ms, bounded
-            )
+            rule = VERSIONS if item.planned.store.is_bounded else STREAM
+            followed = Followed(stream.topic_id, position.offset, meta.at_head, rule, meta.kept_ms)
             available = stream.ranges[ssp]
-            ends = Look(stream.asked, available.oldest, available.end, stream.topic_id)
-            followed.looked(ends, position.offset)
+            ends = HeadPoll(stream.asked, available.oldest, available.end, stream.topic_id)
+            followed.take_heads(ends, position.offset)
             self.followed[ssp] = followed
 
     def read(
@@ -167,7 +164,7 @@ class AdjunctStorage:
     ) -> None:
         """Note that the stores hold all below ``following``; None: what was written to them.
 
-        ``is_behind_markers``: as of ``FollowedPartition.read``.
+        ``is_behind_markers``: as of ``Followed.read``.
 
         A warning, once, names a store that may lack deletions. The container goes on with it: a
         start is no faster, and each is too late where deletions are kept for a moment.
@@ -185,10 +182,10 @@ class AdjunctStorage:
                         *(item.name, partition.partition, stale.story),
                     )
 
-    def look_interval_s(self, most_s: float) -> float:
+    def poll_interval_s(self, most_s: float) -> float:
         """Return the interval of requests for heads: several in the shortest retention."""
         kept = [item.kept_ms for item in self.followed.values()]
-        return look_interval_s([ms for ms in kept if ms is not None], most_s)
+        return poll_interval_s([ms for ms in kept if ms is not None], most_s)
 
     def name_of(self, partition: SystemStreamPartition) -> str:
         """Return the store that the partition fills."""
@@ -196,7 +193,6 @@ class AdjunctStorage:
         return next(own).store.name
 
     def _at_head(self, item: FilledStore) -> ClockReading | None:
-        """Return when all partitions of the store were last at their heads."""
         now = self.clocks()
         found = [self.followed[ssp].at_head for ssp in item.partitions if ssp in self.followed]
 

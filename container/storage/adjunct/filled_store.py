@@ -12,13 +12,15 @@ from homeport.config.errors import StoreError, WireError
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.adjunct.extractor import Bytes
 from homeport.container.adjunct.intake import Layer
-from homeport.container.adjunct.meta_text import META_FILE, meta_text, parse_meta
 from homeport.container.adjunct.recovery import (
+    META_FILE,
     NO_STORE,
     AdjunctMeta,
     FoundStore,
     Recovery,
     least_kept_ms,
+    meta_text,
+    parse_meta,
 )
 from homeport.container.adjunct.steps import AdjunctAction, AdjunctStep, flush_steps
 from homeport.container.adjunct.store_plan import PlannedStore
@@ -187,7 +189,6 @@ class FilledStore(ABC):
         return FoundStore(True, meta, positions, newest_ms, fault)  # noqa: FBT003 - it exists
 
     def _opened(self) -> tuple[Mapping[SystemStreamPartition, int], Refusal | None]:
-        """The positions that the store has; why it has none."""
         try:
             return self._open_found(), None
         except DiskError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from homeport.container.adjunct.versions import Parts
+from homeport.container.adjunct.versions import VersionProgress
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 
@@ -32,7 +32,10 @@ class StoreFacts:
 
     @staticmethod
     def of_parts(
-        parts: Parts, size_bytes: int | None, since_ms: int | None, version: int | None = None
+        parts: VersionProgress,
+        size_bytes: int | None,
+        since_ms: int | None,
+        version: int | None = None,
     ) -> StoreFacts:
         """Those of a store with ``parts``."""
         records = sum(part.records for part in parts.values())

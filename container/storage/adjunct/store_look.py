@@ -8,8 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from homeport.config.errors import StoreError, WireError
-from homeport.container.adjunct.meta_text import META_FILE, parse_meta
-from homeport.container.adjunct.recovery import NO_STORE, AdjunctMeta, FoundStore
+from homeport.container.adjunct.recovery import (
+    META_FILE,
+    NO_STORE,
+    AdjunctMeta,
+    FoundStore,
+    parse_meta,
+)
 from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.adjunct.version_text import (
     CATALOGUE_FILE,
@@ -17,7 +22,7 @@ from homeport.container.adjunct.version_text import (
     parse_catalogue,
     parse_parts,
 )
-from homeport.container.adjunct.versions import Catalogue, Parts, Versions
+from homeport.container.adjunct.versions import Catalogue, VersionProgress, Versions
 from homeport.container.engine.storage_engine import PersistentEngineFactory, StoreView
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.transaction_plan import RESERVED_PREFIX
@@ -59,7 +64,7 @@ class VisibleView:
         return None
 
     @property
-    def parts(self) -> Parts:
+    def parts(self) -> VersionProgress:
         """Where it stands in each partition; StoreError where it does not say so."""
         return _parts_of(self._view)
 
@@ -130,7 +135,7 @@ def _of_versions(
     folders = {int(n): files.path / f"v{n}" for n in names if n.isascii() and n.isdigit()}
     stores = dict(_begun(folders, catalogue.served, kind))
     versions = Versions.found(planned.partitions, catalogue, stores)
-    known = {*catalogue.floors, *(p for parts in stores.values() for p in parts)}
+    known = {*catalogue.settled_below, *(p for parts in stores.values() for p in parts)}
     positions = {p: versions.cursor(p).next for p in known}
     served = stores.get(catalogue.served or 0, {})
     began = [part.began_ms for part in served.values() if part.began_ms is not None]
@@ -140,7 +145,7 @@ def _of_versions(
 
 def _begun(
     folders: Mapping[int, Path], served: int | None, kind: PersistentEngineFactory
-) -> Iterator[tuple[int, Parts]]:
+) -> Iterator[tuple[int, VersionProgress]]:
     """Yield the versions whose first position is on the disk; the served one in any case."""
     for number, path in folders.items():
         if number == served or kind.fault(path) is None:
@@ -157,7 +162,6 @@ def _catalogue(files: DirectoryFiles) -> Catalogue:
 
 
 def _served_path(path: Path) -> Path:
-    """The directory of the engine that tasks see."""
     if not (path / CATALOGUE_FILE).exists():
         return path
     served = _catalogue(DirectoryFiles(path)).served
@@ -166,12 +170,12 @@ def _served_path(path: Path) -> Path:
     return path / f"v{served}"
 
 
-def _parts_at(path: Path, kind: PersistentEngineFactory) -> Parts:
+def _parts_at(path: Path, kind: PersistentEngineFactory) -> VersionProgress:
     with closing(kind.view(path)) as view:
         return _parts_of(view)
 
 
-def _parts_of(view: StoreView) -> Parts:
+def _parts_of(view: StoreView) -> VersionProgress:
     text = view.get(PARTS_KEY)
     if text is None:
         raise StoreError("it does not say where it is in its stream")

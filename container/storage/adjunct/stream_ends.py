@@ -1,12 +1,11 @@
-"""StreamEnds: where the streams of adjunct stores end, by looks from time to time."""
+"""StreamEnds: where the streams of adjunct stores end, polled from time to time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-from homeport.container.adjunct.following import FollowedPartition
-from homeport.container.progress.follow import Look
+from homeport.container.progress.follow import Followed, HeadPoll
 from homeport.container.progress.refusal import Refusal
 from homeport.container.storage.task_store import Position
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
@@ -16,13 +15,13 @@ class Watch(Protocol):
     """Where the partitions of one system end."""
 
     def ask(self) -> bool:
-        """Begin a look; return False while the one before it is under way."""
+        """Begin a poll; return False while the one before it is under way."""
 
-    def looks(self) -> Mapping[Position, Look]:
-        """Return the outcome of the last look; nothing until it is there."""
+    def polled(self) -> Mapping[Position, HeadPoll]:
+        """Return the outcome of the last poll; nothing until it is there."""
 
     def close(self) -> None:
-        """End the looks."""
+        """End the polls."""
 
 
 class StreamEnds:
@@ -30,36 +29,34 @@ class StreamEnds:
 
     Args:
         followed: {partition: where its store stands}.
-        watches: {system: where those of its partitions end that are looked at}.
+        watches: {system: where those of its partitions end that are polled}.
     """
 
     def __init__(
-        self,
-        followed: Mapping[SystemStreamPartition, FollowedPartition],
-        watches: Mapping[str, Watch],
+        self, followed: Mapping[SystemStreamPartition, Followed], watches: Mapping[str, Watch]
     ) -> None:
         self._followed = followed
         self._watches = watches
         self._asked: dict[SystemStreamPartition, int] = {}
 
-    def look(self) -> None:
-        """Request the ends; a later call of ``looked`` has them."""
+    def poll(self) -> None:
+        """Request the ends; a later call of ``faults`` has them."""
         for system, watch in self._watches.items():
             if watch.ask():
                 for partition, followed in self._followed.items():
                     if partition.system == system:
                         self._asked[partition] = followed.next
 
-    def looked(self) -> Iterator[tuple[SystemStreamPartition, Refusal]]:
+    def faults(self) -> Iterator[tuple[SystemStreamPartition, Refusal]]:
         """Take the answers to the last request; yield why a store cannot go on."""
         for system, watch in self._watches.items():
-            for (topic, number), look in watch.looks().items():
+            for (topic, number), poll in watch.polled().items():
                 partition = SystemStreamPartition(system, topic, number)
-                fault = self._followed[partition].looked(look, self._asked[partition])
+                fault = self._followed[partition].take_heads(poll, self._asked[partition])
                 if fault is not None:
                     yield partition, fault
 
     def close(self) -> None:
-        """End the threads that look."""
+        """End the threads that poll."""
         for watch in self._watches.values():
             watch.close()

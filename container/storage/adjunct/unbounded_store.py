@@ -14,7 +14,7 @@ from homeport.container.adjunct.intake import Intake, Layer
 from homeport.container.adjunct.steps import AdjunctAction, AdjunctStep
 from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.adjunct.version_text import PARTS_KEY, parse_parts, parts_text
-from homeport.container.adjunct.versions import Part, Parts, Run
+from homeport.container.adjunct.versions import Progress, Run, VersionProgress
 from homeport.container.engine.storage_engine import StorageEngine
 from homeport.container.host.executors import Executor
 from homeport.container.progress.input_position import InputPosition
@@ -46,7 +46,7 @@ class UnboundedStore(FilledStore):
         """As ``FilledStore``."""
         super().__init__(planned, config, directory, engines, kept_bytes, beside)
         self._engine: StorageEngine | None = None
-        self._parts: Parts = {}
+        self._parts: VersionProgress = {}
         self._intake = Intake({})
         self._newest_ms = 0
 
@@ -78,7 +78,7 @@ class UnboundedStore(FilledStore):
     def _start(self, starts: Mapping[SystemStreamPartition, InputPosition]) -> None:
         if self._engine is None:
             self._engine = self._engines.open(self._config, self._directory.path)
-        parts = {**{ssp: Part(at.offset) for ssp, at in starts.items()}, **self._parts}
+        parts = {**{ssp: Progress(at.offset) for ssp, at in starts.items()}, **self._parts}
         self._intake = Intake(parts)
         if parts != self._parts or self.was_reset:
             self._write({}, parts)
@@ -105,7 +105,7 @@ class UnboundedStore(FilledStore):
         self._write(layer.entries, layer.parts)
         reached(step)
 
-    def _write(self, entries: Mapping[bytes, bytes | None], parts: Parts) -> None:
+    def _write(self, entries: Mapping[bytes, bytes | None], parts: VersionProgress) -> None:
         position = parts_text(parts).encode()
         self._opened_engine().write({**entries, PARTS_KEY: position}, None)
         self.entries.changed(entries)

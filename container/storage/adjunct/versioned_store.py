@@ -31,11 +31,11 @@ from homeport.container.adjunct.version_text import (
 )
 from homeport.container.adjunct.versions import (
     Catalogue,
-    Parts,
     Run,
     Taken,
-    Verdict,
+    VersionProgress,
     Versions,
+    VersionVerdict,
     flush_step,
     removable,
     verdict_plan,
@@ -89,7 +89,7 @@ class VersionedStore(FilledStore):
         self._unflushed: set[int] = set()
         self._shown: int | None = None
         self._under_way: tuple[AdjunctStep, Future[None]] | None = None
-        self._decided: tuple[Verdict, list[AdjunctStep]] | None = None
+        self._decided: tuple[VersionVerdict, list[AdjunctStep]] | None = None
         self._dropping: list[tuple[AdjunctStep, Future[None]]] = []
         self._handed: list[Handed] = []
         self._late: tuple[int, ...] = ()
@@ -98,7 +98,6 @@ class VersionedStore(FilledStore):
 
     @property
     def _is_whole(self) -> bool:
-        """Whether there is a version to read."""
         return self._shown is not None or not self.planned.partitions
 
     def awaits(self, clock_ms: Callable[[], int]) -> str | None:
@@ -169,13 +168,13 @@ class VersionedStore(FilledStore):
             self._remove(number)
         stores = self._opened_versions(catalogue)
         self._versions = Versions.found(self.planned.partitions, catalogue, stores)
-        known = {*catalogue.floors, *(p for parts in stores.values() for p in parts)}
+        known = {*catalogue.settled_below, *(p for parts in stores.values() for p in parts)}
         if len(known) == 1 < len(self.planned.partitions):
             story = "it was of one partition: its versions were counted, and now have numbers"
             raise RefusedStoreError(RefusalReason.FOREIGN, story)
         return {p: self._versions.cursor(p).next for p in known}
 
-    def _opened_versions(self, catalogue: Catalogue) -> dict[int, Parts]:
+    def _opened_versions(self, catalogue: Catalogue) -> dict[int, VersionProgress]:
         """Return {version: its parts} of those that have begun, which are open.
 
         A death may leave the folder of a version before its first position is on the disk. That
@@ -185,7 +184,7 @@ class VersionedStore(FilledStore):
             StoreError: one cannot be opened, or the one that is served is not there.
             WireError: one does not say where it stands.
         """
-        stores: dict[int, Parts] = {}
+        stores: dict[int, VersionProgress] = {}
         kind = persistent_engine(self._config.factory)
         for number in self._found_numbers():
             fault = kind.fault(self._path(number))
@@ -309,7 +308,7 @@ class VersionedStore(FilledStore):
         self._under_way = step, self._beside.submit(work)
 
     def _show(
-        self, decided: tuple[Verdict, list[AdjunctStep]], reached: Reached, begins: Reached
+        self, decided: tuple[VersionVerdict, list[AdjunctStep]], reached: Reached, begins: Reached
     ) -> None:
         """The catalogue is on the disk: what is left of the verdict is carried out."""
         self._decided = None
@@ -326,10 +325,10 @@ class VersionedStore(FilledStore):
                 self._dropping.append((step, self._beside.submit(removal)))
         self._say(verdict)
 
-    def _verdict(self) -> Verdict | None:
+    def _verdict(self) -> VersionVerdict | None:
         return self._versions.verdict(self.planned.store.minimum_share_percent)
 
-    def _say(self, verdict: Verdict) -> None:
+    def _say(self, verdict: VersionVerdict) -> None:
         of = f"adjunct store {self.name}: version {verdict.number} of {verdict.records} records"
         if verdict.fault is None:
             _LOG.info("%s is served", of)
@@ -370,7 +369,9 @@ class VersionedStore(FilledStore):
 
     # -- engines and folders
 
-    def _write_to(self, number: int, entries: Mapping[bytes, bytes | None], parts: Parts) -> None:
+    def _write_to(
+        self, number: int, entries: Mapping[bytes, bytes | None], parts: VersionProgress
+    ) -> None:
         is_new = number not in self._open
         engine = self._engine_of(number)
         engine.write({**entries, PARTS_KEY: parts_text(parts).encode()}, None)
@@ -390,7 +391,6 @@ class VersionedStore(FilledStore):
         return self._open[number]
 
     def _remove(self, number: int) -> None:
-        """Nothing of the version is left."""
         _removed(self._taken_out(number), self._path(number))
 
     def _taken_out(self, number: int) -> StorageEngine | None:
@@ -421,13 +421,11 @@ class VersionedStore(FilledStore):
             self._open.clear()
 
     def _wait(self, call: Future[None]) -> None:
-        """The call has been made."""
         while not call.done():
             self._beside.wait(call, _LOOK_S)
 
 
 def _removed(engine: StorageEngine | None, path: Path) -> None:
-    """Nothing of a version is left."""
     if engine is not None:
         engine.close()
     with room_on_disk_of(path.parent):

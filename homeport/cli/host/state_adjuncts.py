@@ -21,10 +21,10 @@ from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.extractor import Bytes
 from homeport.container.adjunct.manager import TableManager
 from homeport.container.adjunct.markers import markers_in
-from homeport.container.adjunct.own_manager import ManagerFailedError
 from homeport.container.adjunct.recovery import StreamNow, recover
 from homeport.container.adjunct.store_plan import PlannedStore
-from homeport.container.adjunct.versions import Part, Run
+from homeport.container.adjunct.user_manager import ManagerFailedError
+from homeport.container.adjunct.versions import Progress, Run
 from homeport.container.container_job import ContainerJob
 from homeport.container.incarnation.adjunct_start import replaying_manager
 from homeport.container.kafka.clients import PartitionError
@@ -273,7 +273,7 @@ class Replay:
             yield Chunk(self._sink.entries, len(messages), messages[-1].offset() or 0)
 
     def of_version(
-        self, ranges: Ranges, parts: Mapping[SystemStreamPartition, Part]
+        self, ranges: Ranges, parts: Mapping[SystemStreamPartition, Progress]
     ) -> tuple[Ranges, bool]:
         """Return where the records of an ended version lie; whether all of them are there.
 

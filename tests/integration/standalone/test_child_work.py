@@ -57,15 +57,15 @@ while line := sys.stdin.readline():
     epoch = permit.incarnation.epoch
     print(permit.incarnation, permit.fence, os.environ["HOMEPORT_LOCATION_ID"], flush=True)
     assert '"job.name":"j"' in permit.model.replace(" ", "")
-    memory.say_fenced(epoch)
-    while not memory.is_confirmed(epoch):
+    memory.fenced = epoch
+    while memory.confirmed != epoch:
         stopped.wait(0.01)
-    memory.say_started(epoch)
+    memory.started = epoch
     if "fails" in sys.argv:
         print("error: poison found", flush=True)
         os._exit(1)
     if "finishes" in sys.argv:
-        memory.say_finished()
+        memory.is_finished = True
         os._exit(0)
     assert sys.stdin.readline() == "rest\\n"
     if "deaf" in sys.argv:

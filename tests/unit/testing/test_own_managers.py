@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from homeport.container.adjunct.own_manager import ManagerFailedError
+from homeport.container.adjunct.user_manager import ManagerFailedError
 from homeport.container.processing.records import UndecodableError
 from homeport.testing import TestRunner
 from tests.unit.testing import managing_job

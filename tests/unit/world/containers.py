@@ -22,6 +22,7 @@ import pyarrow as pa
 
 import homeport.container.incarnation.kafka_watch  # noqa: F401 - what a child imports late is replaced too
 from homeport.container.api import BatchTask, KeyValueStore, MessageCollector, TaskContext
+from homeport.container.child.process import ChildProcess
 from homeport.container.host.lease_memory import FD_VARIABLE, NoLauncher, watch_lease
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag
@@ -31,7 +32,6 @@ from homeport.container.incarnation import stream_container as container
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.launcher import launcher, spare
 from homeport.container.launcher import stop_recorder as stop_witness
-from homeport.container.launcher.child_process import ChildProcess
 from homeport.container.rocksdb import factory
 from homeport.container.storage import container_storage as managers
 from homeport.container.storage.directory import StoreDirectory
@@ -45,7 +45,7 @@ RUNNING = ProcessState.RUNNING
 _FIRST_HANDLE = 1_000_000
 _BRIEF_BYTES = 1 << 20
 
-_ROOMS = ("host", "incarnation", "launcher", "processing")
+_ROOMS = ("child", "host", "incarnation", "launcher", "processing")
 """The folders of ``container`` whose modules use the operating system of the world."""
 
 
@@ -228,7 +228,7 @@ class Hosts:
         if cause is not None:
             self.clock.announce(f"error: {cause}")
         if code == stream_container.FINISHED and memory is not None:
-            memory.say_finished()
+            memory.is_finished = True
         return code
 
     def _environment(self, *_: object) -> environment.Environment:

@@ -13,7 +13,7 @@ from homeport.config.config import Config
 from homeport.config.errors import StoreError
 from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.store_plan import plan_stores
-from homeport.container.adjunct.versions import Left, Part
+from homeport.container.adjunct.versions import PartitionEnd, Progress
 from homeport.container.container_job import ContainerJob
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.progress.restore import ChangelogRange
@@ -85,7 +85,7 @@ _TWO = {
     0: "UA=old begin-7 UA=seven end-7 begin-8 UA=eight X=eight X= end-8 begin-9 UA=nine",
     1: "begin-8 AA=eight end-8",
 }
-_PARTS = {_A0: Part(9, left=Left.ENDED), _A1: Part(3, left=Left.ENDED)}
+_PARTS = {_A0: Progress(9, end=PartitionEnd.ENDED), _A1: Progress(3, end=PartitionEnd.ENDED)}
 
 
 def test_a_version_is_the_records_between_its_markers() -> None:
@@ -114,7 +114,7 @@ def test_a_version_whose_beginning_was_deleted_is_not_whole(
 def test_the_first_version_may_have_no_marker_before_it() -> None:
     """Where the stream has its first record, all is there."""
     kept = {_A0: ChangelogRange(0, 2)}
-    ranges, is_whole = _replay({0: "UA=one end"}).of_version(kept, {_A0: Part(2)})
+    ranges, is_whole = _replay({0: "UA=one end"}).of_version(kept, {_A0: Progress(2)})
     assert (ranges[_A0].oldest, ranges[_A0].head, is_whole) == (0, 1, True)
 
 

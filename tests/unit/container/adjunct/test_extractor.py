@@ -13,7 +13,7 @@ from homeport.config.errors import WireError
 from homeport.container.adjunct.extractor import (
     ByExtractor,
     ExtractorFailedError,
-    OwnKeyAndValue,
+    KeyAndValue,
     Serdes,
     encoded,
 )
@@ -43,26 +43,26 @@ def _own() -> Serde:
 def test_bytes_are_passed_on_where_nothing_changes_them(stream: Serdes, kept: Serdes) -> None:
     """The stream has no serde, or the store's; a null stays one. Nothing is looked into."""
     rows = table([(b"a", b"{"), (b"b", None), (None, b"3")])
-    keys, values = OwnKeyAndValue("planes", stream, kept).of(rows)
+    keys, values = KeyAndValue("planes", stream, kept).of(rows)
     assert (keys, values) == ([b"a", b"b", None], [b"{", None, b"3"])
 
 
 def test_other_serdes_of_the_store_are_kept_to() -> None:
     """What the stream's read is what the store's write."""
-    own = OwnKeyAndValue("planes", Serdes(_STRING, _JSON), Serdes(_STRING, _LONG))
+    own = KeyAndValue("planes", Serdes(_STRING, _JSON), Serdes(_STRING, _LONG))
     assert own.of(_ROWS) == ([b"a", b"b", None], [bytes(7) + b"\1", None, bytes(7) + b"\3"])
 
 
 def test_two_serdes_of_the_jobs_own_are_not_the_same() -> None:
     """Another class of the job's reads and writes other bytes."""
     other = Serde("my_job:Other", lambda data: b"." + data, bytes, is_own=True)
-    own = OwnKeyAndValue("planes", Serdes(_STRING, _own()), Serdes(_STRING, other))
+    own = KeyAndValue("planes", Serdes(_STRING, _own()), Serdes(_STRING, other))
     assert own.of(table([(b"a", b"-x")])) == ([b"a"], [b".x"])
 
 
 def test_what_a_serde_cannot_carry_is_one_line() -> None:
     """Which store it is for is in it; what cannot be read is the record's own fault."""
-    own = OwnKeyAndValue("planes", Serdes(_STRING, _JSON), Serdes(_STRING, _LONG))
+    own = KeyAndValue("planes", Serdes(_STRING, _JSON), Serdes(_STRING, _LONG))
     with pytest.raises(ExtractorFailedError, match=r"^store planes: its key and value: TypeError"):
         own.of(table([(b"a", b'"x"')]))
     with pytest.raises(ExtractorFailedError, match=r"'long' carries int, not str"):
@@ -191,7 +191,7 @@ def test_what_the_jobs_code_raises_is_one_line() -> None:
 def test_records_that_cannot_be_kept_are_handed_over_one_by_one() -> None:
     """Without a key, with a reserved one, or not of the serde; all others are kept."""
     refused: list[tuple[int, str]] = []
-    own = OwnKeyAndValue(
+    own = KeyAndValue(
         "planes",
         Serdes(_STRING, _JSON),
         Serdes(_STRING, _LONG),
@@ -237,7 +237,7 @@ def test_serdes_of_one_kind_with_other_schemas_are_not_the_same() -> None:
     """The store's bytes are those of its own schema."""
     number = avro_serde("key", '"long"')
     union = avro_serde("key", '["null", "long"]')
-    own = OwnKeyAndValue("planes", Serdes(_STRING, number), Serdes(_STRING, union))
+    own = KeyAndValue("planes", Serdes(_STRING, number), Serdes(_STRING, union))
     _, values = own.of(table([(b"a", number.to_bytes(7))]))
     assert values == [union.to_bytes(7)]
 
@@ -254,7 +254,7 @@ def test_no_record_is_refused_for_a_serde_that_failed(fails_at: int) -> None:
         raise WireError("not of it")
 
     refused: list[str] = []
-    own = OwnKeyAndValue(
+    own = KeyAndValue(
         "planes",
         Serdes(_STRING, Serde("avro", _STRING.to_bytes, away)),
         Serdes(_STRING, _JSON),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from homeport.config.settings.adjunct_section import VersionMarkers
-from homeport.container.adjunct.extractor import Bytes, OwnKeyAndValue, Serdes
+from homeport.container.adjunct.extractor import Bytes, KeyAndValue, Serdes
 from homeport.container.adjunct.manager import BuiltInManager, TableManager
 from homeport.container.adjunct.markers import markers_in
 from homeport.container.adjunct.versions import Marker, MarkerKind, Run
@@ -56,7 +56,7 @@ class _Parts:
             stores,
             [_Storage({"airlines": self.airlines})] * is_writer
             + [_Storage({"planes": self.planes})],
-            {name: OwnKeyAndValue(name, _BARE, _BARE) for name in stores},
+            {name: KeyAndValue(name, _BARE, _BARE) for name in stores},
         )
 
 

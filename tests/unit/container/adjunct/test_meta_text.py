@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from homeport.config.errors import WireError
-from homeport.container.adjunct.meta_text import meta_text, parse_meta
-from homeport.container.adjunct.recovery import AdjunctMeta
+from homeport.container.adjunct.recovery import AdjunctMeta, meta_text, parse_meta
 from homeport.container.progress.clock_reading import NEVER, ClockReading
 
 _META = AdjunctMeta(
@@ -58,6 +57,6 @@ def test_a_directory_of_before_does_not_say_when_it_was_at_the_head() -> None:
 )
 def test_anything_else_is_refused(text: str) -> None:
     """With what it holds, as far as that fits."""
-    with pytest.raises(WireError, match="which says no owner of a store") as caught:
+    with pytest.raises(WireError, match="which is not an ADJUNCT-META") as caught:
         parse_meta(text)
     assert len(str(caught.value)) < 300

@@ -111,7 +111,7 @@ _INVALID = (
     (
         replace(_VALID, meta=replace(_META, stream="kafka.x")),
         RefusalReason.FOREIGN,
-        "is of kafka.x, not of",
+        "is of stream kafka.x, not of",
     ),
     (
         replace(_VALID, meta=replace(_META, topic_id="id-0")),

@@ -10,15 +10,15 @@ import pytest
 from homeport.container.adjunct.versions import (
     Catalogue,
     Cursor,
-    Left,
     Marker,
     MarkerKind,
-    Part,
+    PartitionEnd,
+    Progress,
     Run,
     Taken,
-    Verdict,
     VersionFault,
     Versions,
+    VersionVerdict,
     Write,
     flush_step,
     parse_marker,
@@ -87,8 +87,8 @@ def test_records_are_of_the_first_version_until_its_end() -> None:
     taken = _read(ONE, (_P, 0, ". . end . ."))
     assert taken.writes == (Write(1, 0, 2), Write(2, 3, 5))
     assert taken.parts == {
-        1: Part(3, records=2, left=Left.ENDED, began_ms=0),
-        2: Part(5, records=2, began_ms=3000),
+        1: Progress(3, records=2, end=PartitionEnd.ENDED, began_ms=0),
+        2: Progress(5, records=2, began_ms=3000),
     }
     assert taken.versions.building == {n: {_P: part} for n, part in taken.parts.items()}
     assert taken.versions.cursor(_P) == Cursor(5, 2)
@@ -100,23 +100,23 @@ def test_a_version_goes_on_over_many_runs() -> None:
     assert taken.versions.verdict(0) is None
     taken = _read(taken.versions, (_P, 3, "end"))
     assert taken.writes == ()
-    assert taken.versions.verdict(0) == Verdict(1, 3)
+    assert taken.versions.verdict(0) == VersionVerdict(1, 3)
 
 
 def test_what_is_read_again_changes_nothing() -> None:
     """Offsets below the version's own position are passed over, their markers too."""
     taken = _read(ONE, (_P, 0, ". end . ."), (_P, 0, ". end . . ."))
     assert taken.writes == (Write(2, 4, 5),)
-    assert taken.versions.building[2] == {_P: Part(5, records=3, began_ms=2000)}
+    assert taken.versions.building[2] == {_P: Progress(5, records=3, began_ms=2000)}
 
 
 def test_a_served_version_is_the_one_that_is_shown_until_the_next_is_whole() -> None:
     """Its number and size, and where the next one begins, are one record."""
     versions = _read(ONE, (_P, 0, ". . end . ")).versions
     verdict = versions.verdict(0)
-    assert verdict == Verdict(1, 2)
+    assert verdict == VersionVerdict(1, 2)
     versions = versions.decided(verdict)
-    assert versions.catalogue == Catalogue(settled=1, served=1, records=2, floors={_P: 3})
+    assert versions.catalogue == Catalogue(settled=1, served=1, records=2, settled_below={_P: 3})
     assert set(versions.building) == {2}
     assert versions.verdict(0) is None
 
@@ -146,9 +146,9 @@ def test_a_start_reads_on_behind_the_last_marker(
 def test_an_empty_version_is_one_too() -> None:
     """Two ends in a row: only a minimum share keeps it away."""
     versions = _read(ONE, (_P, 0, ". end end")).versions
-    versions = versions.decided(Verdict(1, 1))
-    assert versions.verdict(0) == Verdict(2, 0)
-    assert versions.verdict(1) == Verdict(2, 0, VersionFault.SHRUNKEN)
+    versions = versions.decided(VersionVerdict(1, 1))
+    assert versions.verdict(0) == VersionVerdict(2, 0)
+    assert versions.verdict(1) == VersionVerdict(2, 0, VersionFault.SHRUNKEN)
 
 
 @pytest.mark.parametrize(("share", "fault"), [(50, None), (51, VersionFault.SHRUNKEN)])
@@ -158,31 +158,33 @@ def test_a_version_that_shrank_below_the_share_is_refused(
     """Two records after four are a half; the first version has nothing to be compared with."""
     versions = _read(ONE, (_P, 0, ". . . . end . . end .")).versions
     first = versions.verdict(share)
-    assert first == Verdict(1, 4)
+    assert first == VersionVerdict(1, 4)
     versions = versions.decided(first)
-    assert versions.verdict(share) == Verdict(2, 2, fault)
+    assert versions.verdict(share) == VersionVerdict(2, 2, fault)
 
 
 def test_a_refused_version_leaves_the_served_one_in_place() -> None:
     """The next is compared with the one that is served, and the stream goes on behind it."""
     versions = _read(ONE, (_P, 0, ". . end . end . . end")).versions
-    versions = versions.decided(Verdict(1, 2)).decided(Verdict(2, 1, VersionFault.SHRUNKEN))
-    assert versions.catalogue == Catalogue(settled=2, served=1, records=2, floors={_P: 5})
-    assert versions.verdict(100) == Verdict(3, 2)
+    versions = versions.decided(VersionVerdict(1, 2)).decided(
+        VersionVerdict(2, 1, VersionFault.SHRUNKEN)
+    )
+    assert versions.catalogue == Catalogue(settled=2, served=1, records=2, settled_below={_P: 5})
+    assert versions.verdict(100) == VersionVerdict(3, 2)
 
 
 def test_a_producer_that_begins_again_spoils_what_it_had_begun() -> None:
     """What follows is of the next version, so that no entry of the first attempt is left over."""
     versions = _read(ONE, (_P, 0, "begin . . begin . . . end")).versions
     spoiled = versions.verdict(0)
-    assert spoiled == Verdict(1, 2, VersionFault.BEGAN_AGAIN)
-    assert versions.decided(spoiled).verdict(0) == Verdict(2, 3)
+    assert spoiled == VersionVerdict(1, 2, VersionFault.BEGAN_AGAIN)
+    assert versions.decided(spoiled).verdict(0) == VersionVerdict(2, 3)
 
 
 def test_a_begin_where_a_version_begins_says_nothing_new() -> None:
     """Also twice, as a producer that dies between marker and first record leaves it."""
     taken = _read(ONE, (_P, 0, "begin begin . end begin ."))
-    assert taken.versions.verdict(0) == Verdict(1, 1)
+    assert taken.versions.verdict(0) == VersionVerdict(1, 1)
     assert taken.strays == 0
     assert taken.versions.cursor(_P) == Cursor(6, 2)
 
@@ -199,16 +201,16 @@ def test_a_version_whose_beginning_is_gone_is_refused() -> None:
     assert cut.cursor(_P) == Cursor(7, 1)
     versions = _read(cut, (_P, 7, ". . end . end")).versions
     refused = versions.verdict(0)
-    assert refused == Verdict(1, 2, VersionFault.CUT)
-    assert versions.decided(refused).verdict(0) == Verdict(2, 1)
+    assert refused == VersionVerdict(1, 2, VersionFault.CUT)
+    assert versions.decided(refused).verdict(0) == VersionVerdict(2, 1)
     versions = _read(cut, (_P, 7, ". begin . end")).versions
-    assert versions.verdict(0) == Verdict(1, 1, VersionFault.CUT)
+    assert versions.verdict(0) == VersionVerdict(1, 1, VersionFault.CUT)
 
 
 def test_a_begin_marker_shows_that_nothing_is_missing() -> None:
     """Retention had removed exactly the versions before."""
     versions = _read(ONE.begun(_P, 7), (_P, 7, "begin . end")).versions
-    assert versions.verdict(0) == Verdict(1, 1)
+    assert versions.verdict(0) == VersionVerdict(1, 1)
 
 
 @pytest.mark.parametrize("versions", [ONE, TWO])
@@ -226,10 +228,10 @@ def test_two_partitions_make_a_version_whole_together() -> None:
     taken = _read(TWO, (_P, 0, "begin:5 . . end:5 begin:6 . end:6 begin:8"), (_Q, 0, "begin:5 ."))
     assert taken.versions.verdict(0) is None
     taken = _read(taken.versions, (_Q, 2, "end:5 begin:6 . ."))
-    assert taken.versions.verdict(0) == Verdict(5, 3)
+    assert taken.versions.verdict(0) == VersionVerdict(5, 3)
     assert sorted(taken.versions.building) == [5, 6, 8]
-    left = taken.versions.decided(Verdict(5, 3))
-    assert left.catalogue.floors == {_P: 4, _Q: 3}
+    left = taken.versions.decided(VersionVerdict(5, 3))
+    assert left.catalogue.settled_below == {_P: 4, _Q: 3}
     assert sorted(left.building) == [6, 8]
 
 
@@ -238,30 +240,30 @@ def test_a_version_that_one_partition_never_ends_does_not_hold_up_the_next() -> 
     versions = _read(
         TWO, (_P, 0, "begin:1 . end:1 begin:2 . end:2"), (_Q, 0, "begin:1 . . begin:2 . end:2")
     ).versions
-    assert versions.building[1][_Q].left is Left.LEFT
+    assert versions.building[1][_Q].end is PartitionEnd.ABANDONED
     verdict = versions.verdict(0)
-    assert verdict == Verdict(2, 2)
+    assert verdict == VersionVerdict(2, 2)
     assert versions.decided(verdict).building == {}
 
 
 def test_the_same_number_begun_again_is_refused() -> None:
     """Entries of the first attempt may be left in it."""
     versions = _read(TWO, (_P, 0, "begin:1 . begin:1 . end:1"), (_Q, 0, "begin:1 . end:1")).versions
-    assert versions.verdict(0) == Verdict(1, 3, VersionFault.BEGAN_AGAIN)
+    assert versions.verdict(0) == VersionVerdict(1, 3, VersionFault.BEGAN_AGAIN)
     versions = _read(TWO, (_P, 0, "begin:1 . end:1 begin:1"), (_Q, 0, "begin:1 end:1")).versions
-    assert versions.building[1][_P].left is Left.OPEN
+    assert versions.building[1][_P].end is PartitionEnd.OPEN
     assert versions.building[1][_P].fault is VersionFault.BEGAN_AGAIN
     versions = _read(TWO, (_P, 0, "begin:1 begin:1 . end:1"), (_Q, 0, "begin:1 end:1")).versions
-    assert versions.verdict(0) == Verdict(1, 1)
+    assert versions.verdict(0) == VersionVerdict(1, 1)
     versions = _read(
         TWO, (_P, 0, "begin:1 end:1 begin:1 . end:1"), (_Q, 0, "begin:1 end:1")
     ).versions
-    assert versions.verdict(0) == Verdict(1, 1)
+    assert versions.verdict(0) == VersionVerdict(1, 1)
 
 
 def test_a_fault_of_before_stays_with_a_number_that_is_begun_again() -> None:
     """A start may find one of when the data set had a single partition."""
-    stores = {1: {_P: Part(1, fault=VersionFault.CUT)}}
+    stores = {1: {_P: Progress(1, fault=VersionFault.CUT)}}
     taken = _read(Versions.found([_P, _Q], Catalogue(), stores), (_P, 1, "begin:1 . end:1"))
     assert taken.versions.building[1][_P].fault is VersionFault.CUT
 
@@ -269,7 +271,7 @@ def test_a_fault_of_before_stays_with_a_number_that_is_begun_again() -> None:
 def test_numbers_only_grow() -> None:
     """A settled one that is begun again is passed over, with its records."""
     versions = _read(TWO, (_P, 0, "begin:3 end:3"), (_Q, 0, "begin:3 end:3")).versions
-    taken = _read(versions.decided(Verdict(3, 0)), (_P, 2, "begin:3 . . end:3 begin:4 ."))
+    taken = _read(versions.decided(VersionVerdict(3, 0)), (_P, 2, "begin:3 . . end:3 begin:4 ."))
     assert (taken.writes, taken.strays) == ((Write(4, 5, 6),), 4)
 
 
@@ -278,7 +280,7 @@ def test_with_several_partitions_a_marker_must_name_its_version(marker: str) -> 
     """What it may have ended never becomes whole, and nothing after it is stored."""
     taken = _read(TWO, (_P, 0, f"begin:1 . {marker} . ."))
     assert taken.strays == 3
-    assert taken.versions.building[1][_P].left is Left.LEFT
+    assert taken.versions.building[1][_P].end is PartitionEnd.ABANDONED
     assert taken.versions.cursor(_P).number is None
 
 
@@ -291,39 +293,39 @@ def test_records_outside_of_a_version_belong_to_none() -> None:
 
 def test_a_start_reads_on_in_the_oldest_version_that_is_open() -> None:
     """A crash took the end of version 1, and left version 2, which is not filled twice."""
-    stores = {1: {_P: Part(1, records=1)}, 2: {_P: Part(5, records=2, began_ms=1)}}
+    stores = {1: {_P: Progress(1, records=1)}, 2: {_P: Progress(5, records=2, began_ms=1)}}
     versions = Versions.found([_P], Catalogue(), stores)
     assert versions.cursor(_P) == Cursor(1, 1)
     taken = _read(versions, (_P, 1, ". end . . ."))
     assert taken.writes == (Write(1, 0, 1), Write(2, 4, 5))
-    assert taken.versions.building[2] == {_P: Part(6, records=3, began_ms=1)}
+    assert taken.versions.building[2] == {_P: Progress(6, records=3, began_ms=1)}
 
 
 def test_a_start_passes_over_what_later_versions_have_left_too() -> None:
     """Counted: version 2 has ended, version 3 is open."""
-    ended = Part(6, records=2, left=Left.ENDED)
-    stores = {1: {_P: Part(1, records=1)}, 2: {_P: ended}}
+    ended = Progress(6, records=2, end=PartitionEnd.ENDED)
+    stores = {1: {_P: Progress(1, records=1)}, 2: {_P: ended}}
     taken = _read(Versions.found([_P], Catalogue(), stores), (_P, 1, ". end . . end ."))
     assert taken.writes == (Write(1, 0, 1), Write(3, 5, 6))
-    stores = {1: {_P: Part(1, records=1)}, 2: {_P: ended}, 3: {_P: Part(9, records=4)}}
+    stores = {1: {_P: Progress(1, records=1)}, 2: {_P: ended}, 3: {_P: Progress(9, records=4)}}
     taken = _read(Versions.found([_P], Catalogue(), stores), (_P, 1, ". end . . end . . . ."))
     assert taken.writes == (Write(1, 0, 1), Write(3, 8, 9))
 
 
 def test_a_numbered_start_enters_a_later_version_where_that_stands() -> None:
     """Open or ended."""
-    stores = {1: {_P: Part(2, records=1)}, 2: {_P: Part(7, records=2)}}
+    stores = {1: {_P: Progress(2, records=1)}, 2: {_P: Progress(7, records=2)}}
     taken = _read(Versions.found([_P, _Q], Catalogue(), stores), (_P, 2, "end:1 begin:2 . . . ."))
     assert (taken.writes, taken.strays) == ((Write(2, 5, 6),), 0)
-    stores[2] = {_P: Part(7, records=2, left=Left.ENDED)}
+    stores[2] = {_P: Progress(7, records=2, end=PartitionEnd.ENDED)}
     taken = _read(Versions.found([_P, _Q], Catalogue(), stores), (_P, 2, "end:1 begin:2 . . end:2"))
     assert (taken.writes, taken.versions.cursor(_P)) == ((), Cursor(7, None))
 
 
 def test_a_start_forgets_what_is_settled() -> None:
     """And removes all that is on the disk of it but what is served."""
-    catalogue = Catalogue(settled=4, served=3, records=9, floors={_P: 50})
-    versions = Versions.found([_P], catalogue, {3: {_P: Part(40)}, 4: {_P: Part(50)}})
+    catalogue = Catalogue(settled=4, served=3, records=9, settled_below={_P: 50})
+    versions = Versions.found([_P], catalogue, {3: {_P: Progress(40)}, 4: {_P: Progress(50)}})
     assert versions.building == {}
     assert versions.cursor(_P) == Cursor(50, 5)
     assert removable(catalogue, {2, 3, 4, 5}) == (2, 4)
@@ -343,15 +345,15 @@ def test_a_counted_version_waits_for_an_older_one_whose_end_a_crash_took() -> No
     """It is judged by what that one has, which is read again."""
     versions = _read(ONE, (_P, 0, ". . . end . end")).versions
     (older,) = versions.building[1].values()
-    older = replace(older, next=1, records=1, left=Left.OPEN)
+    older = replace(older, next=1, records=1, end=PartitionEnd.OPEN)
     versions = replace(versions, building={**versions.building, 1: {_P: older}})
     assert versions.cursor(_P) == Cursor(1, 1)
     assert versions.verdict(60) is None
     versions = _read(versions, (_P, 1, ". . end . end")).versions
-    assert versions.verdict(60) == Verdict(1, 3)
+    assert versions.verdict(60) == VersionVerdict(1, 3)
 
 
-def _steps(versions: Versions, verdict: Verdict) -> Sequence[str]:
+def _steps(versions: Versions, verdict: VersionVerdict) -> Sequence[str]:
     first = flush_step("airlines", verdict)
     plan = *(() if first is None else (first,)), *verdict_plan("airlines", versions, verdict)
     assert all(str(step) == f"{step.action} airlines" for step in plan)
@@ -361,19 +363,19 @@ def _steps(versions: Versions, verdict: Verdict) -> Sequence[str]:
 def test_a_version_is_flushed_named_shown_and_then_the_old_one_goes() -> None:
     """In this order: each crash in between finds one or the other, and whole."""
     versions = _read(ONE, (_P, 0, ". end . end")).versions
-    assert _steps(versions, Verdict(1, 1)) == [
+    assert _steps(versions, VersionVerdict(1, 1)) == [
         "flush-version v1",
         "write-catalogue v1",
         "switch-version v1",
     ]
-    versions = versions.decided(Verdict(1, 1))
-    assert _steps(versions, Verdict(2, 1)) == [
+    versions = versions.decided(VersionVerdict(1, 1))
+    assert _steps(versions, VersionVerdict(2, 1)) == [
         "flush-version v2",
         "write-catalogue v2",
         "switch-version v2",
         "drop-version v1",
     ]
-    assert _steps(versions, Verdict(2, 1, VersionFault.SHRUNKEN)) == [
+    assert _steps(versions, VersionVerdict(2, 1, VersionFault.SHRUNKEN)) == [
         "write-catalogue v2",
         "drop-version v2",
     ]
@@ -382,4 +384,4 @@ def test_a_version_is_flushed_named_shown_and_then_the_old_one_goes() -> None:
 def test_versions_that_never_ended_go_with_the_one_that_is_served() -> None:
     """They are older than it."""
     versions = _read(TWO, (_P, 0, "begin:1 begin:2 end:2"), (_Q, 0, "begin:2 end:2")).versions
-    assert _steps(versions, Verdict(2, 0))[2:] == ["switch-version v2", "drop-version v1"]
+    assert _steps(versions, VersionVerdict(2, 0))[2:] == ["switch-version v2", "drop-version v1"]

@@ -30,10 +30,10 @@ from homeport.container.adjunct.versions import (
     Catalogue,
     Marker,
     MarkerKind,
-    Parts,
     Run,
-    Verdict,
+    VersionProgress,
     Versions,
+    VersionVerdict,
     flush_step,
     removable,
     verdict_plan,
@@ -169,7 +169,9 @@ class Search:
         kept = dict(world.disk)
         for number in removable(catalogue, kept):
             del kept[number]
-        stores: dict[int, Parts] = {n: _parts_in(image.parts) for n, image in kept.items()}
+        stores: dict[int, VersionProgress] = {
+            n: _parts_in(image.parts) for n, image in kept.items()
+        }
         versions = Versions.found(self._log, catalogue, stores)
         for ssp in self._log:
             versions = versions.begun(ssp, 0)
@@ -227,7 +229,7 @@ class Search:
         return replace(world, plan=rest)
 
 
-def _is_ready(world: World, verdict: Verdict) -> bool:
+def _is_ready(world: World, verdict: VersionVerdict) -> bool:
     """Whether the plan of the verdict may begin."""
     if flush_step("airlines", verdict) is None:
         return True
@@ -302,7 +304,7 @@ def test_the_search_finds_a_step_that_is_left_out(
     """Without the flush or the catalogue a crash shows less than a version, or an older one."""
     plan_of = verdict_plan
 
-    def without(store: str, versions: Versions, verdict: Verdict) -> tuple[AdjunctStep, ...]:
+    def without(store: str, versions: Versions, verdict: VersionVerdict) -> tuple[AdjunctStep, ...]:
         return tuple(
             step for step in plan_of(store, versions, verdict) if step.action is not action
         )

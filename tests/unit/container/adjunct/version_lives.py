@@ -18,8 +18,8 @@ from homeport.container.adjunct.versions import (
     Marker,
     MarkerKind,
     Run,
-    Verdict,
     Versions,
+    VersionVerdict,
     removable,
 )
 from homeport.container.storage.adjunct.versioned_store import dealt
@@ -168,7 +168,7 @@ class Life:
             if at <= self._log.end(partition):
                 self._oldest[partition] = max(self._oldest[partition], at)
 
-    def _carry_out(self, verdict: Verdict) -> None:
+    def _carry_out(self, verdict: VersionVerdict) -> None:
         if verdict.fault is None:
             self._written[verdict.number] = self._written[verdict.number][-1:]
         if self._is_time(0.3):

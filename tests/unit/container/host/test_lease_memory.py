@@ -108,7 +108,7 @@ def test_the_launcher_finds_whether_a_spare_is_ready(memory: LeaseMemory) -> Non
     spare = LeaseMemory(memory.fd)
     for is_ready in (True, False):
         assert memory.is_ready is not is_ready
-        spare.say_ready(is_ready=is_ready)
+        spare.is_ready = is_ready
         assert memory.is_ready is is_ready
 
 
@@ -116,7 +116,7 @@ def test_a_spare_finds_that_its_permit_is_near(memory: LeaseMemory) -> None:
     """Once the launcher has said so."""
     spare = LeaseMemory(memory.fd)
     assert not spare.is_permit_near
-    memory.expect_permit()
+    memory.is_permit_near = True
     assert spare.is_permit_near
 
 
@@ -141,10 +141,10 @@ def test_the_launcher_finds_that_the_tasks_have_finished(memory: LeaseMemory) ->
     child = LeaseMemory(memory.fd)
     child.announce(LONG)
     child.want_spare(SpareKind.WARM, 7)
-    child.say_ready(is_ready=True)
-    memory.expect_permit()
+    child.is_ready = True
+    memory.is_permit_near = True
     assert not memory.is_finished
-    child.say_finished()
+    child.is_finished = True
     assert memory.is_finished
 
 
@@ -167,20 +167,27 @@ def test_a_childs_watch_beats_until_the_deadline_in_a_daemon_thread() -> None:
     assert 0 < memory.beat_ms <= boot_ms()
 
 
+def test_each_number_has_its_place(memory: LeaseMemory) -> None:
+    """A launcher and its child may be of two releases, in a rolling upgrade."""
+    memory.deadline_ms, memory.beat_ms, memory.model_version = 1, 2, 8
+    memory.want_spare(SpareKind.WARM, 4)
+    memory.is_ready = memory.is_permit_near = memory.is_finished = True
+    memory.fenced, memory.confirmed, memory.started, memory.resting = 9, 10, 11, 12
+    assert list(memory.numbers) == [1, 2, 3, 4, 1, 1, 1, 8, 9, 10, 11, 12, 0]
+
+
 def test_each_incarnation_of_a_processors_child_speaks_for_itself(memory: LeaseMemory) -> None:
     """What was said by, or to, the one before is not true of the next; its report is gone."""
     child = LeaseMemory(memory.fd)
-    child.say_fenced(7)
-    memory.confirm(7)
-    child.say_started(7)
+    child.fenced = 7
+    memory.confirmed = 7
+    child.started = 7
     child.announce(ContainerReport(processed=1))
     child.announce_standbys(ContainerReport(lag=2))
     child.say_rests(7)
     memory.rest()
     assert memory.deadline_ms > boot_ms() + 10**9
-    said = (memory.is_fenced, child.is_confirmed, memory.is_started, memory.rests)
-    assert [about(7) for about in said] == [True] * 4
-    assert [about(8) for about in said] == [False] * 4
+    assert (memory.fenced, child.confirmed, memory.started, memory.resting) == (7, 7, 7, 7)
     assert memory.last_report() == ContainerReport()
     child.announce(ContainerReport(processed=3))
     assert memory.last_report() == ContainerReport(processed=3)

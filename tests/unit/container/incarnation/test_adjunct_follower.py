@@ -14,15 +14,15 @@ from homeport.config.config import Config
 from homeport.config.errors import StoreError
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.executors import SameThread
-from homeport.container.incarnation import adjunct_follower as module
 from homeport.container.incarnation import adjunct_start
-from homeport.container.incarnation.adjunct_follower import AdjunctFollower, adjunct_follower
+from homeport.container.incarnation import replicas as module
 from homeport.container.incarnation.adjunct_start import adjunct_storage
-from homeport.container.kafka.head_watch import Looks
+from homeport.container.incarnation.replicas import AdjunctFollower, adjunct_follower
+from homeport.container.kafka.head_watch import HeadPolls
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.processing.records import UndecodableError
 from homeport.container.progress.clock_reading import ClockReading
-from homeport.container.progress.follow import Look
+from homeport.container.progress.follow import HeadPoll
 from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, StreamsNow
 from homeport.container.storage.directory_lock import NO_WAIT
@@ -82,7 +82,7 @@ class _Watch:
 
     def __init__(self, case: _Case) -> None:
         self._case = case
-        self._found: Looks = {}
+        self._found: HeadPolls = {}
 
     def close(self) -> None:
         """It sees nothing more."""
@@ -90,7 +90,7 @@ class _Watch:
     def ask(self) -> bool:
         """The look is there at once."""
         self._found = {
-            (ssp.stream, ssp.partition): Look(
+            (ssp.stream, ssp.partition): HeadPoll(
                 ClockReading(self._case.now_ms),
                 self._case.oldest if ssp == _A0 else 0,
                 self._case.head(ssp),
@@ -100,7 +100,7 @@ class _Watch:
         }
         return True
 
-    def looks(self) -> Looks:
+    def polled(self) -> HeadPolls:
         """The answer, once."""
         found, self._found = self._found, {}
         return found
@@ -246,7 +246,7 @@ def test_a_standby_says_how_far_it_is_behind(case: _Case) -> None:
     for number in range(3):
         case.broker.append("airlines", b"A%d" % number, b"name", partition=0)
     case.now_ms = 5_000
-    follower.look()
+    follower.poll_heads()
     own = TaskName("Standby-Partition 0-0")
     assert follower.lags()[0] == StoreLag("airlines", own, 0, 0.0)
     follower.step(0)
@@ -254,7 +254,7 @@ def test_a_standby_says_how_far_it_is_behind(case: _Case) -> None:
     assert follower.lags()[0].records == 0
     case.broker.append("airlines", b"open", b"name", transaction=case.broker.begin("w", _id(case)))
     case.now_ms = 9_000
-    follower.look()
+    follower.poll_heads()
     follower.step(0)
     assert follower.lags()[0] == StoreLag("airlines", own, 1, 4.0)
 
@@ -269,7 +269,7 @@ def test_a_standby_says_what_its_stores_hold(case: _Case) -> None:
     case.now_ms = 3_000
     case.broker.append("planes", b"N0", b"A320", partition=0, timestamp_ms=1_000)
     _follow(follower)
-    follower.look()
+    follower.poll_heads()
     follower.step(0)
     airlines, planes, _ = follower.states()
     assert planes.bytes
@@ -310,7 +310,7 @@ def test_a_stream_that_was_recreated_ends_the_standby(case: _Case) -> None:
     follower, storage = case.standby()
     _follow(follower)
     case.topic_id = "other"
-    follower.look()
+    follower.poll_heads()
     said = (
         r"^adjunct store airlines cannot follow its stream kafka.airlines partition 0 any more: it "
         r"was recreated: its topic id was id, it is other; the next start fills it again$"
@@ -329,11 +329,11 @@ def test_a_standby_that_may_lack_deletions_is_filled_again(
     case.kept_ms = 60_000
     follower, storage = case.standby()
     _follow(follower)
-    follower.look()
+    follower.poll_heads()
     follower.step(0)
     storage.flush(passed, passed)
     case.now_ms += 30_000
-    follower.look()
+    follower.poll_heads()
     follower.step(0)
     storage.flush(passed, passed)
     case.now_ms += 59_999
@@ -341,13 +341,13 @@ def test_a_standby_that_may_lack_deletions_is_filled_again(
         case.broker.append("planes", b"N0", value, partition=0)
     assert _follow(follower) == 2
     storage.flush(passed, passed)
-    follower.look()
+    follower.poll_heads()
     follower.step(0)
     case.now_ms += 60_000
     for value in (b"A321", b"A322"):
         case.broker.append("planes", b"N0", value, partition=0)
     assert _follow(follower) == 2
-    follower.look()
+    follower.poll_heads()
     assert follower.step(0) == 0
     said = "planes/Partition_0 may keep keys that were deleted, until a start fills it again: part"
     assert caplog.text.count(said) == 1
@@ -376,7 +376,7 @@ def test_versions_of_a_standby_go_on_behind_a_gap(case: _Case) -> None:
     source._lost(_A0, InputPosition(6, 3))
     for value in (b"Lost", b"Lost", b"Lost", b"Alaska"):
         case.broker.append("airlines", value[:1], value, partition=0)
-    follower.look()
+    follower.poll_heads()
     follower.step(0)
     case.broker.append("airlines", None, None, partition=0, headers=end)
     _follow(follower)

@@ -149,7 +149,7 @@ def test_incarnations_follow_each_other_until_one_does_not_rest(
     ends = iter([(STOPPED, None, EPOCH), (FAILED, "poison found", None)])
 
     def run(given: _Given, *, is_first: bool) -> tuple[int, str | None, int | None]:
-        seen.append((given.permit, is_first, child.memory.rests(EPOCH)))
+        seen.append((given.permit, is_first, child.memory.resting == EPOCH))
         given.stop.wait()
         return next(ends)
 

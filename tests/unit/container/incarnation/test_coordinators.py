@@ -10,7 +10,7 @@ import pytest
 from homeport.container.host.lease_memory import LeaseMemory
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import OvertakenError, StopFlag, StopRequestedError
-from homeport.container.incarnation.coordinators import OwnProcessor
+from homeport.container.incarnation.coordinators import ProcessorCoordinator
 from homeport.container.incarnation.environment import Environment
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.http.messages import Started
@@ -26,17 +26,17 @@ def test_a_child_goes_on_when_its_processor_has_confirmed_it() -> None:
     """It says that it has fenced; then the stream has its report, and not before."""
     memory = LeaseMemory.endless(0)
     stream, stop = InMemoryCoordinatorStream(), StopFlag()
-    child = OwnProcessor(memory, {"a": "b"}, stop)
+    child = ProcessorCoordinator(memory, {"a": "b"}, stop)
     stop.set()
     with pytest.raises(StopRequestedError):  # no processor has confirmed it
         child.confirm(stream, PERMIT)
-    assert memory.is_fenced(7)
+    assert memory.fenced == 7
     stream.catch_up()
     assert EpochManager(stream).read_fenced() == {}
-    memory.confirm(6)  # an incarnation before it
+    memory.confirmed = 6  # an incarnation before it
     with pytest.raises(StopRequestedError):
         child.confirm(stream, PERMIT)
-    memory.confirm(7)
+    memory.confirmed = 7
     child.confirm(stream, PERMIT)  # and has read it back
     assert EpochManager(stream).read_fenced() == {"p": FenceReport(7, PERMIT.fence)}
     assert child.config() == {"a": "b"}
@@ -48,8 +48,8 @@ def test_a_child_whose_job_goes_on_in_another_folder_ends() -> None:
     for tree, other in (("own", "other"), ("", "other"), ("own", "own"), ("own", "")):
         memory, stream = LeaseMemory.endless(0), InMemoryCoordinatorStream()
         stream.write([epoch_floor_message(6, other)])
-        memory.confirm(7)
-        child = OwnProcessor(memory, {}, StopFlag(), tree)
+        memory.confirmed = 7
+        child = ProcessorCoordinator(memory, {}, StopFlag(), tree)
         if other in {"", tree}:
             child.confirm(stream, PERMIT)
         else:
@@ -63,14 +63,14 @@ def test_a_child_says_that_it_has_started() -> None:
     """In the memory, and in its history."""
     memory = LeaseMemory.endless(0)
     said: list[object] = []
-    child = OwnProcessor(memory, {}, StopFlag())
+    child = ProcessorCoordinator(memory, {}, StopFlag())
     assert child.keeps_locality
     child.report_started(
         Started(OWN, {}, {"total": 1.5}),
         lambda name, **fields: said.append((name, fields)),
         StopFlag(),
     )
-    assert memory.is_started(7)
+    assert memory.started == 7
     assert said == [("started", {"seconds": {"total": 1.5}})]
     os.close(memory.fd)
 

@@ -19,8 +19,12 @@ from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import OvertakenError, StopFlag, StopRequestedError
 from homeport.container.incarnation import start_up
 from homeport.container.incarnation.environment import Environment
-from homeport.container.incarnation.start_events import report_change, report_lost, report_reset
-from homeport.container.incarnation.stream_container import StreamContainer
+from homeport.container.incarnation.stream_container import (
+    StreamContainer,
+    report_change,
+    report_lost,
+    report_reset,
+)
 from homeport.container.kafka.checkpoints import Checkpoint
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.kafka.transactional_producer import TransactionalProducer

@@ -11,7 +11,7 @@ from stores_in_memory_log import CONFIG, Log, storage_of
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.container.container_job import ContainerJob
-from homeport.container.incarnation.store_forms import require_forms
+from homeport.container.incarnation.start_up import require_forms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import InMemoryCoordinatorStream
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING

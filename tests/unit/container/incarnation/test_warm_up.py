@@ -83,8 +83,13 @@ class Launcher(NoLauncher):
         self.is_permit_near = is_permit_near
         self.heard = threading.Event()
 
-    def say_ready(self, *, is_ready: bool) -> None:
-        """All is done."""
+    @property
+    def is_ready(self) -> bool:
+        """Whether all is done."""
+        return self.heard.is_set()
+
+    @is_ready.setter
+    def is_ready(self, is_ready: bool) -> None:
         assert is_ready
         self.heard.set()
 

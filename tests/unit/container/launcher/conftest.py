@@ -17,12 +17,11 @@ from typing import Any
 import pytest
 
 from homeport.config.errors import HomeportError, WireError
+from homeport.container.child.process import ChildProcess
 from homeport.container.host.lease_memory import SpareKind
 from homeport.container.launcher import launcher as module
 from homeport.container.launcher import packages, spare
-from homeport.container.launcher.child_process import ChildProcess
-from homeport.container.launcher.launcher import Launcher
-from homeport.container.launcher.launcher_settings import LauncherSettings
+from homeport.container.launcher.launcher import Launcher, LauncherSettings
 from homeport.container.launcher.lease_holder import LeaseHolder
 from homeport.container.launcher.stop_reporter import StopReporter as Witnesses
 from homeport.job_coordinator.history.writer import HistoryWriter
@@ -209,7 +208,7 @@ def _life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Life]:
     def started(*arguments: Any) -> ChildProcess:  # noqa: ANN401 - as the real one's
         made.started.append(start(*arguments))
         made.started[-1].memory.want_spare(made.wanted)
-        made.started[-1].memory.say_ready(is_ready=made.is_ready)
+        made.started[-1].memory.is_ready = made.is_ready
         return made.started[-1]
 
     def held(lease: LeaseHolder, *arguments: Any) -> None:  # noqa: ANN401 - as the real one's

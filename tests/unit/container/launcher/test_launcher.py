@@ -1,4 +1,4 @@
-"""The launcher's words: causes, permits, settings. Its life: ``test_launcher_run``."""
+"""The launcher's words: permits, settings. Its life: ``test_launcher_run``."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 
 from homeport.config.errors import ConfigError, WireError
-from homeport.container.launcher.child_end import cause_of, last_lines
-from homeport.container.launcher.child_process import permit_of
-from homeport.container.launcher.launcher_settings import LauncherSettings, attempt_of
+from homeport.container.child.process import permit_of
+from homeport.container.launcher.launcher import LauncherSettings, attempt_of
 from homeport.job_coordinator.http.messages import Order, OrderKind
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.outcomes import StopCause
 
 ENVIRONMENT = {
     "CONTAINER_ID": "container_e17_1700000000000_0001_02_000003",
@@ -25,65 +23,6 @@ ENVIRONMENT = {
     "LOGGED_STORE_BASE_DIR": "/state",
     "HOMEPORT_HISTORY_DIR": "job-1/.history",
 }
-
-
-@pytest.mark.parametrize(
-    ("exit_code", "ordered", "cause"),
-    [
-        (0, False, StopCause.FAILED),
-        (0, True, StopCause.FAILED),
-        (143, True, StopCause.ORDERED),
-        (-15, True, StopCause.ORDERED),
-        (-9, True, StopCause.ORDERED),
-        (143, False, StopCause.SIGNALLED),
-        (-15, False, StopCause.SIGNALLED),
-        (-9, False, StopCause.KILLED),
-        (1, False, StopCause.FAILED),
-        (1, True, StopCause.FAILED),
-        (-11, False, StopCause.FAILED),
-        (72, False, StopCause.UNAVAILABLE),
-        (72, True, StopCause.UNAVAILABLE),
-        (73, False, StopCause.CUT_OFF),
-        (74, False, StopCause.ORDERED),
-        (74, True, StopCause.ORDERED),
-        (75, False, StopCause.DISK_FULL),
-        (75, True, StopCause.DISK_FULL),
-    ],
-)
-def test_the_cause_depends_on_the_code_and_on_the_order(
-    exit_code: int,
-    ordered: bool,  # noqa: FBT001 - a parameter of the table above
-    cause: StopCause,
-) -> None:
-    """The same code is an order obeyed or a stray signal; 0 alone is a failure: any code has it."""
-    assert cause_of(exit_code, finished=False, ordered=ordered) is cause
-
-
-@pytest.mark.parametrize("ordered", [False, True])
-@pytest.mark.parametrize("signalled", [False, True])
-def test_finished_is_exit_code_0_of_a_child_that_has_said_so(
-    ordered: bool,  # noqa: FBT001 - a parameter of the table above
-    signalled: bool,  # noqa: FBT001 - as above
-) -> None:
-    """Both are needed: a child that has said so and then exits otherwise has not finished."""
-    assert cause_of(0, finished=True, ordered=ordered, signalled=signalled) is StopCause.FINISHED
-    assert cause_of(1, finished=True, ordered=ordered) is StopCause.FAILED
-    assert cause_of(-9, finished=True, ordered=False) is StopCause.KILLED
-
-
-@pytest.mark.parametrize("exit_code", [0, 143, -15, -9, 1])
-def test_a_child_that_is_signalled_with_its_launcher_has_not_failed(exit_code: int) -> None:
-    """YARN signals the whole group: a child whose JVM went first may exit with anything."""
-    cause = cause_of(exit_code, finished=False, ordered=False, signalled=True)
-    assert cause is StopCause.SIGNALLED
-
-
-def test_the_last_lines_are_those_that_say_something() -> None:
-    """Blank lines do not count, and bytes that are no UTF-8 do no harm."""
-    text = b"".join(b"line %d\n\n" % n for n in range(40)) + b"\xff end  \n\n"
-    assert last_lines(text, 3) == ("line 38", "line 39", "\ufffd end")
-    assert len(last_lines(text)) == 20
-    assert last_lines(b"") == ()
 
 
 def test_a_permit_has_all_that_the_order_had() -> None:

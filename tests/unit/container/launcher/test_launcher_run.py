@@ -13,9 +13,9 @@ from dataclasses import replace
 import pytest
 
 from homeport.config.errors import UnavailableError
+from homeport.container.child.process import ChildProcess
+from homeport.container.child.running import EXITED
 from homeport.container.host.exit_codes import EXIT_LEASE_LOST, EXIT_TERMINATED
-from homeport.container.launcher.child_end import EXITED
-from homeport.container.launcher.child_process import ChildProcess
 from homeport.container.launcher.lease_holder import LeaseHolder
 from homeport.job_coordinator.http.messages import Order, OrderKind, Stopped
 from homeport.job_coordinator.model.outcomes import StopCause

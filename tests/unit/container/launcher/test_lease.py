@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.container.launcher.lease import BeatWatch, Lease
+from homeport.container.launcher.lease_holder import Lease
 
 LEASE_MS = 10_000
 
@@ -31,17 +31,3 @@ def test_answers_out_of_order_do_not_shorten_it() -> None:
     lease.renewed(5000, 6000, LEASE_MS)
     lease.renewed(4000, 7000, LEASE_MS)
     assert lease.deadline_ms == 15_000
-
-
-def test_a_child_that_is_silent_for_the_limit_hangs() -> None:
-    """Safety C3: at the limit, not before."""
-    watch = BeatWatch.at(0, 60_000)
-    hung = [now for now in range(0, 100_000, 500) if watch.is_hung(20_000, now)]
-    assert hung[0] == 80_000
-
-
-def test_after_a_pause_of_the_launcher_its_child_has_the_whole_limit() -> None:
-    """Both were stopped: the child has the whole limit again."""
-    watch = BeatWatch.at(0, 60_000)
-    assert not watch.is_hung(0, 100_000)
-    assert not watch.is_hung(0, 100_500)

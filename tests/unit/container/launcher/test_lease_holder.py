@@ -11,8 +11,7 @@ import pytest
 
 from homeport.config.errors import UnavailableError
 from homeport.container.host.lease_memory import LeaseMemory
-from homeport.container.launcher.lease import Lease
-from homeport.container.launcher.lease_holder import LeaseHolder
+from homeport.container.launcher.lease_holder import Lease, LeaseHolder
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import LeaseAnswer, LeaseGrant, Renewal

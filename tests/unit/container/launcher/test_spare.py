@@ -9,9 +9,10 @@ from signal import SIGKILL
 
 import pytest
 
+from homeport.container.child import process as child_process
+from homeport.container.child.process import ChildProcess
 from homeport.container.host.lease_memory import SpareKind
 from homeport.container.launcher import spare as module
-from homeport.container.launcher.child_process import ChildProcess
 from homeport.container.launcher.spare import Spare
 from homeport.job_coordinator.status.shape import SpareReport
 
@@ -59,7 +60,7 @@ class Kept:
 
     def get_ready(self) -> None:
         """The last spare says that it is ready."""
-        self.last.memory.say_ready(is_ready=True)
+        self.last.memory.is_ready = True
 
     def close(self) -> None:
         """None of its processes runs, and nothing of them is open."""
@@ -138,7 +139,7 @@ def test_an_unusable_spare_gets_no_permit(kept: Kept, fault: str) -> None:
         kept.last.signal(SIGKILL)
         kept.last.wait()
     elif fault == "stands still":
-        kept.now_ms += module._MUTE_MS + 1
+        kept.now_ms += child_process._MUTE_MS + 1
     else:
         _lose(kept)
     assert kept.spare.take(OLD) is None
@@ -271,6 +272,6 @@ def test_where_no_spare_is_kept_a_package_is_prepared_without_one(
 
 def _lose(kept: Kept) -> None:
     """The spare was ready, and is no longer."""
-    kept.last.memory.say_ready(is_ready=True)
+    kept.last.memory.is_ready = True
     kept.wants()
-    kept.last.memory.say_ready(is_ready=False)
+    kept.last.memory.is_ready = False

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from homeport.config.config import Config
 from homeport.config.settings.sections import SystemConfig
 from homeport.config.settings.stores_section import StorageConfig
-from homeport.container.adjunct.extractor import OwnKeyAndValue, Serdes
+from homeport.container.adjunct.extractor import KeyAndValue, Serdes
 from homeport.container.adjunct.frames import EntryColumns, FrameError, StoreFrames
 from homeport.container.adjunct.manager import BuiltInManager
 from homeport.container.adjunct.store_plan import plan_stores
@@ -31,7 +31,7 @@ from homeport.container.processing.loop_parts import LoopParts, spans
 from homeport.container.processing.records import BadRecords
 from homeport.container.processing.task_instance import Outputs
 from homeport.container.progress.clock_reading import ClockReading
-from homeport.container.progress.follow import Look
+from homeport.container.progress.follow import HeadPoll
 from homeport.container.progress.input_position import InputPosition, InputRange, LostInputError
 from homeport.container.progress.input_schedule import StoredInputs
 from homeport.container.storage.adjunct.adjunct_frames import AdjunctFrames
@@ -86,7 +86,7 @@ class _Case:
         manager = BuiltInManager(
             {"planes": _PLANES},
             [self.storage.of_task(_TASK)],
-            {"planes": OwnKeyAndValue("planes", bare, bare, refused.met)},
+            {"planes": KeyAndValue("planes", bare, bare, refused.met)},
         )
         bad = BadRecords(self.outputs, "kafka.dead", drop=True)
         form = EntryColumns("planes", _FORM, _binary, _binary)
@@ -245,8 +245,8 @@ class _Ends:
         self.asked += 1
         return True
 
-    def looks(self) -> dict[tuple[str, int], Look]:
-        look = Look(ClockReading(5_000 * self.asked), 0, self.head, self.topic_id)
+    def polled(self) -> dict[tuple[str, int], HeadPoll]:
+        look = HeadPoll(ClockReading(5_000 * self.asked), 0, self.head, self.topic_id)
         return {(_SSP.stream, 0): look} if self.asked else {}
 
     def close(self) -> None:
@@ -281,7 +281,7 @@ def test_an_active_container_looks_at_the_heads_of_compacted_streams(
     for at in (90.0, 120.0):
         feed.look(at, None)
     assert caplog.text.count(said) == 1
-    assert storage.look_interval_s(30.0) == 6.0
+    assert storage.poll_interval_s(30.0) == 6.0
     feed.close()
     assert ends.is_closed
     storage.close()

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from homeport.container.adjunct.version_text import PARTS_KEY, parts_text
-from homeport.container.adjunct.versions import Left, Part
+from homeport.container.adjunct.versions import PartitionEnd, Progress
 from homeport.container.engine.in_memory_store import InMemoryStore
 from homeport.container.processing.adjunct_feed import VersionReads
 from homeport.container.storage.adjunct.filled_store import FilledStore
@@ -28,10 +28,10 @@ class _Store:
         self.version: int | None = None
         self.entries = SimpleNamespace(engine=InMemoryStore())
 
-    def serve(self, version: int, following: int, left: Left = Left.ENDED) -> None:
+    def serve(self, version: int, following: int, end: PartitionEnd = PartitionEnd.ENDED) -> None:
         """Tasks read a version that stands there."""
         engine = InMemoryStore()
-        engine.write({PARTS_KEY: parts_text({_P0: Part(following, left=left)}).encode()}, None)
+        engine.write({PARTS_KEY: parts_text({_P0: Progress(following, end=end)}).encode()}, None)
         self.version, self.entries.engine = version, engine
 
     def facts(self) -> Any:  # noqa: ANN401 - of it the version alone
@@ -56,7 +56,7 @@ def test_each_other_version_is_said_once_with_the_batch_that_reads_it() -> None:
     assert note(3) == [("version-read", 3, 1, ended)]
     assert said[0]["store"] == "airlines/container-0"
     assert (said[0]["topic_id"], said[0]["partitions"]) == ("t1", ["kafka.airlines.0"])
-    store.serve(2, 70, Left.OPEN)
+    store.serve(2, 70, PartitionEnd.OPEN)
     (event,) = note(3)
     assert event[1:3] == (3, 2)
     assert said[0]["parts"]["kafka.airlines.0"]["left"] == "open"

@@ -7,45 +7,43 @@ import pytest
 from homeport.config.errors import WireError
 from homeport.container.progress import checkpoint, offset_file
 from homeport.container.progress.clock_reading import ClockReading
-from homeport.container.progress.follow import FollowedChangelog, Look
+from homeport.container.progress.follow import CHANGELOG, Followed, HeadPoll
 from homeport.container.progress.restore import RestorePlan
 from homeport.container.progress.restore_meter import RestoreMeter
-from homeport.container.progress.store_meta import Expectation, StoreMeta
 from homeport.container.progress.topic_rules import TopicRules, batch_size, story
 from homeport.container.progress.transaction_plan import Send, TransactionContent
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
-META = StoreMeta("kafka.log partition 0", "id-1", ("in 0",), "G", ClockReading(5_000))
 SSP = SystemStreamPartition("kafka", "in", 0)
 
 
-def _followed() -> FollowedChangelog:
+def _followed() -> Followed:
     """A store that was restored up to offset 9, at the head, at 5,000 ms."""
-    return FollowedChangelog(9, ClockReading(5_000), Expectation(META, 60_000))
+    return Followed("id-1", 10, ClockReading(5_000), CHANGELOG, 60_000)
 
 
-def _look(asked_ms: int, head: int) -> Look:
-    return Look(ClockReading(asked_ms), 0, head, "id-1")
+def _poll(asked_ms: int, head: int) -> HeadPoll:
+    return HeadPoll(ClockReading(asked_ms), 0, head, "id-1")
 
 
 # -- what follows a changelog
 
 
 def test_a_store_at_the_end_is_no_time_behind() -> None:
-    """The later of two looks saw no more than the first, which is what dates it at the head."""
+    """The later of two polls saw no more than the first, which is what dates it at the head."""
     followed = _followed()
-    assert followed.looked(_look(7_000, 110), 9) is None
-    assert followed.looked(_look(8_000, 110), 9) is None
-    assert followed.read(109, ClockReading(8_100)) is None
+    assert followed.take_heads(_poll(7_000, 110), 10) is None
+    assert followed.take_heads(_poll(8_000, 110), 10) is None
+    assert followed.read(110, ClockReading(8_100)) is None
     assert followed.at_head.wall_ms == 7_000
     assert (followed.lag, followed.lag_s) == (0, 0.0)
 
 
 def test_a_store_falls_behind_from_the_moment_it_was_at_the_head() -> None:
-    """A look at the very moment finds it some records behind, and no time."""
+    """A poll at the very moment finds it some records behind, and no time."""
     followed = _followed()
-    assert followed.looked(_look(5_000, 12), 9) is None
+    assert followed.take_heads(_poll(5_000, 12), 10) is None
     assert (followed.lag, followed.lag_s) == (2, 0.0)
 
 

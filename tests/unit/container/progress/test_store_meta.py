@@ -96,7 +96,7 @@ def test_a_later_format_is_recognised_by_its_number() -> None:
         (
             replace(META, changelog="kafka.a"),
             "foreign",
-            "of changelog kafka.a, not of kafka.log partition 3",
+            "of changelog kafka.a, not of changelog kafka.log partition 3",
         ),
         (
             replace(META, topic_id="x"),

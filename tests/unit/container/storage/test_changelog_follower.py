@@ -12,7 +12,7 @@ from homeport.config.config import Config
 from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.progress.clock_reading import ClockReading
-from homeport.container.progress.follow import Look
+from homeport.container.progress.follow import HeadPoll
 from homeport.container.progress.store_meta import Expectation, StoreMeta
 from homeport.container.storage.changelog_follower import ChangelogFollower, next_offset, place_of
 from homeport.container.storage.changelog_reader import Chunk
@@ -40,11 +40,11 @@ PLACE = ("log", 3)
 
 
 class Feed:
-    """What comes, in turn, and the answer to the look that is under way."""
+    """What comes, in turn, and the answer to the poll that is under way."""
 
     def __init__(self) -> None:
         self.chunks: list[dict[Position, Chunk]] = []
-        self.answer: dict[Position, Look] = {}
+        self.answer: dict[Position, HeadPoll] = {}
         self.is_busy = False
 
     def poll(self, seconds: float) -> Mapping[Position, Chunk]:
@@ -53,11 +53,11 @@ class Feed:
         return self.chunks.pop(0) if self.chunks else {}
 
     def ask(self) -> bool:
-        """One look at a time."""
+        """One poll at a time."""
         is_free, self.is_busy = not self.is_busy, True
         return is_free
 
-    def looks(self) -> Mapping[Position, Look]:
+    def polled(self) -> Mapping[Position, HeadPoll]:
         """The answer, once."""
         found, self.answer = self.answer, {}
         return found
@@ -96,15 +96,15 @@ def test_looks_report_how_far_it_is_behind(tmp_path: Path) -> None:
     """The next look is requested once the one before it is answered; STORE-META knows the head."""
     store, feed = _store(tmp_path), Feed()
     follower = ChangelogFollower([store], feed, lambda: ClockReading(6_000))
-    follower.look()
+    follower.poll_heads()
     feed.chunks = [{PLACE: Chunk({b"c": b"1"}, 1, 10)}]
-    feed.answer = {PLACE: Look(ClockReading(5_500), 0, 10, "id-1")}
+    feed.answer = {PLACE: HeadPoll(ClockReading(5_500), 0, 10, "id-1")}
     assert follower.step(0.5) == 1
     assert store.at_head.wall_ms == 5_500
     feed.is_busy = False
-    follower.look()
-    follower.look()
-    feed.answer = {PLACE: Look(ClockReading(6_000), 0, 15, "id-1")}
+    follower.poll_heads()
+    follower.poll_heads()
+    feed.answer = {PLACE: HeadPoll(ClockReading(6_000), 0, 15, "id-1")}
     assert follower.step(0.5) == 0
     assert follower.lags() == [StoreLag("s", TASK.task_name, 4, 0.5)]
     store.close()
@@ -128,7 +128,7 @@ def test_a_store_that_cannot_go_on_is_left_as_it_was(tmp_path: Path, *, is_read:
     if is_read:
         feed.chunks = [{PLACE: Chunk({b"a": b"2"}, 1, 30)}]
     else:
-        feed.answer = {PLACE: Look(ClockReading(6_000), 0, 50, "id-2")}
+        feed.answer = {PLACE: HeadPoll(ClockReading(6_000), 0, 50, "id-2")}
     with pytest.raises(StoreError, match=r"s/Standby-Partition 3-0 .* kafka\.log any more: .*"):
         follower.step(0.5)
     assert (store.position, store.opened().get(b"a")) == (9, b"1")

@@ -15,8 +15,7 @@ from homeport.container.progress.host_directories import HostRole, Owner
 from homeport.container.storage.cleaner import Limit, judge, remove
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.directory_lock import LockWait
-from homeport.container.storage.host_survey import found_directories, job_folders
-from homeport.container.storage.lock_holder import lock_holder
+from homeport.container.storage.host_survey import found_directories, job_folders, lock_holder
 from homeport.job_coordinator.model.ids import Host, TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
 

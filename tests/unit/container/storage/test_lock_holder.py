@@ -8,7 +8,7 @@ from pathlib import Path
 
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.directory_lock import LOCK_FILE, NO_WAIT, Holder
-from homeport.container.storage.lock_holder import lock_holder
+from homeport.container.storage.host_survey import lock_holder
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 

@@ -13,12 +13,13 @@ from homeport.appmaster.allocation import retries
 from homeport.appmaster.lease import lease_table
 from homeport.config.errors import WireError
 from homeport.container.api import MessageCollector
+from homeport.container.child import process as child_process
+from homeport.container.child.running import BeatWatch
 from homeport.container.host import lease_memory
 from homeport.container.host.exit_codes import EXIT_LEASE_LOST
 from homeport.container.host.lease_memory import LeaseMemory
-from homeport.container.launcher import child_process, launcher
-from homeport.container.launcher.lease import BeatWatch, Lease
-from homeport.container.launcher.lease_holder import LeaseHolder
+from homeport.container.launcher import launcher
+from homeport.container.launcher.lease_holder import Lease, LeaseHolder
 from homeport.container.processing.run_loop import RunLoop
 from homeport.job_coordinator import clocks
 from homeport.job_coordinator.http.client import CoordinatorClient

@@ -11,7 +11,7 @@ import pytest
 from homeport.config.errors import StoreError
 from homeport.config.settings.adjunct_section import VersionMarkers
 from homeport.config.settings.stores_section import StorageConfig
-from homeport.container.adjunct.meta_text import META_FILE
+from homeport.container.adjunct.recovery import META_FILE
 from homeport.container.adjunct.version_text import PARTS_KEY
 from homeport.container.adjunct.versions import Marker, MarkerKind, Run
 from homeport.container.api import ReadOnlyStoreError

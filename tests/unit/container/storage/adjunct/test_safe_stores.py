@@ -10,10 +10,10 @@ import pytest
 
 from homeport.config.errors import StoreError
 from homeport.config.settings.adjunct_section import VersionMarkers
-from homeport.container.adjunct.meta_text import META_FILE
+from homeport.container.adjunct.recovery import META_FILE
 from homeport.container.adjunct.versions import Marker, MarkerKind, Run
 from homeport.container.progress.clock_reading import ClockReading
-from homeport.container.progress.follow import Look
+from homeport.container.progress.follow import HeadPoll
 from homeport.container.progress.input_position import InputPosition
 from homeport.container.rocksdb.rocksdb_store import RocksDbStore
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, write
@@ -206,8 +206,8 @@ def _read_up_to(storage: AdjunctStorage, end: int) -> None:
     following = {p: end for planned in storage.plan.stores for p in planned.partitions}
     storage.read(following)
     for followed in storage.followed.values():
-        look = Look(storage.clocks(), 0, end, followed.topic_id)
-        assert followed.looked(look, end) is None
+        look = HeadPoll(storage.clocks(), 0, end, followed.topic_id)
+        assert followed.take_heads(look, end) is None
     storage.flush(passed, passed)
 
 
@@ -273,7 +273,7 @@ def test_the_time_at_the_head_is_that_of_the_partition_that_lags_most(host: Host
     _read_up_to(storage, 100)
     host.now_ms += 50_000
     ahead = storage.followed[P0]
-    assert ahead.looked(Look(storage.clocks(), 0, 100, "id"), 100) is None
+    assert ahead.take_heads(HeadPoll(storage.clocks(), 0, 100, "id"), 100) is None
     storage.flush(passed, passed)
     storage.close()
     host.end, host.now_ms = 102, host.now_ms + 10_000
@@ -293,7 +293,7 @@ def test_a_store_that_is_behind_its_last_marker_is_at_the_head(
     storage.read()
     assert storage.followed[P0].at_head == ClockReading(1_000_000)
     host.now_ms += 60_000
-    storage.followed[P0].looked(Look(storage.clocks(), 0, 200, "id"), 99)
+    storage.followed[P0].take_heads(HeadPoll(storage.clocks(), 0, 200, "id"), 99)
     fill(storage, 150)
     for _ in range(2):
         storage.read()

@@ -21,10 +21,14 @@ from homeport.container.adjunct.versions import Marker, MarkerKind, Run
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.input_position import InputPosition, InputRange
 from homeport.container.storage.adjunct import adjunct_frames
-from homeport.container.storage.adjunct.adjunct_frames import AdjunctFrames
+from homeport.container.storage.adjunct.adjunct_frames import (
+    AdjunctFrames,
+    Replacement,
+    Update,
+    head_of,
+)
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage, StreamsNow, write
 from homeport.container.storage.adjunct.filled_store import FilledStore
-from homeport.container.storage.adjunct.store_heads import Replacement, Update, head_of
 from homeport.container.storage.directory_lock import NO_WAIT
 from homeport.container.storage.storage_engines import StorageEngines
 from homeport.container.storage.task_store import passed

@@ -11,8 +11,7 @@ from homeport.config.config import Config
 from homeport.config.errors import StoreError
 from homeport.config.settings.adjunct_section import VersionMarkers
 from homeport.config.settings.stores_section import StorageConfig
-from homeport.container.adjunct.meta_text import META_FILE
-from homeport.container.adjunct.recovery import NO_STORE, expected_meta
+from homeport.container.adjunct.recovery import META_FILE, NO_STORE, expected_meta
 from homeport.container.adjunct.store_plan import PlannedStore, StorePlan, plan_stores
 from homeport.container.adjunct.version_text import CATALOGUE_FILE
 from homeport.container.adjunct.versions import Marker, MarkerKind, Run

@@ -10,8 +10,8 @@ from signal import SIGKILL
 
 import pytest
 
+from homeport.container.child.process import ChildProcess
 from homeport.container.host.lease_memory import LeaseMemory
-from homeport.container.launcher.child_process import ChildProcess
 
 SHELL = "/bin/sh"
 Start = Callable[[str], ChildProcess]

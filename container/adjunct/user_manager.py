@@ -1,4 +1,4 @@
-"""OwnManager: records of adjunct streams pass a manager of the job's own, which fills the stores.
+"""UserManager: records of adjunct streams pass a manager of the job's own, which fills the stores.
 
 PURE but for the manager. Source: ADJUNCT, "Key classes": ``process`` is called before a record is
 passed to a task, and says whether the record is for a store.
@@ -112,7 +112,7 @@ class StartOffsets:
         return None if offset == NOTHING else offset
 
 
-class OwnManager(TableManager):
+class UserManager(TableManager):
     """Lets a manager of the job's own process each record of an adjunct stream.
 
     Args:

@@ -11,12 +11,12 @@ import pytest
 
 from homeport.config.settings.adjunct_section import VersionMarkers
 from homeport.container.adjunct.extractor import Bytes, Serdes
-from homeport.container.adjunct.own_manager import (
+from homeport.container.adjunct.user_manager import (
     ManagedStorage,
     ManagedStore,
     ManagerFailedError,
-    OwnManager,
     StartOffsets,
+    UserManager,
 )
 from homeport.container.adjunct.versions import Marker, MarkerKind, Run
 from homeport.container.api import AdjunctDataStoreManager, IncomingMessage
@@ -92,7 +92,7 @@ class _Parts:
         self.sink = _Sink()
         self.storage = _Storage({"planes": self.sink})
         self.managed = {name: ManagedStore(store, _BARE) for name, store in stores.items()}
-        self.manager = OwnManager(
+        self.manager = UserManager(
             stores,
             [self.storage],
             self.managed,
@@ -154,7 +154,7 @@ def test_what_goes_wrong_is_one_line_that_names_the_record(key: bytes, story: st
 def test_a_manager_that_would_never_run_is_refused_before_a_record(made: Any) -> None:  # noqa: ANN401 - of no kind
     """A factory that returns None, a class, or one whose ``process`` has a yield."""
     with pytest.raises(ManagerFailedError, match=r"my:Managers: process of .* is "):
-        OwnManager({}, [], {}, made, "my:Managers", {})
+        UserManager({}, [], {}, made, "my:Managers", {})
 
 
 def test_entries_come_while_a_record_of_the_stream_is_processed() -> None:

@@ -24,6 +24,9 @@ from homeport.job_coordinator.model.json_values import compact_json
 from homeport.job_coordinator.own_folders import PRIVATE_UMASK, open_own_file
 from homeport.job_coordinator.parent_death import ending_with_us
 
+_MUTE_MS = 2000
+"""One that has not beaten for so long stands still."""
+
 
 def permit_of(order: Order) -> Permit:
     """What a stream container gets on its standard input, from an order to run."""
@@ -134,6 +137,10 @@ class ChildProcess:
         with contextlib.suppress(ProcessLookupError, OSError):
             signal.pidfd_send_signal(self.pid_fd, number)
 
+    def is_alive(self, now_ms: int) -> bool:
+        """Return whether it runs, and has beaten lately: else it stands still and is of no use."""
+        return self.poll() is None and now_ms - self.memory.beat_ms <= _MUTE_MS
+
     def poll(self) -> int | None:
         """Its exit code, minus the signal that ended it; None while it runs."""
         return self._process.poll()
@@ -156,7 +163,6 @@ class ChildProcess:
 
 
 def _in_memory(config: Mapping[str, str]) -> int:
-    """A file descriptor of its JSON, which is on no disk."""
     fd = os.memfd_create("homeport-config")
     with os.fdopen(os.dup(fd), "wb") as file:
         file.write(compact_json(dict(config)))

@@ -1,0 +1,330 @@
+"""Replicas: the stores of standby tasks, in the one order of their life, wherever they are kept.
+
+open -> restore -> follow -> flush -> close. A standby container follows to the order to stop, the
+standbys of a standalone processor also until others are wanted; all else is the same.
+
+Source: STANDBY, part 1; safety S5 (the locks of the directories).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from confluent_kafka import Consumer
+
+from homeport.config.settings.sections import SystemConfig
+from homeport.container.adjunct.store_plan import PlannedStore
+from homeport.container.container_job import ContainerJob
+from homeport.container.host.permit import Permit
+from homeport.container.incarnation import start_up
+from homeport.container.incarnation.adjunct_start import adjunct_feed, stream_ends, streams_now
+from homeport.container.incarnation.environment import Environment
+from homeport.container.incarnation.restore_report import RestoreReport
+from homeport.container.kafka.changelog_feed import KafkaChangelogFeed
+from homeport.container.kafka.clients import follow_properties
+from homeport.container.kafka.input_consumer import InputConsumer
+from homeport.container.kafka.log_reader import LogReader, log_readers
+from homeport.container.processing.adjunct_feed import AdjunctFeed
+from homeport.container.processing.records import BadRecords
+from homeport.container.processing.task_instance import Outputs
+from homeport.container.progress.checkpoint import NOTHING
+from homeport.container.progress.clock_reading import ClockReading
+from homeport.container.progress.follow import poll_interval_s
+from homeport.container.progress.input_position import InputPosition
+from homeport.container.progress.input_schedule import NONE_STORED
+from homeport.container.reporting.adjunct_report import adjunct_state_of
+from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage
+from homeport.container.storage.adjunct.filled_store import cannot_follow
+from homeport.container.storage.adjunct.stream_ends import StreamEnds
+from homeport.container.storage.changelog_follower import ChangelogFollower, next_offset, place_of
+from homeport.container.storage.task_store import passed
+from homeport.job_coordinator.kafka.clients import consumer
+from homeport.job_coordinator.model.outcomes import Restored
+from homeport.job_coordinator.status.container_report import AdjunctState, ContainerReport, StoreLag
+
+_LOG = logging.getLogger(__name__)
+
+_READ_S = 0.1
+"""An order to stop waits no longer for what has not come; fetches go by times of their own."""
+_POLL_S = 1.0
+_PROGRESS_S = 5.0
+
+
+_MOST = 1000
+_BUFFER_BYTES = 8 * 1024 * 1024
+
+
+class AdjunctFollower:
+    """Of stores that ``recover`` has opened. One thread.
+
+    Args:
+        storage: the stores.
+        feed: what fills them.
+        source: reads their streams.
+        ends: where the streams end.
+
+    Raises:
+        StoreError: (from ``step``) a store cannot go on from where it stands; a new start fills it
+            again.
+    """
+
+    def __init__(
+        self, storage: AdjunctStorage, feed: AdjunctFeed, source: InputConsumer, ends: StreamEnds
+    ) -> None:
+        self._storage = storage
+        self._feed = feed
+        self._source = source
+        self._ends = ends
+
+    def step(self, seconds: float) -> int:
+        """What came within ``seconds`` is in the stores; how many records that were.
+
+        Raises:
+            HomeportError: a record cannot be stored, and may not be dropped.
+        """
+        records = 0
+        batch = self._source.poll(_MOST, seconds)
+        if batch is not None:
+            records = batch.table.num_rows
+            _, brought = self._feed.split(batch)
+            self._feed.show(brought, passed, passed)
+        else:
+            self._feed.settle(passed, passed)
+        self._storage.read(self._source.following, is_behind_markers=True)
+        for partition, fault in self._ends.faults():
+            raise cannot_follow(self._storage.name_of(partition), partition, fault.story)
+        return records
+
+    def poll_heads(self) -> None:
+        """Request the ends of the streams; a later ``step`` has them."""
+        self._ends.poll()
+
+    def lags(self) -> list[StoreLag]:
+        """How far each store is behind, at the last poll; one of the container by its writer."""
+        return [self._lag(planned) for planned in self._storage.plan.stores]
+
+    def _lag(self, planned: PlannedStore) -> StoreLag:
+        own = [self._storage.followed[partition] for partition in planned.partitions]
+        seconds = max((followed.lag_s for followed in own), default=0.0)
+        records = sum(followed.lag for followed in own)
+        return StoreLag(planned.store.name, planned.writer, records, seconds)
+
+    def states(self) -> list[AdjunctState]:
+        """Each store as it stands, at the last poll."""
+        now_ms = self._storage.now_ms()
+        return [
+            adjunct_state_of(planned, facts, now_ms, self._lag(planned).records)
+            for planned, facts in self._storage.facts()
+        ]
+
+    def close(self) -> None:
+        """Nothing is read any more, and no thread polls the ends."""
+        self._source.close()
+        self._ends.close()
+
+
+def adjunct_follower(
+    job: ContainerJob,
+    storage: AdjunctStorage | None,
+    readers: Mapping[str, LogReader],
+    pause: Callable[[float], None],
+    clocks: Callable[[], ClockReading],
+) -> AdjunctFollower | None:
+    """Follows the streams of the standby's adjunct stores, which are recovered; None: it has none.
+
+    Args:
+        job: the standby's view.
+        storage: its stores, open.
+        readers: of each system that has one of their streams.
+        pause: waits the seconds given, and raises to stop.
+        clocks: the clocks of this machine.
+
+    Raises:
+        ConfigError: an extractor or a serde cannot be had.
+        DiskError, StoreError: a directory cannot be used.
+        UnavailableError: Kafka does not answer.
+    """
+    if storage is None:
+        return None
+    streams = streams_now(job, storage, readers)
+    oldest = {ssp: InputPosition(available.oldest) for ssp, available in streams.ranges.items()}
+    starts = storage.recover(streams, lambda _, ssp: oldest[ssp])
+    offsets = {
+        task: {ssp: position.offset for ssp, position in own.items()}
+        for task, own in starts.items()
+    }
+    # The active container has the dead letters.
+    bad = BadRecords(Outputs((), (), None), None, drop=job.records.drop_undecodable)
+    processed = {
+        task: {ssp: NOTHING if offset == 0 else offset - 1 for ssp, offset in own.items()}
+        for task, own in offsets.items()
+    }
+    feed = adjunct_feed(job, storage, bad, processed)
+    if feed is None:
+        return None
+    source = InputConsumer(
+        job.systems,
+        offsets,
+        _connect,
+        max_bytes=_BUFFER_BYTES,
+        lost=storage.lost,
+        # Its other streams do not wait for a version: no task reads it yet.
+        stored=replace(storage.inputs, holds_back=NONE_STORED.holds_back),
+    )
+    ends = stream_ends(job, storage.followed, pause, clocks)
+    return AdjunctFollower(storage, feed, source, ends)
+
+
+def _connect(system: SystemConfig, _of_an_active_one: Mapping[str, Any]) -> Consumer:
+    return consumer(system, follow_properties(system))
+
+
+class Replicas:
+    """``restore``, ``follow`` and ``close``, in one thread.
+
+    Args:
+        job: the standbys' view.
+        permit: of their incarnation.
+        environment: its surroundings.
+        history: writes one event of the incarnation.
+        send: gets the report of each poll of the heads.
+        pause: waits the seconds given, and raises to end whatever is under way.
+    """
+
+    def __init__(
+        self,
+        job: ContainerJob,
+        permit: Permit,
+        environment: Environment,
+        history: start_up.History,
+        send: Callable[[ContainerReport], None],
+        pause: Callable[[float], None],
+    ) -> None:
+        self._job = job
+        self._permit = permit
+        self._history = history
+        self._send = send
+        self._pause = pause
+        self.storage = start_up.storage_of(job, permit, environment, pause)
+        self._reading = contextlib.ExitStack()
+        self._changelogs: ChangelogFollower | None = None
+        self._adjuncts: AdjunctFollower | None = None
+
+    def restore(self, phases: start_up.Phases) -> dict[str, dict[str, Restored]]:
+        """Open the stores and read their logs to the heads; return {store: {task: how}}.
+
+        ``phases``: gets the time of each part.
+
+        Raises:
+            HomeportError: a store cannot be used, or its log cannot be read.
+        """
+        job, storage, pause = self._job, self.storage, self._pause
+        with contextlib.ExitStack() as opened:
+            with log_readers(job.systems, pause) as readers:
+                report = RestoreReport(self._history, self._send)
+                restored = start_up.restore_stores(
+                    job, self._permit, storage, readers, report, pause, phases
+                )
+                with phases.phase("restore"):
+                    self._adjuncts = adjunct_follower(
+                        job, storage.adjuncts, readers, pause, storage.clocks
+                    )
+                    if self._adjuncts is not None:
+                        opened.callback(self._adjuncts.close)
+            starts = {place_of(store): next_offset(store) for store in storage.logged}
+            feed = KafkaChangelogFeed(job.transaction_system, starts, pause, storage.clocks)
+            opened.callback(feed.close)
+            self._changelogs = ChangelogFollower(storage.logged, feed, storage.clocks)
+            self._reading = opened.pop_all()
+        return restored
+
+    def follow(
+        self,
+        flush_s: Callable[[], float],
+        check: Callable[[], None],
+        flushed: Callable[[int], object],
+    ) -> None:
+        """Keep the stores as their logs are until ``check``, or the pause, raises.
+
+        Nothing is read afterwards, and all that was read is in the stores.
+
+        Args:
+            flush_s: returns the seconds from one flush to the next.
+            check: is called before each step.
+            flushed: gets how many stores had moved, at each flush.
+
+        Raises:
+            StoreError: a store cannot go on from where it stands.
+        """
+        flushed_at, poll_s, progress = time.monotonic(), self._poll_interval_s(), _Progress()
+        polled_at = flushed_at - poll_s
+        with self._reading:
+            while True:
+                check()
+                now = time.monotonic()
+                if now - polled_at >= poll_s:
+                    polled_at = now
+                    self._poll_heads()
+                progress.add(self._step(min(_READ_S, poll_s)), self._lags)
+                is_due = now - flushed_at >= flush_s()
+                if is_due:
+                    flushed_at = now
+                if is_due or self.storage.has_first_changes():
+                    flushed(self.storage.flush())
+
+    def close(self) -> None:
+        """Close the stores, and whatever reads their logs."""
+        with self._reading:
+            self.storage.close()
+
+    def _step(self, wait_s: float) -> int:
+        came = 0 if self._adjuncts is None else self._adjuncts.step(0)
+        # While reference data comes, nothing waits for changelogs.
+        return came + self._followed().step(0 if came else wait_s)
+
+    def _poll_heads(self) -> None:
+        self._followed().poll_heads()
+        if self._adjuncts is not None:
+            self._adjuncts.poll_heads()
+        states = () if self._adjuncts is None else self._adjuncts.states()
+        self._send(ContainerReport.following(self._lags(), states))
+
+    def _lags(self) -> list[StoreLag]:
+        return [*self._followed().lags(), *(self._adjuncts.lags() if self._adjuncts else ())]
+
+    def _followed(self) -> ChangelogFollower:
+        assert self._changelogs is not None  # noqa: S101 - for the type checker: after `restore`
+        return self._changelogs
+
+    def _poll_interval_s(self) -> float:
+        retentions = [s.expected.delete_retention_ms for s in self.storage.logged if s.expected]
+        own, adjuncts = poll_interval_s(retentions, _POLL_S), self.storage.adjuncts
+        return own if adjuncts is None else adjuncts.poll_interval_s(own)
+
+
+class _Progress:
+    """One line every few seconds in which something came."""
+
+    def __init__(self) -> None:
+        self._records = 0
+        self._since = time.monotonic()
+
+    def add(self, records: int, lags: Callable[[], list[StoreLag]]) -> None:
+        self._records += records
+        passed = time.monotonic() - self._since
+        if self._records and passed >= _PROGRESS_S:
+            found = lags()
+            _LOG.info(
+                "followed %d records in %.1f s, behind by %d records and %.1f s",
+                self._records,
+                passed,
+                sum(lag.records for lag in found),
+                max((lag.seconds or 0 for lag in found), default=0),
+            )
+            self._records = 0
+            self._since = time.monotonic()
