@@ -16,7 +16,7 @@ from typing import Any
 
 from homeport.config.errors import ConfigError, WireError, in_one_line
 from homeport.config.settings.input_serdes import InputSerde
-from homeport.config.settings.serde_names import SchemaSerde
+from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
 from homeport.container.api import (
     AdjunctDataStoreManagerFactory,
     BatchTask,
@@ -173,8 +173,8 @@ def _load_factory(key: str, name: str, base: type) -> Any:  # noqa: ANN401 - a c
     return found
 
 
-def load_serde(key: str, name: str, topic: str = "") -> Serde:
-    """The serde that ``name`` stands for, as ``config.serde_names`` gives it.
+def load_serde(key: str, name: ConfiguredSerde, topic: str = "") -> Serde:
+    """The serde that ``name`` stands for.
 
     ``topic``: of a stream's serde, for a Schema Registry; ``key`` says whether it is of keys.
 
@@ -184,9 +184,8 @@ def load_serde(key: str, name: str, topic: str = "") -> Serde:
     Raises:
         ConfigError: it cannot be had; the line names ``key``.
     """
-    entry = SchemaSerde.unpacked(name)
-    if entry is not None:
-        return schema_serde(entry, Place(topic, is_key=key.endswith(".key.serde")))
+    if isinstance(name, SchemaSerde):
+        return schema_serde(name, Place(topic, is_key=key.endswith(".key.serde")))
     return _own_serde(key, name) if ":" in name else serde(name)
 
 
@@ -196,9 +195,9 @@ def load_columns(of: InputSerde) -> Columns:
     Raises:
         ConfigError: they cannot, or the serde cannot be had.
     """
-    entry = SchemaSerde.unpacked(of.serde)
+    entry = of.serde
     columns = load_serde(of.key, of.serde, of.stream).columns
-    assert entry is not None  # noqa: S101 - for the type checker
+    assert isinstance(entry, SchemaSerde)  # noqa: S101 - for the type checker
     try:
         if columns is None:
             raise ValueError("the registry's JSON Schema says no types of columns")

@@ -10,6 +10,7 @@ import pyarrow as pa
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import TextKey
+from homeport.config.settings.serde_names import ConfiguredSerde
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import BatchTask, MessageCollector, TaskContext
 from homeport.container.classes import load_serde
@@ -45,10 +46,10 @@ class RowSender(BatchTask):
             send(stream, value, key, headers=some or None)
 
 
-def _encoder(key: TextKey, stream: SystemStream, name: str | None) -> _Encode | None:
-    if name is None:
+def _encoder(key: TextKey, stream: SystemStream, serde: ConfiguredSerde | None) -> _Encode | None:
+    if serde is None:
         return None
-    return load_serde(key.named(stream.system, stream.stream), name, stream.stream).to_bytes
+    return load_serde(key.named(stream.system, stream.stream), serde, stream.stream).to_bytes
 
 
 def encoded(table: pa.Table, column: str, encode: _Encode | None) -> list[bytes | None]:

@@ -10,6 +10,7 @@ from typing import Protocol
 from homeport.config.config import Config
 from homeport.config.settings.input_serdes import InputSerde, input_serdes, serde_of_columns
 from homeport.config.settings.sections import TaskConfig
+from homeport.config.settings.serde_names import SchemaSerde
 from homeport.container.api import BatchTask, StreamTask
 from homeport.container.classes import load_columns, load_serde, load_task_class, require_task_class
 from homeport.container.container_job import ContainerJob
@@ -144,7 +145,8 @@ def typed_input(
 
 
 def _typing(item: InputSerde) -> Typing:
-    return Typing(load_columns(item), item.serde.partition(" ")[0])
+    serde = item.serde
+    return Typing(load_columns(item), serde.kind if isinstance(serde, SchemaSerde) else serde)
 
 
 def bad_records(job: ContainerJob, outputs: Outputs) -> BadRecords:

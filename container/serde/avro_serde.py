@@ -45,6 +45,10 @@ _LOGICAL = {
     "time-micros": pa.int64(),
     "uuid": pa.string(),
 }
+_MEANT = (
+    *("type", "name", "fields", "symbols", "items", "values", "size"),
+    *("logicalType", "precision", "scale"),
+)
 
 
 def avro_serde(key: str, schema: str) -> Serde:
@@ -151,6 +155,29 @@ def column_type(schema: Any) -> pa.DataType:  # noqa: ANN401 - JSON
 
     # Parsed, each name is a full one: two records of one short name differ by their namespaces.
     return _type(fastavro.parse_schema(sound(schema)), {}, ())
+
+
+def avro_meaning(key: str, schema: str) -> object:
+    """Return Avro's canonical form with the logical types, by which values are read too.
+
+    Raises:
+        ConfigError: as of ``avro_serde``.
+    """
+    return _meaning(parsed_schema(key, schema))
+
+
+def _meaning(schema: object) -> object:
+    if isinstance(schema, list):
+        return [_meaning(branch) for branch in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    kept = {part: schema[part] for part in _MEANT if part in schema}
+    if "fields" in kept:
+        kept["fields"] = [{"name": f["name"], "type": _meaning(f["type"])} for f in kept["fields"]]
+    for part in ("type", "items", "values"):
+        if part in kept:
+            kept[part] = _meaning(kept[part])
+    return kept["type"] if set(kept) == {"type"} else kept
 
 
 def _type(

@@ -65,6 +65,11 @@ def json_schema_serde(kind: pa.StructType) -> Serde:
     return Serde("json", to_bytes, from_bytes, columns=lambda: json_columns(kind))
 
 
+def json_meaning(kind: pa.StructType) -> dict[str, str]:
+    """Return the types of the fields by their names, which alone find a field of an object."""
+    return {name: str(kind.field(name).type) for name in sorted(f.name for f in kind)}
+
+
 def json_columns(kind: pa.StructType) -> Columns:
     """How bytes of such objects become a column of ``kind``."""
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from homeport.config.declarations.all_keys import SERIALIZERS_REGISTRY_PROPERTY
 from homeport.config.errors import ConfigError, HomeportError, WireError
 from homeport.config.number_text import float_of, whole_of
-from homeport.config.settings.serde_names import AVRO, JSON, PROTOBUF, SchemaSerde
+from homeport.config.settings.serde_names import JSON, SchemaSerde
 from homeport.container.serde.avro_serde import column_type, parsed_schema, reader_of
 from homeport.container.serde.avro_values import to_avro
 from homeport.container.serde.columns import PARTS, Columns, object_columns, reason_of
@@ -58,20 +58,14 @@ class Place:
     is_key: bool
 
 
-def registry_serde(
-    entry: SchemaSerde, place: Place, schema: pa.StructType | str | type[Message] | None
-) -> Serde:
-    """The serde of ``entry`` at ``place``.
-
-    ``schema``: the type of json, the text of avro, the class of protobuf. None, which protobuf
-    never has: each record is read by the schema that it was written by, and one is written by the
-    latest version of the subject.
+def registry_serde(entry: SchemaSerde, place: Place, make: Callable[[Registry], Serde]) -> Serde:
+    """Return the serde of ``entry`` at ``place``: what ``make`` returns for its registry.
 
     Raises:
         ConfigError: confluent-kafka cannot be used so; the line names the key.
     """
     try:
-        return _Registry(entry, place).serde(schema)
+        return make(Registry(entry, place))
     except ImportError as error:
         raise ConfigError(
             SERIALIZERS_REGISTRY_PROPERTY.named(entry.name, "url"),
@@ -81,8 +75,12 @@ def registry_serde(
         ) from None
 
 
-class _Registry:
-    """The client of one registry, and what it takes to read and write at one place."""
+class Registry:
+    """The client of one registry, which makes the serde of an entry at one place.
+
+    Where a schema is None, each record is read by the schema that it was written by, and
+    one is written by the latest version of the subject.
+    """
 
     def __init__(self, entry: SchemaSerde, place: Place) -> None:
         from confluent_kafka.schema_registry import (  # noqa: PLC0415 - only for a job with a registry
@@ -110,13 +108,8 @@ class _Registry:
         field = MessageField.KEY if place.is_key else MessageField.VALUE
         self._context = SerializationContext(place.topic, field)
 
-    def serde(self, schema: Any) -> Serde:  # noqa: ANN401 - one of the kinds of registry_serde
-        """As ``registry_serde``."""
-        if self._entry.kind == JSON:
-            return self._json(schema)
-        return self._avro(schema) if self._entry.kind == AVRO else self._protobuf(schema)
-
-    def _json(self, kind: pa.StructType | None) -> Serde:
+    def json(self, kind: pa.StructType | None) -> Serde:
+        """Return the serde of JSON by the type ``kind``."""
         from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer  # noqa: PLC0415 - as above
 
         written = None if kind is None else json.dumps(_json_schema(kind, self._entry.name))
@@ -150,7 +143,8 @@ class _Registry:
 
         return self._made(write, reader, columns)
 
-    def _avro(self, schema: str | None) -> Serde:
+    def avro(self, schema: str | None) -> Serde:
+        """Return the serde of Avro by the text ``schema``."""
         from confluent_kafka.schema_registry.avro import AvroSerializer  # noqa: PLC0415 - as above
 
         serializer = self._lazily(
@@ -209,18 +203,21 @@ class _Registry:
 
         return self._reader(read)
 
-    def _protobuf(self, kind: type[Message]) -> Serde:
+    def protobuf(self, kind: type[Message]) -> Serde:
+        """Return the serde of messages of ``kind``."""
         from confluent_kafka.schema_registry.protobuf import (  # noqa: PLC0415 - as above
             ProtobufDeserializer,
             ProtobufSerializer,
         )
 
         convert, made = dict_of(kind), message_of(kind)
+        form = {"use.deprecated.format": False}
         serializer = self._lazily(
-            lambda conf: ProtobufSerializer(kind, self._client, conf=conf), kind
+            lambda conf: ProtobufSerializer(kind, self._client, conf=conf | form), kind
         )
-        conf = self._reading | {"use.deprecated.format": False}
-        read = ProtobufDeserializer(kind, conf=conf, schema_registry_client=self._client)
+        read = ProtobufDeserializer(
+            kind, conf=self._reading | form, schema_registry_client=self._client
+        )
         reader = self._reader(read, lambda message, _: convert(message))
         return self._made(
             lambda value, context: serializer(made(value), context),
@@ -236,8 +233,6 @@ class _Registry:
             conf = dict(self._writing)
             if schema is None:
                 conf = {"auto.register.schemas": False, "use.latest.version": True} | conf
-            if self._entry.kind == PROTOBUF:
-                conf["use.deprecated.format"] = False
             return make(conf)
 
         def write(value: Any, context: Any) -> Any:  # noqa: ANN401 - a user's value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -11,7 +11,7 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.settings.adjunct_section import AdjunctsConfig
-from homeport.config.settings.serde_names import SchemaSerde
+from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.frames import KEY, VALUE, EntryColumns
@@ -26,13 +26,13 @@ _Made = tuple[pa.DataType, Callable[[Sequence[bytes]], pa.Array]]
 
 @dataclass(frozen=True)
 class StoreSerdes:
-    """An adjunct store, and the names of its serdes. ``input_key``: names its stream."""
+    """An adjunct store, and its serdes. ``input_key``: names its stream."""
 
     name: str
     input_key: str
     stream: SystemStream
-    key: str = field(repr=False)
-    msg: str = field(repr=False)
+    key: ConfiguredSerde
+    msg: ConfiguredSerde
 
 
 def store_serdes(config: Config) -> tuple[StoreSerdes, ...]:
@@ -80,13 +80,12 @@ def _columns_or_reason(store: StoreSerdes) -> EntryColumns | HomeportError:
     return EntryColumns(store.name, schema, key, value, REFUSALS)
 
 
-def _made(key: str, name: str) -> _Made:
+def _made(key: str, serde: ConfiguredSerde) -> _Made:
     """The type of the column, and what makes it of bytes; ConfigError where nothing does."""
-    form = arrow_form(name)
+    form = None if isinstance(serde, SchemaSerde) else arrow_form(serde)
     if form is not None:
         return form.type, form.from_bytes
-    entry = SchemaSerde.unpacked(name)
-    columns = load_serde(key, name).columns
+    columns = load_serde(key, serde).columns
     try:
         if columns is None:
             raise ValueError("it has no schema, which would say the types")
@@ -94,7 +93,7 @@ def _made(key: str, name: str) -> _Made:
     except ValueError as error:
         raise ConfigError(
             key,
-            name if entry is None else entry.name,
+            str(serde),
             f"the pipeline takes the store as a frame, and this serde has no columns: {error}",
             "use bytes, string, integer, long, double or a serde with a schema, or join in a task",
         ) from None

@@ -10,9 +10,10 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import astuple
 from pathlib import Path
 from types import MappingProxyType
+
+import msgspec
 
 from homeport.appmaster.environment.job_python import JobPython
 from homeport.appmaster.job_model.input_acceptance import InputAcceptance
@@ -33,7 +34,7 @@ from homeport.config.settings.sections import (
     TaskConfig,
     YarnConfig,
 )
-from homeport.config.settings.serde_names import serde_name
+from homeport.config.settings.serde_names import ConfiguredSerde, serde_name
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.used_systems import declared_outputs, used_systems
 from homeport.job_coordinator.client_files import token_folder
@@ -251,7 +252,7 @@ def check_classes(
         "has-pipeline": pipeline is not None,
         "serdes": list(dict.fromkeys(_serdes(config))),
         "stores": [
-            (store.key_serde, store.msg_serde, store.name, forms.get(str(store.changelog)))
+            (store.name, (store.key_serde, store.msg_serde), forms.get(str(store.changelog)))
             for store in StorageConfig.of(config).stores.values()
             if store.changelog is not None
         ],
@@ -261,10 +262,12 @@ def check_classes(
             if store.extractor is not None
         ],
         "manager": adjuncts.manager if adjuncts.stores else None,
-        "inputs": [astuple(item) for item in input_serdes(config)],
+        "inputs": input_serdes(config),
     }
     command.append("--more")
-    _check_with_package(python, command, import_path, json.dumps(asked).encode())
+    _check_with_package(
+        python, command, import_path, json.dumps(msgspec.to_builtins(asked)).encode()
+    )
 
 
 def check_pipeline(
@@ -289,7 +292,7 @@ def check_pipeline(
             say(line)
 
 
-def _serdes(config: Config) -> Iterator[tuple[str, str, str]]:
+def _serdes(config: Config) -> Iterator[tuple[str, ConfiguredSerde, str]]:
     """(key, serde, stream) of each input and output that has one; a store's have no stream."""
     for store in StorageConfig.of(config).stores.values():
         yield keys.STORE_KEY_SERDE.named(store.name), store.key_serde, ""
