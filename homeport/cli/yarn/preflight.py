@@ -25,7 +25,7 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError
 from homeport.config.settings.adjunct_section import AdjunctsConfig, extractor_key, streams_of_tasks
 from homeport.config.settings.input_serdes import input_serdes
-from homeport.config.settings.pipeline_section import SPARK_START_S, PipelineConfig
+from homeport.config.settings.pipeline_section import SPARK_START_S, PipelineConfig, PipelineKind
 from homeport.config.settings.reporters_section import snapshot_reporters
 from homeport.config.settings.sections import (
     ClusterManagerConfig,
@@ -238,7 +238,7 @@ def check_classes(
     java_options = ""
     pipeline = PipelineConfig.of(config)
     if pipeline is not None:
-        if not pipeline.is_sql:
+        if pipeline.kind is PipelineKind.FUNCTION:
             command += ["--pipeline", pipeline.value]
             for stream in streams_of_tasks(config):
                 command += ["--input", str(stream)]
