@@ -61,7 +61,7 @@ class PlainOutputs:
         for send in sends:
             self._producer(send.system or self._own).send(send)
         for plain in self._producers.values():
-            plain.heed()
+            plain.raise_if_failed()
 
     def settle(self, pause: Callable[[float], None]) -> None:
         """Everything that was sent is in Kafka: all reports are in, without an error (safety I8).
@@ -111,7 +111,7 @@ class _PlainProducer:
             self._refused = send, error_of(error)
             self._fail(error_of(error))
 
-    def heed(self) -> None:
+    def raise_if_failed(self) -> None:
         """What has been reported so far is no error."""
         self._serve(lambda: self._producer.poll(0))
 
@@ -125,14 +125,14 @@ class _PlainProducer:
                 return
             spent_s += _FLUSH_S
             if spent_s >= SEND_S:
-                self._heed_shortage()
+                self._note_shortage()
                 spent_s = 0.0
 
     def close(self) -> None:
         self._producer.purge()
         self._producer.close()
 
-    def _heed_shortage(self) -> None:
+    def _note_shortage(self) -> None:
         """Records were not delivered in time, because replicas are missing: they are waited for.
 
         Raises:

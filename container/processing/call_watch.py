@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from homeport.container.adjunct.frames import NO_FRAMES, StoreFrames
 from homeport.container.api import Timer
-from homeport.container.processing.loop_parts import Pipeline, SideCalls, Task
+from homeport.container.processing.loop_dependencies import Pipeline, SideCalls, Task
 from homeport.container.spark.inputs import Rows
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.model.ids import TaskName

@@ -20,7 +20,7 @@ from homeport.container.processing.concurrent_tasks import (
     ThreadedStreamTask,
     locked,
 )
-from homeport.container.processing.loop_parts import Task
+from homeport.container.processing.loop_dependencies import Task
 from homeport.container.processing.records import BadRecords, InputMessages, PipelineMessages
 from homeport.container.processing.row_sender import RowSender
 from homeport.container.processing.stream_task_instance import (

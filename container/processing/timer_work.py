@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
-from homeport.container.processing.loop_parts import Task
+from homeport.container.processing.loop_dependencies import Task
 from homeport.container.processing.timers import Timers
 from homeport.job_coordinator.model.ids import TaskName
 

@@ -141,8 +141,8 @@ class Windows:
         self, context: TaskContext, job: TimersConfig, lateness_ms: int | None
     ) -> Watermark:
         now_ms = self._scheduler.now_ms
-        rest_ms = (job.lateness_ms or 0) if lateness_ms is None else lateness_ms
-        watermark = Watermark(context.partitions, rest_ms, job.idle_ms, now_ms)
+        lateness_ms = (job.lateness_ms or 0) if lateness_ms is None else lateness_ms
+        watermark = Watermark(context.partitions, lateness_ms, job.idle_ms, now_ms)
         for source, newest_ms in self._store.newest(context.partitions):
             watermark.saw(source, newest_ms, now_ms)
         return watermark

@@ -19,7 +19,7 @@ from homeport.container.processing.call_watch import (
     WatchedPipeline,
     WatchedTask,
 )
-from homeport.container.processing.loop_parts import Pipeline, SideCalls, Task
+from homeport.container.processing.loop_dependencies import Pipeline, SideCalls, Task
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.model.ids import TaskName
 
