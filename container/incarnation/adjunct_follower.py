@@ -19,7 +19,7 @@ from homeport.config.settings.sections import SystemConfig
 from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.container_job import ContainerJob
 from homeport.container.incarnation.adjunct_start import adjunct_feed, stream_ends, streams_now
-from homeport.container.kafka.clients import follow_properties
+from homeport.container.kafka.client_properties import follow_properties
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.processing.adjunct_feed import AdjunctFeed

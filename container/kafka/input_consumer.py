@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from homeport.config.settings.input_section import LostInput
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.api import BATCH_SCHEMA
-from homeport.container.kafka.clients import input_properties, know_topics, unread
+from homeport.container.kafka.client_properties import input_properties, know_topics, unread
 from homeport.container.kafka.open_ends import OpenEnds
 from homeport.container.kafka.record_headers import headers_of
 from homeport.container.progress.input_position import InputPosition, InputRange, next_position

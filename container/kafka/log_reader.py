@@ -18,7 +18,7 @@ from confluent_kafka.admin import OffsetSpec
 from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import SystemConfig
 from homeport.config.system_stream import SystemStream
-from homeport.container.kafka.clients import (
+from homeport.container.kafka.client_properties import (
     HangingTransactionError,
     PartitionError,
     know_topics,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from homeport.config.settings.sections import SystemConfig
-from homeport.container.kafka.clients import TransactionError
+from homeport.container.kafka.client_properties import TransactionError
 from homeport.container.kafka.sending import absent, topic_partitions
 from homeport.job_coordinator.kafka import clients
 

@@ -17,7 +17,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from homeport.config.errors import FencedError, HomeportError, UnavailableError
 from homeport.config.settings.sections import SystemConfig
-from homeport.container.kafka.clients import TransactionError, producer_properties
+from homeport.container.kafka.client_properties import TransactionError, producer_properties
 from homeport.container.kafka.sending import Delivered, absent, enqueue, has_topic
 from homeport.container.kafka.silence import Silence
 from homeport.container.progress.transaction_plan import Changes, Send

@@ -18,7 +18,7 @@ from typing import Any
 from homeport.config.errors import HomeportError, UnavailableError
 from homeport.container.host.beside import Beside, Call, Inline
 from homeport.container.host.stop_flag import StopFlag
-from homeport.container.kafka.clients import TransactionError
+from homeport.container.kafka.client_properties import TransactionError
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.kafka.transactional_producer import RecordRefusedError, UndeliveredError
 from homeport.container.processing.loop_dependencies import (

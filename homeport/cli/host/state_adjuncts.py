@@ -22,7 +22,7 @@ from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.adjunct.own_manager import ManagerFailedError
 from homeport.container.adjunct.recovery import StreamNow, recover
 from homeport.container.adjunct.store_plan import PlannedStore
-from homeport.container.kafka.clients import PartitionError
+from homeport.container.kafka.client_properties import PartitionError
 from homeport.container.kafka.log_reader import LogReader, input_ranges, topic_ids
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.input_position import InputPosition, InputRange

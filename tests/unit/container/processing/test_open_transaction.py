@@ -13,7 +13,7 @@ from homeport.config.errors import UnavailableError
 from homeport.config.settings.tuning import Tuning
 from homeport.config.system_stream import SystemStream
 from homeport.container.host.stop_flag import StopFlag
-from homeport.container.kafka.clients import TransactionError
+from homeport.container.kafka.client_properties import TransactionError
 from homeport.container.kafka.transactional_producer import RecordRefusedError, UndeliveredError
 from homeport.container.processing.loop_dependencies import LoopSettings
 from homeport.container.processing.open_transaction import OpenTransaction

@@ -19,7 +19,7 @@ from homeport.container.api import MessageCollector
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.permit import Permit
 from homeport.container.incarnation import start_up
-from homeport.container.kafka.clients import TransactionError
+from homeport.container.kafka.client_properties import TransactionError
 from homeport.container.kafka.plain_producer import PlainOutputs, _PlainProducer
 from homeport.container.kafka.transactional_producer import TransactionalProducer
 from homeport.container.processing.open_transaction import OpenTransaction
