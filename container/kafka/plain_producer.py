@@ -16,8 +16,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.client_properties import TransactionError, plain_producer_properties
-from homeport.container.kafka.refused_records import refused_record
-from homeport.container.kafka.sending import SEND_S, absent, enqueue, has_topic
+from homeport.container.kafka.sending import SEND_S, absent, enqueue, has_topic, refused_record
 from homeport.container.kafka.transactional_producer import (
     REFUSALS,
     RecordRefusedError,

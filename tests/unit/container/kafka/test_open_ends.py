@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.container.kafka.open_ends import OpenEnds
+from homeport.container.kafka.input_consumer import OpenEnds
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 A, B = (SystemStreamPartition("kafka", "in", number) for number in (0, 1))

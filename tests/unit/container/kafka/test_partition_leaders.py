@@ -14,8 +14,8 @@ from confluent_kafka import KafkaError, KafkaException
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import SystemConfig
-from homeport.container.kafka import partition_leaders
-from homeport.container.kafka.partition_leaders import PartitionLeaders
+from homeport.container.kafka import transactions_in_kafka
+from homeport.container.kafka.transactions_in_kafka import PartitionLeaders
 from homeport.container.progress.marker_requests import marker_request
 from homeport.container.progress.transaction_state import Ended, Outcome
 
@@ -63,7 +63,7 @@ def _know(monkeypatch: pytest.MonkeyPatch, port: int, leader: int = 1) -> None:
     brokers = {1: SimpleNamespace(host="127.0.0.1", port=port)}
     known = SimpleNamespace(topics={"out": topic}, brokers=brokers)
     client = SimpleNamespace(list_topics=lambda *_: known)
-    monkeypatch.setattr(partition_leaders, "admin", lambda _: client)
+    monkeypatch.setattr(transactions_in_kafka, "admin", lambda _: client)
 
 
 def _write() -> None:
@@ -119,6 +119,6 @@ def test_without_a_leader_nothing_is_written(monkeypatch: pytest.MonkeyPatch) ->
     def fail(*_: object) -> None:
         raise KafkaException(KafkaError(KafkaError._TRANSPORT))
 
-    monkeypatch.setattr(partition_leaders, "admin", lambda _: SimpleNamespace(list_topics=fail))
+    monkeypatch.setattr(transactions_in_kafka, "admin", lambda _: SimpleNamespace(list_topics=fail))
     with pytest.raises(UnavailableError, match="asking for the leader of out partition 0"):
         _write()

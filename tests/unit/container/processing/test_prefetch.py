@@ -16,8 +16,8 @@ from homeport.container.api import BATCH_SCHEMA
 from homeport.container.host.beside import Inline, SideThread
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.kafka.input_consumer import MicroBatch
-from homeport.container.processing.prefetch import Prefetch
 from homeport.container.processing.drain import Drain
+from homeport.container.processing.prefetch import Prefetch
 from homeport.container.processing.typed_input import TypedInput
 
 LIMIT_S = 30.0
