@@ -205,7 +205,6 @@ class ContainerJob:
 
 
 def _declared(config: Config) -> set[str]:
-    """Return the systems whose consumer or producer has brokers in the configuration."""
     clients = keys.SYSTEM_CONSUMER, keys.SYSTEM_PRODUCER
     found = (key.parts_of(name) for name in config for key in clients)
     return {parts[0] for parts in found if parts and parts[1] == "bootstrap.servers"}

@@ -308,7 +308,6 @@ class InputConsumer:
             _LOG.info("other inputs begin in about %.0f s: %d records are left", seconds, left)
 
     def _is_to_say(self) -> bool:
-        """Whether nothing was said for some seconds; then it counts as said."""
         now_s = time.monotonic()
         is_due = now_s - self._said_s >= _SAY_S
         if is_due:

@@ -229,7 +229,6 @@ class TransactionalProducer:
             raise KafkaException(self._failure)
 
     def _is_lost(self) -> bool:
-        """Whether the open transaction has failed; ``_failure`` says why."""
         self._failure = self._failure or self._verdict()
         return self._failure is not None
 
@@ -398,7 +397,6 @@ class TransactionalProducer:
         return self._connection.lost(self._producer) is not None or self._was_silent()
 
     def _was_silent(self) -> bool:
-        """Return whether the transaction is out of time by Kafka's silence alone."""
         took_s = time.monotonic() - self._began_s
         return took_s - self._silence.total_s < self._timeout_s <= took_s
 

@@ -81,7 +81,6 @@ def _columns_or_reason(store: StoreSerdes) -> EntryColumns | HomeportError:
 
 
 def _made(key: str, serde: ConfiguredSerde) -> _Made:
-    """The type of the column, and what makes it of bytes; ConfigError where nothing does."""
     form = None if isinstance(serde, SchemaSerde) else arrow_form(serde)
     if form is not None:
         return form.type, form.from_bytes
