@@ -143,7 +143,7 @@ class InputConsumer:
         if self._schedule.is_bootstrapping:
             self._pass_bootstrap(grouped)
         # With records of other partitions too: one of a busy input may stand still.
-        for line in self._open_ends.look(lambda: self._stands(tiers)):
+        for line in self._open_ends.reports(lambda: self._stands(tiers)):
             _LOG.warning("%s", line)
         return self._batch(grouped) if grouped else None
 
@@ -470,7 +470,7 @@ class OpenEnds:
         now_s = self._clock()
         return {ssp: now_s - s.since_s for ssp, s in self._still.items() if s.is_held}
 
-    def look(
+    def reports(
         self, places: Callable[[], Mapping[SystemStreamPartition, tuple[int, int]]]
     ) -> Iterator[str]:
         """Yield a line for each partition that stands still, once a minute.

@@ -85,12 +85,10 @@ def rows_by_task(table: pa.Table, pipeline: Named) -> Iterator[tuple[str, pa.Tab
             "keep the column 'task' as it came in",
         )
     runs = pc.run_end_encode(tasks.combine_chunks())
-    for array in runs.chunks if isinstance(runs, pa.ChunkedArray) else [runs]:
-        start = 0
-        ends = array.run_ends.to_pylist()
-        for task, end in zip(array.values.to_pylist(), ends, strict=True):
-            yield task, table.slice(start, end - start)
-            start = end
+    start = 0
+    for task, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        yield task, table.slice(start, end - start)
+        start = end
 
 
 class BadRecords:

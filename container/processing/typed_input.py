@@ -96,8 +96,6 @@ def _typed(
 ) -> tuple[pa.Table, dict[int, tuple[Row, str]]]:
     """The rows with columns, and {place: (row, why)} of the others, in their order."""
     values = table.column(_VALUE).combine_chunks()
-    if isinstance(values, pa.ChunkedArray):  # where the table has no rows
-        values = pa.concat_arrays(values.chunks)
     decoded = typing.columns.decode(values, fields)
     typed = table.set_column(_VALUE, pa.field("value", decoded.column.type), decoded.column)
     if not decoded.bad:

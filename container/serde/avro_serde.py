@@ -193,9 +193,7 @@ def _type(
         return _type(others[0], named, within)
     if isinstance(schema, str):
         return _of_name(schema, named, within)
-    kind, logical = schema["type"], schema.get("logicalType")
-    if isinstance(kind, list | Mapping):
-        return _type(kind, named, within)
+    logical = schema.get("logicalType")
     if "name" in schema:
         named[schema["name"]] = schema
     if logical is not None:

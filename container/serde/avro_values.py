@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -99,7 +100,7 @@ def has_union(schema: Any) -> bool:  # noqa: ANN401 - as above
     return any(map(has_union, [*parts, *(f["type"] for f in schema.get("fields", ()))]))
 
 
-class _Names:
+class _Names(ABC):
     """The named types of one schema, and what was made for each: a record may hold itself."""
 
     def __init__(self) -> None:
@@ -110,8 +111,6 @@ class _Names:
         """Return the conversion of values of ``schema``."""
         if isinstance(schema, list):
             return self.of_union(schema)
-        if isinstance(schema, Mapping) and isinstance(schema["type"], list | Mapping):
-            return self.of(schema["type"])
         if isinstance(schema, str):
             if schema in self._schemas:
                 # A record that holds itself is made later.
@@ -156,13 +155,11 @@ class _Names:
             return False
         return any(other["type"] == "map" or _names(other) == _names(own) for other in others)
 
-    def of_union(self, branches: Sequence[Any]) -> Convert:
-        """Return the conversion of values of a union."""
-        raise NotImplementedError
+    @abstractmethod
+    def of_union(self, branches: Sequence[Any]) -> Convert: ...
 
-    def of_type(self, schema: Mapping[str, Any]) -> Convert:
-        """Return the conversion of values of one type."""
-        raise NotImplementedError
+    @abstractmethod
+    def of_type(self, schema: Mapping[str, Any]) -> Convert: ...
 
 
 class _Writer(_Names):

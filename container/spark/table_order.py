@@ -28,8 +28,6 @@ def _sortable(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
         numbers: npt.NDArray[np.int64] = column.to_numpy()
         return numbers
     encoded = column.combine_chunks().dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
     words = encoded.dictionary
     ranks = np.empty(len(words), dtype=np.int64)
     ranks[pc.sort_indices(words).to_numpy()] = np.arange(len(words))
