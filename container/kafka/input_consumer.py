@@ -400,7 +400,7 @@ def table_of(
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
-    from homeport.container.headers import HeaderPairs
+    from homeport.container.progress.transaction_plan import HeaderPairs
 
 
 def headers_of(message: Message) -> HeaderPairs | None:

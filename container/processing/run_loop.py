@@ -23,8 +23,7 @@ from homeport.container.processing.open_transaction import OpenTransaction
 from homeport.container.processing.prefetch import Prefetch, Prefetched
 from homeport.container.processing.records import rows_by_task
 from homeport.container.processing.timers import Timers
-from homeport.container.progress.batch_size import BatchSize
-from homeport.container.progress.pace import ENOUGH_ROWS, Filling
+from homeport.container.progress.pace import ENOUGH_ROWS, BatchSize, Filling
 from homeport.job_coordinator.model.ids import TaskName
 
 _LOG = logging.getLogger(__name__)
@@ -93,7 +92,6 @@ class RunLoop:
         return False
 
     def _end_sending(self) -> None:
-        """Wait until a transaction on its way has arrived or has failed; send nothing more."""
         try:
             self._open.finish()
         except Exception as error:  # noqa: BLE001 - the loop has ended already, for a reason of its own
@@ -396,7 +394,6 @@ class _BatchObserver:
         self._log_progress(rows)
 
     def _log_progress(self, rows: int) -> None:
-        """Log one line every few seconds in which something was read."""
         if self._rows == 0:
             self._since = max(self._since, self._clock() - _PROGRESS_S)
         self._rows += rows

@@ -122,7 +122,6 @@ class Outputs:
         headers: object,
         timestamp: object,
     ) -> Send:
-        """Return the record; TypeError or ValueError, without its name, where Kafka refuses it."""
         system, topic = place
         number = None if partition is None else partition_number(partition)
         if number is not None and self._counts is not None:
@@ -147,7 +146,6 @@ class Outputs:
         self.size_bytes = 0
 
     def _encoded(self, stream: str, place: tuple[str, str], which: int, part: object) -> bytes:
-        """The bytes of a key or, where ``which`` is 1, of a value."""
         if self._serdes_of is not None and stream not in self._serdes:
             self._serdes[stream] = self._serdes_of(*place)
         serde = self._serdes.get(stream, (None, None))[which]

@@ -109,7 +109,6 @@ def _typed(
 
 
 def _places(table: pa.Table) -> dict[SystemStream, pa.Array]:
-    """{stream: the places of its rows}, in the order of the table."""
     found = table.select(["system", "stream"]).group_by(["system", "stream"]).aggregate([])
     places: dict[SystemStream, pa.Array] = {}
     for row in found.to_pylist():

@@ -18,8 +18,14 @@ import pyarrow as pa
 from homeport.config.errors import ConfigError, WireError, in_one_line
 from homeport.config.settings.serde_names import AVRO
 from homeport.container.serde.avro_bounds import bounds_of
-from homeport.container.serde.avro_readers import READERS
-from homeport.container.serde.avro_values import from_avro, has_union, read_by, sound, to_avro
+from homeport.container.serde.avro_values import (
+    READERS,
+    from_avro,
+    has_union,
+    read_by,
+    sound,
+    to_avro,
+)
 from homeport.container.serde.columns import Columns, object_columns, reason_of
 from homeport.container.serde.serdes import Serde
 

@@ -99,7 +99,6 @@ def _has_only_grown(was: str, now: str) -> bool:
 
 
 def _difference(was: str, now: str) -> str:
-    """Return the first fields that differ, where both schemas are at hand and have fields."""
     old, new = _fields(was), _fields(now)
     if not old or not new:
         return ""

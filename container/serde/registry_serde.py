@@ -295,7 +295,6 @@ class Registry:
         return str(text)
 
     def _failure(self, error: BaseException) -> HomeportError | None:
-        """The failure where ``error`` is one of the registry, and none of the data."""
         for cause in _causes(error):
             status = getattr(cause, "http_status_code", None)
             is_of_network = type(cause).__module__.partition(".")[0] in {"httpx", "httpx2"}
@@ -312,7 +311,6 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _typed(entry: SchemaSerde, types: Mapping[str, Callable[[str], object]]) -> dict[str, Any]:
-    """Those of the properties that ``types`` names, as values of these types."""
     found: dict[str, Any] = {}
     for name, kind in types.items():
         text = entry.registry.get(name)

@@ -16,10 +16,9 @@ from homeport.config.settings.timers_section import TimersConfig
 from homeport.container.api import IncomingMessage, KeyValueStore, MessageCollector, TaskContext
 from homeport.container.progress.watermark import NO_TIME, Watermark, newest_times
 from homeport.container.windows import facts
-from homeport.container.windows.ends import Ends
 from homeport.container.windows.partials import partials
 from homeport.container.windows.parts import Aggregate, Late, OnLate, WindowResult, require_made
-from homeport.container.windows.spans import LIMIT_MS, Span, whole_ms
+from homeport.container.windows.spans import LIMIT_MS, Ends, Span, whole_ms
 from homeport.container.windows.window_store import Place, WindowStore
 
 _LOG = logging.getLogger(__name__)
@@ -105,7 +104,6 @@ class Windows:
         self._ends = Ends(self._closed, self._store.ends())
 
     def _own_store(self, context: TaskContext, name: str) -> KeyValueStore:
-        """The store, which no other windows have."""
         store = context.store(name)
         configured = StorageConfig.of(Config(context.config)).stores.get(name)
         serde = _STRING if configured is None else configured.key_serde
@@ -123,7 +121,6 @@ class Windows:
         return store
 
     def _keep_facts(self, store: str, emit: str) -> None:
-        """What these windows are made with is in the store; ValueError where others are there."""
         own = self._aggregate
         now = {facts.SPAN: self._span.text, facts.EMIT: emit}
         kind = facts.kind_of(own.init())
@@ -321,24 +318,20 @@ class Windows:
 
     @property
     def _first_ms(self) -> int:
-        """The first time that a window may have."""
         return self._span.reach_ms - LIMIT_MS
 
     @property
     def _last_ms(self) -> int:
-        """The last time that a record may have by now."""
         last_ms = LIMIT_MS - 1 - self._span.reach_ms
         if self._ahead_ms is None:
             return last_ms
         return min(last_ms, self._scheduler.now_ms + self._ahead_ms)
 
     def _new(self, place: Place) -> Any:  # noqa: ANN401 - a user's value
-        """The aggregate of a window that begins."""
         self._ends.add(place.end_ms)
         return self._aggregate.init()
 
     def _put(self, windows: Mapping[Place, Any]) -> list[WindowResult]:
-        """The windows have these aggregates; the updates, where they are wanted."""
         if not windows:
             return []
         self._store.put_all(windows)
@@ -347,7 +340,6 @@ class Windows:
         return [self._result(place, value) for place, value in windows.items()]
 
     def _saw(self, times: Iterable[tuple[Any, int]]) -> list[WindowResult]:
-        """The sources have brought these times; the windows that closed for it."""
         now_ms = self._scheduler.now_ms
         for source, time_ms in times:
             is_newest = self._watermark.saw(source, time_ms, now_ms)
