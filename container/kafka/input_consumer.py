@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -27,6 +27,7 @@ from homeport.container.progress.input_schedule import (
     seconds_left,
     tier_of,
 )
+from homeport.container.progress.transaction_plan import HeaderPairs
 from homeport.job_coordinator.kafka.clients import consumer, error_of, is_end
 from homeport.job_coordinator.kafka.transient_errors import is_transient
 from homeport.job_coordinator.model.ids import TaskName
@@ -395,12 +396,6 @@ def table_of(
         pa.array(headers, _HEADERS) if any(headers) else pa.nulls(count, _HEADERS),
     ]
     return pa.Table.from_arrays(columns, schema=BATCH_SCHEMA)
-
-
-if TYPE_CHECKING:
-    from confluent_kafka import Message
-
-    from homeport.container.progress.transaction_plan import HeaderPairs
 
 
 def headers_of(message: Message) -> HeaderPairs | None:
