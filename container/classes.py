@@ -25,7 +25,7 @@ from homeport.container.api import (
 )
 from homeport.container.callables import fault_of, is_coroutine, making_fault, method_fault
 from homeport.container.serde.columns import Columns
-from homeport.container.serde.registry_serde import Place
+from homeport.container.serde.registry_serde import Subject
 from homeport.container.serde.schema_serde import schema_serde
 from homeport.container.serde.serdes import Serde, SerdeFailedError, serde
 
@@ -185,7 +185,7 @@ def load_serde(key: str, name: ConfiguredSerde, topic: str = "") -> Serde:
         ConfigError: it cannot be had; the line names ``key``.
     """
     if isinstance(name, SchemaSerde):
-        return schema_serde(name, Place(topic, is_key=key.endswith(".key.serde")))
+        return schema_serde(name, Subject(topic, is_key=key.endswith(".key.serde")))
     return _own_serde(key, name) if ":" in name else serde(name)
 
 

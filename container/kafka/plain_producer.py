@@ -1,7 +1,7 @@
 """Outputs that leave at once: plain producers, one per system that is written to.
 
 Source: design, section 8; safety I8. What they send may be sent again by the next incarnation.
-Changelogs and checkpoints are the transactional producer's, and come after ``settle``.
+Changelogs and checkpoints are the transactional producer's, and come after ``deliver``.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class PlainOutputs:
         for plain in self._producers.values():
             plain.raise_if_failed()
 
-    def settle(self, pause: Callable[[float], None]) -> None:
+    def deliver(self, pause: Callable[[float], None]) -> None:
         """Everything that was sent is in Kafka: all reports are in, without an error (safety I8).
 
         Waits for brokers and replicas that are away, also where they go meanwhile, for as long as
@@ -77,7 +77,7 @@ class PlainOutputs:
             TransactionError: something else is in the way.
         """
         for plain in self._producers.values():
-            plain.settle(pause)
+            plain.deliver(pause)
 
     def close(self) -> None:
         """The clients are closed; what was not delivered yet is dropped."""
@@ -114,7 +114,7 @@ class _PlainProducer:
         """What has been reported so far is no error."""
         self._serve(lambda: self._producer.poll(0))
 
-    def settle(self, pause: Callable[[float], None]) -> None:
+    def deliver(self, pause: Callable[[float], None]) -> None:
         spent_s = 0.0
         while True:
             if self._connection.lost(self._producer) is not None:

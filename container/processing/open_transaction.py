@@ -336,7 +336,7 @@ class OpenTransaction:
 
     def _settle_outputs(self) -> None:
         if self._deps.plain is not None:
-            self._deps.plain.settle(self._stop.pause)
+            self._deps.plain.deliver(self._stop.pause)
 
     def _send_changelog(self, step: Step, ended: _Ended) -> None:
         changes = ended.changes.get(step.store) if step.store else None

@@ -51,21 +51,23 @@ _Call = Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True)
-class Place:
+class Subject:
     """Whose serde it is: of the keys, or of the values, of a topic."""
 
     topic: str
     is_key: bool
 
 
-def registry_serde(entry: SchemaSerde, place: Place, make: Callable[[Registry], Serde]) -> Serde:
-    """Return the serde of ``entry`` at ``place``: what ``make`` returns for its registry.
+def registry_serde(
+    entry: SchemaSerde, subject: Subject, make: Callable[[Registry], Serde]
+) -> Serde:
+    """Return the serde of ``entry`` at ``subject``: what ``make`` returns for its registry.
 
     Raises:
         ConfigError: confluent-kafka cannot be used so; the line names the key.
     """
     try:
-        return make(Registry(entry, place))
+        return make(Registry(entry, subject))
     except ImportError as error:
         raise ConfigError(
             SERIALIZERS_REGISTRY_PROPERTY.named(entry.name, "url"),
@@ -82,7 +84,7 @@ class Registry:
     one is written by the latest version of the subject.
     """
 
-    def __init__(self, entry: SchemaSerde, place: Place) -> None:
+    def __init__(self, entry: SchemaSerde, subject: Subject) -> None:
         from confluent_kafka.schema_registry import (  # noqa: PLC0415 - only for a job with a registry
             SchemaRegistryClient,
             topic_subject_name_strategy,
@@ -90,7 +92,7 @@ class Registry:
         from confluent_kafka.serialization import MessageField, SerializationContext  # noqa: PLC0415 - as above
 
         self._entry = entry
-        self._subject = f"{place.topic}-{'key' if place.is_key else 'value'}"
+        self._subject = f"{subject.topic}-{'key' if subject.is_key else 'value'}"
         self._reading = {"subject.name.strategy": topic_subject_name_strategy}
         self._writing = self._reading | _typed(entry, _FOR_WRITING)
         own = {k: v for k, v in entry.registry.items() if k not in _FOR_WRITING}
@@ -105,8 +107,8 @@ class Registry:
                 f"the registry's client does not take its properties ({reason_of(error)})",
                 "correct them",
             ) from None
-        field = MessageField.KEY if place.is_key else MessageField.VALUE
-        self._context = SerializationContext(place.topic, field)
+        field = MessageField.KEY if subject.is_key else MessageField.VALUE
+        self._context = SerializationContext(subject.topic, field)
 
     def json(self, kind: pa.StructType | None) -> Serde:
         """Return the serde of JSON by the type ``kind``."""

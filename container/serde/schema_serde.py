@@ -15,7 +15,7 @@ from homeport.container.serde.avro_serde import avro_meaning, avro_serde
 from homeport.container.serde.ddl import struct_of_ddl
 from homeport.container.serde.json_schema_serde import json_meaning, json_schema_serde
 from homeport.container.serde.protobuf_serde import message_class, protobuf_meaning, protobuf_serde
-from homeport.container.serde.registry_serde import Place, Registry, registry_serde
+from homeport.container.serde.registry_serde import Registry, Subject, registry_serde
 from homeport.container.serde.serdes import Serde
 
 
@@ -64,17 +64,17 @@ CODECS: Mapping[str, Codec] = {
 """{kind of ``SCHEMA_KINDS``: its code}."""
 
 
-def schema_serde(entry: SchemaSerde, place: Place) -> Serde:
+def schema_serde(entry: SchemaSerde, subject: Subject) -> Serde:
     """Return the serde of ``entry``; its schema's file is below a folder of ``sys.path``.
 
-    ``place``: where it is used, for a registry.
+    ``subject``: where it is used, for a registry.
 
     Raises:
         ConfigError: the schema cannot be had, or is none; the line names its key.
     """
     schema, codec = schema_of(entry), CODECS[entry.kind]
     if entry.registry:
-        return registry_serde(entry, place, lambda registry: codec.of_registry(registry, schema))
+        return registry_serde(entry, subject, lambda registry: codec.of_registry(registry, schema))
     return codec.serde(entry, schema)
 
 

@@ -16,8 +16,14 @@ from homeport.config.settings.timers_section import TimersConfig
 from homeport.container.api import IncomingMessage, KeyValueStore, MessageCollector, TaskContext
 from homeport.container.progress.watermark import NO_TIME, Watermark, newest_times
 from homeport.container.windows import facts
+from homeport.container.windows.aggregates import (
+    Aggregate,
+    Late,
+    OnLate,
+    WindowResult,
+    require_made,
+)
 from homeport.container.windows.partials import partials
-from homeport.container.windows.parts import Aggregate, Late, OnLate, WindowResult, require_made
 from homeport.container.windows.spans import LIMIT_MS, Ends, Span, whole_ms
 from homeport.container.windows.window_store import Place, WindowStore
 

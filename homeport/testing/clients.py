@@ -336,7 +336,7 @@ class MemoryOutputs(PlainOutputs):
                 timestamp_ms=send.timestamp_ms,
             )
 
-    def settle(self, pause: Callable[[float], None]) -> None:
+    def deliver(self, pause: Callable[[float], None]) -> None:
         """They are."""
 
     def close(self) -> None:

@@ -416,15 +416,15 @@ def _state_is_whole(scene: Scene) -> bool:
 
 def settles_when_it_is_committed(patch: pytest.MonkeyPatch) -> None:
     """The outputs' reports are waited for after the checkpoint."""
-    settle, finish = PlainOutputs.settle, OpenTransaction.finish
+    deliver, finish = PlainOutputs.deliver, OpenTransaction.finish
 
     def finish_and_settle(transaction: OpenTransaction) -> None:
         was_on_its_way = transaction.is_on_its_way
         finish(transaction)
         if was_on_its_way and transaction._deps.plain is not None:
-            settle(transaction._deps.plain, transaction._stop.pause)
+            deliver(transaction._deps.plain, transaction._stop.pause)
 
-    patch.setattr(PlainOutputs, "settle", lambda *_: None)
+    patch.setattr(PlainOutputs, "deliver", lambda *_: None)
     patch.setattr(OpenTransaction, "finish", finish_and_settle)
 
 
@@ -452,7 +452,7 @@ def heeds_no_report(patch: pytest.MonkeyPatch) -> None:
         plain._producer.flush(1)
         plain._refused = None
 
-    patch.setattr(_PlainProducer, "settle", flush_and_hope)
+    patch.setattr(_PlainProducer, "deliver", flush_and_hope)
 
 
 @schedule("I8", heeds_no_report, "something was lost", config=AT_ONCE)
