@@ -36,9 +36,8 @@ from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.input_ends import InputEnds
 from homeport.container.kafka.log_reader import KafkaChangelogReader, log_readers
-from homeport.container.kafka.partition_counts import partition_count
 from homeport.container.kafka.plain_producer import PlainOutputs
-from homeport.container.kafka.sending import refused_record
+from homeport.container.kafka.sending import partition_count, refused_record
 from homeport.container.kafka.topic_watch import TopicWatch
 from homeport.container.kafka.transactional_producer import TransactionalProducer
 from homeport.container.processing.adjunct_feed import AdjunctFeed

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, TopicMetadata
 
 from homeport.config.settings.sections import SystemConfig
+from homeport.container.kafka.client_properties import TransactionError
 from homeport.container.progress.topic_rules import (
     BATCH_BYTES,
     BATCH_SIZE,
@@ -18,6 +19,7 @@ from homeport.container.progress.topic_rules import (
     topics,
 )
 from homeport.container.progress.transaction_plan import Send, TransactionContent
+from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.record_limit import producer_limit
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 
@@ -129,3 +131,19 @@ def refused_record(system: SystemConfig, content: TransactionContent) -> str | N
     sizes = producer_limit(system), int(system.producer.get(BATCH_SIZE, BATCH_BYTES))
     rules = {name: TopicRules.of(admin.topic_config(name), *sizes) for name in topics(content)}
     return story(content, rules, int(time.time() * _MS_PER_S))
+
+
+def partition_count(systems: Mapping[str, SystemConfig], system: str, topic: str) -> int:
+    """Return the number of partitions of ``topic``, which a broker may make by itself.
+
+    Raises:
+        TransactionError: there is no such topic.
+        UnavailableError: Kafka does not answer.
+    """
+    view = systems[system]
+    count = topic_partitions(clients.admin(view), topic)
+    if count is None:
+        raise clients.unavailable(view, f"asking for topic {topic!r}", "no answer")
+    if count == 0:
+        raise TransactionError(absent(topic))
+    return count

@@ -35,9 +35,9 @@ from homeport.container.processing.stream_task_instance import (
 from homeport.container.processing.task_instance import Context, Outputs, TaskInstance
 from homeport.container.processing.typed_input import TypedInput, Typing
 from homeport.container.serde.serdes import Serde
+from homeport.container.spark.frame_columns import serdes_of_frames
 from homeport.container.spark.inputs import Takes, Wanted
 from homeport.container.spark.output_rows import HEADERS, KEY, VALUE, Leaving
-from homeport.container.spark.value_columns import serdes_of_frames
 from homeport.job_coordinator.kafka.record_limit import producer_limit
 from homeport.job_coordinator.model.ids import TaskName
 

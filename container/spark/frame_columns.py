@@ -1,4 +1,4 @@
-"""How the entries of adjunct stores become rows of frames, by the serdes of the stores."""
+"""How the values of streams and the entries of adjunct stores become columns of frames."""
 
 from __future__ import annotations
 
@@ -11,15 +11,47 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.settings.adjunct_section import AdjunctsConfig
+from homeport.config.settings.input_serdes import InputSerde, are_alike, serde_of_columns
 from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.frames import KEY, VALUE, EntryColumns
-from homeport.container.classes import load_serde
+from homeport.container.classes import load_columns, load_serde
 from homeport.container.serde.arrow_serdes import arrow_form
 from homeport.container.serde.columns import REFUSALS, Columns
-from homeport.container.spark.inputs import ALL
+from homeport.container.spark.inputs import ALL, Takes
 from homeport.container.spark.work import as_parameter
+
+
+def serdes_of_frames(
+    inputs: Sequence[InputSerde], takes: Takes
+) -> dict[SystemStream | None, InputSerde]:
+    """{stream: the serde that makes columns of its values}; {None: it} where one does so for all.
+
+    PURE.
+
+    Raises:
+        ConfigError: one frame has the rows of all inputs, whose values have different types.
+    """
+    if None in takes.values() or are_alike(inputs):
+        found = serde_of_columns(inputs, has_pipeline=True)
+        return {} if found is None else {None: found}
+    return {item.input: item for item in inputs if item.has_schema}
+
+
+def value_columns(
+    inputs: Sequence[InputSerde], takes: Takes
+) -> Mapping[SystemStream | None, Columns]:
+    """{stream of a frame, None for all: how its values become a column}; of others they are bytes.
+
+    Raises:
+        ConfigError: as above, or a serde has no columns.
+    """
+    serdes = serdes_of_frames(inputs, takes)
+    if None in serdes:
+        return dict.fromkeys(takes.values(), load_columns(serdes[None]))
+    return {stream: load_columns(item) for stream, item in serdes.items()}
+
 
 _Made = tuple[pa.DataType, Callable[[Sequence[bytes]], pa.Array]]
 
