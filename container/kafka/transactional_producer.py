@@ -28,7 +28,7 @@ from homeport.job_coordinator.kafka.clients import (
     unavailable,
 )
 from homeport.job_coordinator.kafka.connection import Connection
-from homeport.job_coordinator.kafka.in_sync import Place, await_writable, shortage
+from homeport.job_coordinator.kafka.in_sync import Place, await_writable, known_shortage
 from homeport.job_coordinator.kafka.open_transactions import not_initialised
 from homeport.job_coordinator.kafka.transient_errors import is_transient
 
@@ -371,16 +371,9 @@ class TransactionalProducer:
         raise kind(f"{step}: {reason}; the transaction was aborted")
 
     def _unavailable(self, why: str) -> UnavailableError:
-        lacks = self._lacks()
+        lacks = known_shortage(self._system, self._producer, self._places())
         story = why if lacks is None else f"{why}: {lacks}"
         return unavailable(self._system, "writing a transaction", story)
-
-    def _lacks(self) -> str | None:
-        """What the partitions of the open transaction lack to take records; None: nothing known."""
-        try:
-            return shortage(self._system, self._producer, self._places())
-        except UnavailableError:
-            return None
 
     def _abort(self) -> None:
         # What waits behind a refused record goes nowhere, and an abort would wait for it, until the
@@ -419,7 +412,7 @@ class TransactionalProducer:
         if self._was_silent():
             return self._silent(cause)
         why = f"the transaction took {took_s:.1f} s"
-        if self._lacks() is not None:
+        if known_shortage(self._system, self._producer, self._places()) is not None:
             return UndeliveredError(str(self._unavailable(why)))
         return TransactionError(
             f"{why}, longer than transaction.timeout.ms = {self._timeout_s * 1000:.0f}: Kafka has "
