@@ -14,7 +14,7 @@ from typing import Any
 
 from homeport.config.errors import ConfigError, WireError, in_one_line
 from homeport.config.settings.input_serdes import InputSerde
-from homeport.config.settings.serde_names import SchemaSerde
+from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
 from homeport.container.api import (
     AdjunctDataStoreManagerFactory,
     BatchTask,
@@ -23,7 +23,7 @@ from homeport.container.api import (
 )
 from homeport.container.callables import fault_of, is_coroutine, making_fault, method_fault
 from homeport.container.serde.columns import Columns
-from homeport.container.serde.registry_serde import Place
+from homeport.container.serde.registry_serde import Subject
 from homeport.container.serde.schema_serde import schema_serde
 from homeport.container.serde.serdes import Serde, SerdeFailedError, serde
 from homeport.job_coordinator.user_code import user_object
@@ -152,8 +152,8 @@ def _load_factory(key: str, name: str, base: type) -> Any:  # noqa: ANN401 - a c
     return found
 
 
-def load_serde(key: str, name: str, topic: str = "") -> Serde:
-    """Return the serde that ``name`` stands for, as ``config.serde_names`` gives it.
+def load_serde(key: str, name: ConfiguredSerde, topic: str = "") -> Serde:
+    """Return the serde that ``name`` stands for.
 
     ``topic``: of a stream's serde, for a Schema Registry; ``key`` says whether it is of keys.
 
@@ -163,9 +163,8 @@ def load_serde(key: str, name: str, topic: str = "") -> Serde:
     Raises:
         ConfigError: it cannot be had; the line names ``key``.
     """
-    entry = SchemaSerde.unpacked(name)
-    if entry is not None:
-        return schema_serde(entry, Place(topic, is_key=key.endswith(".key.serde")))
+    if isinstance(name, SchemaSerde):
+        return schema_serde(name, Subject(topic, is_key=key.endswith(".key.serde")))
     return _own_serde(key, name) if ":" in name else serde(name)
 
 
@@ -175,9 +174,9 @@ def load_columns(of: InputSerde) -> Columns:
     Raises:
         ConfigError: they cannot, or the serde cannot be had.
     """
-    entry = SchemaSerde.unpacked(of.serde)
+    entry = of.serde
     columns = load_serde(of.key, of.serde, of.stream).columns
-    assert entry is not None  # noqa: S101 - for the type checker
+    assert isinstance(entry, SchemaSerde)  # noqa: S101 - for the type checker
     try:
         if columns is None:
             raise ValueError("the registry's JSON Schema says no types of columns")

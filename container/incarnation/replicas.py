@@ -26,7 +26,7 @@ from homeport.container.incarnation.adjunct_start import adjunct_feed, stream_en
 from homeport.container.incarnation.environment import Environment
 from homeport.container.incarnation.restore_report import RestoreReport
 from homeport.container.kafka.changelog_feed import KafkaChangelogFeed
-from homeport.container.kafka.clients import follow_properties
+from homeport.container.kafka.client_properties import follow_properties
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.log_reader import LogReader, log_readers
 from homeport.container.processing.adjunct_feed import AdjunctFeed

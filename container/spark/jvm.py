@@ -10,6 +10,7 @@ itself.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shlex
@@ -17,6 +18,8 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from homeport.config.errors import HomeportError
 
 # Serial collector, first compiler: several times less processor time at a start. The archive is
 # bound to the collector.
@@ -109,10 +112,17 @@ def java_of_host() -> str | None:
     return shutil.which(f"{named}/bin/java" if named else "java")
 
 
+def spark_and_java() -> tuple[Path, str]:
+    """Return the folder of pyspark and the host's Java; HomeportError where one is missing."""
+    spec, java = importlib.util.find_spec("pyspark"), java_of_host()
+    if spec is None or not spec.submodule_search_locations or java is None:
+        raise HomeportError("pyspark or Java is missing: install both, or let JAVA_HOME name one")
+    return Path(spec.submodule_search_locations[0]), java
+
+
 def _existing(path: Path) -> Path | None:
     return path if path.is_file() else None
 
 
 def _is_set_up(home: Path) -> bool:
-    """Whether there are files of configuration, which the scripts read."""
     return (home / "conf").exists()

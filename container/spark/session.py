@@ -310,7 +310,6 @@ class LocalSpark:
             raise SparkError(f"{command[0]} cannot be run: {error.strerror}") from None
 
     def _private(self, name: str, text: str) -> Path:
-        """A file with that text, which this user alone can read."""
         path = self._scratch / name
         path.unlink(missing_ok=True)
         path.touch(0o600, exist_ok=False)

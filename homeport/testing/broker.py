@@ -16,7 +16,7 @@ from typing import Any
 
 from homeport.config.errors import FencedError, HomeportError
 from homeport.container.api import HeaderPairs, Headers
-from homeport.container.kafka.clients import TransactionError
+from homeport.container.kafka.client_properties import TransactionError
 from homeport.container.kafka.sending import absent
 from homeport.testing.partitioner import partition_of
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, Message, TopicPartition
 
 from homeport.config.settings.sections import SystemConfig
-from homeport.container.kafka.clients import TransactionError
+from homeport.container.kafka.client_properties import TransactionError
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.kafka.plain_producer import UNDONE, PlainOutputs
 from homeport.container.kafka.sending import absent
@@ -299,7 +299,7 @@ class MemoryOutputs(PlainOutputs):
                 timestamp_ms=send.timestamp_ms,
             )
 
-    def settle(self, pause: Callable[[float], None]) -> None:
+    def deliver(self, pause: Callable[[float], None]) -> None:
         """Return at once: all that was sent is there."""
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ from homeport.container.kafka.log_reader import KafkaChangelogReader
 from homeport.container.processing.concurrent_calls import LoopCalls, ThreadCalls
 from homeport.container.processing.concurrent_tasks import calls_for
 from homeport.container.processing.drain import Drain
-from homeport.container.processing.loop_parts import LoopParts
+from homeport.container.processing.loop_dependencies import LoopDependencies
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.task_factory import (
     bad_records,
@@ -169,7 +169,7 @@ class MemoryContainer:
 
     def _begin(
         self, task_class: type[BatchTask | StreamTask], pipeline: SparkPipeline | None
-    ) -> LoopParts:
+    ) -> LoopDependencies:
         job, storage, brokers = self._job, self._storage, self._around.brokers
         system = job.task.checkpoint_system
         before = replace(self._incarnation, epoch=self._incarnation.epoch - 1)
@@ -188,7 +188,7 @@ class MemoryContainer:
         self._tuning = Tuning.of(job.config)
         pause = never_stopped().pause
         ends = InputEnds(job.systems, pause, lambda s, _: MemoryLog(brokers[s.name]))
-        return LoopParts(
+        return LoopDependencies(
             InputConsumer(
                 job.systems,
                 positions.starts,
@@ -210,7 +210,7 @@ class MemoryContainer:
             lambda: self._tuning,
             None if job.task.exactly_once else MemoryOutputs(brokers, job.systems, system),
             report=self._report,
-            begins=self.crash.begins,
+            on_step_begin=self.crash.begins,
             clock=self._around.clock.seconds,
             typed=typed_input(job, task_class, outputs, pipeline),
             timers={name: context.timers for name, context in self.contexts.items()},

@@ -17,7 +17,7 @@ from homeport.container.host.executors import complete
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.processing import open_transaction, run_loop
-from homeport.container.processing.loop_parts import LoopParts, LoopSettings, Pipeline
+from homeport.container.processing.loop_dependencies import LoopDependencies, LoopSettings, Pipeline
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.stream_task_instance import Requests
 from homeport.container.processing.task_instance import Outputs
@@ -390,7 +390,7 @@ class LoopCase:
         self.monkeypatch.setattr(run_loop, "OneThread", self.sides.__getitem__)
         self.producer.on_commit = self._commits
         self.monkeypatch.setattr(self.stop, "wait", self.clock.pass_s)
-        parts = LoopParts(
+        parts = LoopDependencies(
             self.source,
             self.pipeline,
             {B: _Task(self, B), A: _Task(self, A)},

@@ -12,8 +12,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from homeport.cli.job.check_job_model import exit_code
 from homeport.config.settings.input_serdes import InputSerde, serde_of_columns
+from homeport.config.settings.serde_names import ConfiguredSerde
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import BatchTask
 from homeport.container.classes import (
@@ -25,11 +28,13 @@ from homeport.container.classes import (
     require_single_calls,
 )
 from homeport.container.serde.forms import require_readable
+from homeport.container.spark.frame_columns import value_columns
 from homeport.container.spark.inputs import Takes, stream_names
 from homeport.container.spark.option_check import require_taken
-from homeport.container.spark.value_columns import value_columns
 from homeport.container.spark.work import FunctionWork
 from homeport.job_coordinator.metadata.state_facts import StoreForms
+
+_Store = tuple[str, tuple[ConfiguredSerde, ConfiguredSerde], StoreForms | None]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,22 +71,23 @@ def _check_more(asked: Mapping[str, Any], takes: Takes | None, *, gets_batches: 
     """Raises HomeportError for the first fault.
 
     ``asked``: ``java-options`` of the job's Spark; ``serdes``, each (key, name, stream, which is
-    empty for a store's); ``stores``, each (key serde, value serde, name, recorded forms or None);
+    empty for a store's); ``stores``, each (name, its two serdes, recorded forms or None);
     ``extractors``, each (key, name); ``manager`` of adjunct stores, or None;
     ``inputs``, each as ``InputSerde``; ``has-pipeline``. ``takes``: the frames of a pipeline that
     is a function. ``gets_batches``: of the task.
     """
     if asked["java-options"]:
         require_taken(asked["java-options"])
-    for key, name, stream in asked["serdes"]:
-        load_serde(key, name, stream)
-    for key, msg, store, recorded in asked.get("stores", ()):
-        require_readable(store, (key, msg), StoreForms(*recorded) if recorded else None)
+    serdes = msgspec.convert(asked["serdes"], list[tuple[str, ConfiguredSerde, str]])
+    for key, serde, stream in serdes:
+        load_serde(key, serde, stream)
+    for store, of_store, recorded in msgspec.convert(asked.get("stores", ()), list[_Store]):
+        require_readable(store, of_store, recorded)
     for key, name in asked["extractors"]:
         load_extractor_factory(key, name)
     if asked["manager"] is not None:
         load_manager_factory(asked["manager"])
-    inputs = [InputSerde(*item) for item in asked["inputs"]]
+    inputs = msgspec.convert(asked["inputs"], list[InputSerde])
     _check_columns(inputs, takes, has_pipeline=asked["has-pipeline"], gets_batches=gets_batches)
 
 

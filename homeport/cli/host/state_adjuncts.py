@@ -27,7 +27,7 @@ from homeport.container.adjunct.user_manager import ManagerFailedError
 from homeport.container.adjunct.versions import Progress, Run
 from homeport.container.container_job import ContainerJob
 from homeport.container.incarnation.adjunct_start import replaying_manager
-from homeport.container.kafka.clients import PartitionError
+from homeport.container.kafka.client_properties import PartitionError
 from homeport.container.kafka.input_consumer import table_of
 from homeport.container.kafka.log_reader import LogReader, input_ranges, topic_ids
 from homeport.container.progress.clock_reading import ClockReading

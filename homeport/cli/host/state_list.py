@@ -15,7 +15,7 @@ from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.host.clocks import read_clocks
-from homeport.container.kafka.clients import PartitionError
+from homeport.container.kafka.client_properties import PartitionError
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.host_directories import DirectoryKind, HostRole, Owner, kind_of

@@ -10,9 +10,10 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import astuple
 from pathlib import Path
 from types import MappingProxyType
+
+import msgspec
 
 from homeport.appmaster.doctor.topic_uses import topic_uses
 from homeport.appmaster.environment.job_python import JobPython
@@ -24,10 +25,10 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.settings.adjunct_section import AdjunctsConfig, extractor_key, streams_of_tasks
 from homeport.config.settings.input_serdes import input_serdes
-from homeport.config.settings.pipeline_section import SPARK_START_S, PipelineConfig
+from homeport.config.settings.pipeline_section import SPARK_START_S, PipelineConfig, PipelineKind
 from homeport.config.settings.reporters_section import snapshot_reporters
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
-from homeport.config.settings.serde_names import serde_name
+from homeport.config.settings.serde_names import ConfiguredSerde, serde_name
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.used_systems import declared_outputs, used_systems
 from homeport.job_coordinator.client_files import token_folder
@@ -167,7 +168,7 @@ def check_classes(
     java_options = ""
     pipeline = PipelineConfig.of(config)
     if pipeline is not None:
-        if not pipeline.is_sql:
+        if pipeline.kind is PipelineKind.FUNCTION:
             command += ["--pipeline", pipeline.value]
             for stream in streams_of_tasks(config):
                 command += ["--input", str(stream)]
@@ -181,7 +182,7 @@ def check_classes(
         "has-pipeline": pipeline is not None,
         "serdes": list(dict.fromkeys(_serdes(config))),
         "stores": [
-            (store.key_serde, store.msg_serde, store.name, forms.get(str(store.changelog)))
+            (store.name, (store.key_serde, store.msg_serde), forms.get(str(store.changelog)))
             for store in StorageConfig.of(config).stores.values()
             if store.changelog is not None
         ],
@@ -191,10 +192,12 @@ def check_classes(
             if store.extractor is not None
         ],
         "manager": adjuncts.manager if adjuncts.stores else None,
-        "inputs": [astuple(item) for item in input_serdes(config)],
+        "inputs": input_serdes(config),
     }
     command.append("--more")
-    _check_with_package(python, command, import_path, json.dumps(asked).encode())
+    _check_with_package(
+        python, command, import_path, json.dumps(msgspec.to_builtins(asked)).encode()
+    )
 
 
 def check_pipeline(
@@ -219,7 +222,7 @@ def check_pipeline(
             say(line)
 
 
-def _serdes(config: Config) -> Iterator[tuple[str, str, str]]:
+def _serdes(config: Config) -> Iterator[tuple[str, ConfiguredSerde, str]]:
     """Yield (key, serde, stream) of each input and output that has one; stores have no stream."""
     for store in StorageConfig.of(config).stores.values():
         yield keys.STORE_KEY_SERDE.named(store.name), store.key_serde, ""

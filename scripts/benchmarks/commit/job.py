@@ -31,7 +31,7 @@ from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.topic_watch import TopicWatch
 from homeport.container.kafka.transactional_producer import TransactionalProducer
-from homeport.container.processing.loop_parts import LoopParts, Pipeline
+from homeport.container.processing.loop_dependencies import LoopDependencies, Pipeline
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.task_factory import make_tasks, typed_input
 from homeport.container.processing.task_instance import Context, Outputs
@@ -173,7 +173,7 @@ class Run:
             ends=positions.ends,
             max_bytes=self._job.task.batch_max_bytes,
         )
-        parts = LoopParts(
+        parts = LoopDependencies(
             source,
             pipeline,
             self._tasks,

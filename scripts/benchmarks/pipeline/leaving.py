@@ -11,7 +11,7 @@ import pyarrow as pa
 from benchmarks.pipeline.runs import PLACES, ROWS, one_spark
 from benchmarks.report import Row, figure
 from homeport.config.system_stream import SystemStream
-from homeport.container.processing.row_sender import encoded
+from homeport.container.processing.task_factory import encoded
 from homeport.container.processing.task_instance import Outputs
 from homeport.container.serde.serdes import serde
 from homeport.container.spark.faults import Named

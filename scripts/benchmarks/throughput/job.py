@@ -25,9 +25,9 @@ from homeport.container.api import BatchTask, StreamTask
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation.stream_container import spare_collections
-from homeport.container.processing.loop_parts import Pipeline
+from homeport.container.processing.loop_dependencies import Pipeline
+from homeport.container.processing.records import use_arrow_once
 from homeport.container.spark.prepared import PipelineSettings, start_pipeline
-from homeport.container.spark.table_order import use_arrow_once
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.model.ids import ProcessorId

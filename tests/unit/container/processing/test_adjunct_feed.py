@@ -23,11 +23,11 @@ from homeport.container.kafka.input_consumer import InputConsumer, MicroBatch
 from homeport.container.processing.adjunct_feed import (
     NOTHING,
     AdjunctFeed,
-    HeadLooks,
+    HeadsPoll,
     RefusedRecords,
 )
-from homeport.container.processing.ahead import Ahead
-from homeport.container.processing.loop_parts import LoopParts, spans
+from homeport.container.processing.loop_dependencies import LoopDependencies, spans
+from homeport.container.processing.prefetch import Prefetch
 from homeport.container.processing.records import BadRecords
 from homeport.container.processing.task_instance import Outputs
 from homeport.container.progress.clock_reading import ClockReading
@@ -92,13 +92,13 @@ class _Case:
         form = EntryColumns("planes", _FORM, _binary, _binary)
         frames = AdjunctFrames(self.storage, {"planes": form}, 1000)
         self.feed = AdjunctFeed(self.storage, {_TASK: manager}, refused, bad, frames)
-        self.piped: list[pa.Table] = []
+        self.prefetched: list[pa.Table] = []
         self.frames: list[StoreFrames] = []
-        self.ahead = Ahead(self, SameThread(), adjuncts=self.feed)
+        self.ahead = Prefetch(self, SameThread(), adjuncts=self.feed)
 
     def run(self, rows: pa.Table, stores: StoreFrames) -> pa.Table:
         """The pipeline."""
-        self.piped.append(rows)
+        self.prefetched.append(rows)
         self.frames.append(stores)
         return rows
 
@@ -136,27 +136,27 @@ def test_tasks_see_what_a_batch_brings_at_its_turn_and_not_before(case: _Case) -
     before: Mapping[bytes, bytes] = {}
     for value in (b"737", b"747", b"757"):
         assert case.planes() == before
-        piped = case.ahead.take(0)
-        assert piped is not None
-        case.feed.show(piped.brought, _passed, _passed)
+        prefetched = case.ahead.take(0)
+        assert prefetched is not None
+        case.feed.show(prefetched.brought, _passed, _passed)
         assert case.planes() == (before := {b"N1": value})
-        assert piped.rows["stream"].to_pylist() == ["flights"]
+        assert prefetched.rows["stream"].to_pylist() == ["flights"]
 
 
 def test_the_pipeline_sees_no_reference_data(case: _Case) -> None:
     """A batch of it alone does not pass the pipeline, and one without it is untouched."""
     case.ahead.add(_batch(_planes(b"737", 0)))
-    assert case.piped == []
-    piped = case.ahead.take(0)
-    assert piped is not None
-    assert piped.rows.num_rows == 0
-    assert len(piped.brought.layers) == 1
+    assert case.prefetched == []
+    prefetched = case.ahead.take(0)
+    assert prefetched is not None
+    assert prefetched.rows.num_rows == 0
+    assert len(prefetched.brought.layers) == 1
     flights = _batch(table([(b"f", b"")], "flights"))
     case.ahead.add(flights)
-    assert case.piped == [flights.table]
-    piped = case.ahead.take(0)
-    assert piped is not None
-    assert piped.brought is NOTHING
+    assert case.prefetched == [flights.table]
+    prefetched = case.ahead.take(0)
+    assert prefetched is not None
+    assert prefetched.brought is NOTHING
 
 
 def test_the_pipeline_gets_stores_as_the_tasks_of_its_batch_find_them(case: _Case) -> None:
@@ -171,9 +171,9 @@ def test_the_pipeline_gets_stores_as_the_tasks_of_its_batch_find_them(case: _Cas
     assert third is second
     assert second.number > first.number
     for seen in case.frames:
-        piped = case.ahead.take(0)
-        assert piped is not None
-        case.feed.show(piped.brought, _passed, _passed)
+        prefetched = case.ahead.take(0)
+        assert prefetched is not None
+        case.feed.show(prefetched.brought, _passed, _passed)
         rows = seen["planes"].rows.to_pydict()
         assert case.planes() == dict(zip(rows["key"], rows["value"], strict=True))
 
@@ -205,9 +205,9 @@ def test_what_cannot_be_stored_leaves_with_the_batch_that_had_it(case: _Case) ->
     """Not before its turn: the dead letter is of the transaction in which its offset moves."""
     case.ahead.add(_batch(table([(None, b"x"), (b"N2", b"y")], "planes")))
     assert not case.outputs.sends
-    piped = case.ahead.take(0)
-    assert piped is not None
-    case.feed.show(piped.brought, _passed, _passed)
+    prefetched = case.ahead.take(0)
+    assert prefetched is not None
+    case.feed.show(prefetched.brought, _passed, _passed)
     assert [send.topic for send in case.outputs.sends] == ["dead"]
     assert case.planes() == {b"N2": b"y"}
 
@@ -266,27 +266,27 @@ def test_an_active_container_looks_at_the_heads_of_compacted_streams(
     streams = StreamsNow(now[0], {stream: "id"}, {_SSP: InputRange(0, 9)}, {stream: 60_000})
     storage.recover(streams, lambda *_: InputPosition(0))
     ends = _Ends(9)
-    watch = HeadLooks(storage, StreamEnds(storage.followed, {"kafka": ends}), 30.0)
+    watch = HeadsPoll(storage, StreamEnds(storage.followed, {"kafka": ends}), 30.0)
     feed = AdjunctFeed(storage, {}, RefusedRecords(), cast("BadRecords", None), watch=watch)
-    feed.look(0.0, {_SSP: 9})
-    feed.look(29.9, {_SSP: 9})
+    feed.poll_heads(0.0, {_SSP: 9})
+    feed.poll_heads(29.9, {_SSP: 9})
     assert (ends.asked, storage.followed[_SSP].at_head) == (1, ClockReading(1_000))
-    feed.look(30.0, {_SSP: 9})
+    feed.poll_heads(30.0, {_SSP: 9})
     assert (ends.asked, storage.followed[_SSP].at_head) == (2, ClockReading(5_000))
     now[0] = ClockReading(10_000 + 60_000)
-    feed.look(60.0, {_SSP: 11})
+    feed.poll_heads(60.0, {_SSP: 11})
     said = "adjunct store planes/Partition_0 may keep keys that were deleted, until a start fills"
     assert said in caplog.text
     ends.topic_id = "other"
     for at in (90.0, 120.0):
-        feed.look(at, None)
+        feed.poll_heads(at, None)
     assert caplog.text.count(said) == 1
     assert storage.poll_interval_s(30.0) == 6.0
     feed.close()
     assert ends.is_closed
     storage.close()
     bare = AdjunctFeed(storage, {}, RefusedRecords(), cast("BadRecords", None))
-    bare.look(0.0, None)
+    bare.poll_heads(0.0, None)
     bare.close()
 
 
@@ -338,7 +338,7 @@ def test_the_stream_of_a_store_is_read_on_at_its_oldest_record(*, is_stored: boo
 def test_the_history_has_no_offsets_of_adjunct_streams(case: _Case) -> None:
     """They may go back, and forth: a store has a position of its own."""
     nothing: Any = None
-    bare = LoopParts(
+    bare = LoopDependencies(
         *(nothing, nothing, nothing, nothing, nothing, nothing),
         *(nothing, nothing, nothing, nothing, nothing, nothing),
     )

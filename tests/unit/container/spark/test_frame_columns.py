@@ -9,8 +9,8 @@ from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.settings.input_serdes import InputSerde, input_serdes
 from homeport.config.system_stream import SystemStream
+from homeport.container.spark.frame_columns import serdes_of_frames, value_columns
 from homeport.container.spark.inputs import WHOLE
-from homeport.container.spark.value_columns import serdes_of_frames, value_columns
 
 A, B, C = (SystemStream("kafka", name) for name in "abc")
 FRAMES = {"a": A, "b": B, "c": C}

@@ -12,7 +12,7 @@ from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
 from homeport.config.kafka_names import HELD, Role
 from homeport.config.settings.sections import SystemConfig
-from homeport.container.kafka.clients import (
+from homeport.container.kafka.client_properties import (
     PartitionError,
     follow_properties,
     input_properties,

@@ -1,9 +1,9 @@
-"""How the entries of adjunct stores become rows of frames, by the serdes of the stores."""
+"""How the values of streams and the entries of adjunct stores become columns of frames."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -11,28 +11,60 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.settings.adjunct_section import AdjunctsConfig
-from homeport.config.settings.serde_names import SchemaSerde
+from homeport.config.settings.input_serdes import InputSerde, are_alike, serde_of_columns
+from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.frames import KEY, VALUE, EntryColumns
-from homeport.container.classes import load_serde
+from homeport.container.classes import load_columns, load_serde
 from homeport.container.serde.arrow_serdes import arrow_form
 from homeport.container.serde.columns import REFUSALS, Columns
-from homeport.container.spark.inputs import ALL
+from homeport.container.spark.inputs import ALL, Takes
 from homeport.container.spark.work import as_parameter
+
+
+def serdes_of_frames(
+    inputs: Sequence[InputSerde], takes: Takes
+) -> dict[SystemStream | None, InputSerde]:
+    """{stream: the serde that makes columns of its values}; {None: it} where one does so for all.
+
+    PURE.
+
+    Raises:
+        ConfigError: one frame has the rows of all inputs, whose values have different types.
+    """
+    if None in takes.values() or are_alike(inputs):
+        found = serde_of_columns(inputs, has_pipeline=True)
+        return {} if found is None else {None: found}
+    return {item.input: item for item in inputs if item.has_schema}
+
+
+def value_columns(
+    inputs: Sequence[InputSerde], takes: Takes
+) -> Mapping[SystemStream | None, Columns]:
+    """{stream of a frame, None for all: how its values become a column}; of others they are bytes.
+
+    Raises:
+        ConfigError: as above, or a serde has no columns.
+    """
+    serdes = serdes_of_frames(inputs, takes)
+    if None in serdes:
+        return dict.fromkeys(takes.values(), load_columns(serdes[None]))
+    return {stream: load_columns(item) for stream, item in serdes.items()}
+
 
 _Made = tuple[pa.DataType, Callable[[Sequence[bytes]], pa.Array]]
 
 
 @dataclass(frozen=True)
 class StoreSerdes:
-    """An adjunct store, and the names of its serdes. ``input_key``: names its stream."""
+    """An adjunct store, and its serdes. ``input_key``: names its stream."""
 
     name: str
     input_key: str
     stream: SystemStream
-    key: str = field(repr=False)
-    msg: str = field(repr=False)
+    key: ConfiguredSerde
+    msg: ConfiguredSerde
 
 
 def store_serdes(config: Config) -> tuple[StoreSerdes, ...]:
@@ -80,13 +112,11 @@ def _columns_or_reason(store: StoreSerdes) -> EntryColumns | HomeportError:
     return EntryColumns(store.name, schema, key, value, REFUSALS)
 
 
-def _made(key: str, name: str) -> _Made:
-    """The type of the column, and what makes it of bytes; ConfigError where nothing does."""
-    form = arrow_form(name)
+def _made(key: str, serde: ConfiguredSerde) -> _Made:
+    form = None if isinstance(serde, SchemaSerde) else arrow_form(serde)
     if form is not None:
         return form.type, form.from_bytes
-    entry = SchemaSerde.unpacked(name)
-    columns = load_serde(key, name).columns
+    columns = load_serde(key, serde).columns
     try:
         if columns is None:
             raise ValueError("it has no schema, which would say the types")
@@ -94,7 +124,7 @@ def _made(key: str, name: str) -> _Made:
     except ValueError as error:
         raise ConfigError(
             key,
-            name if entry is None else entry.name,
+            str(serde),
             f"the pipeline takes the store as a frame, and this serde has no columns: {error}",
             "use bytes, string, integer, long, double or a serde with a schema, or join in a task",
         ) from None

@@ -8,7 +8,7 @@ from typing import Any
 
 from homeport.container.api import MessageCollector
 from homeport.container.callables import fault_of
-from homeport.container.windows.spans import Hopping, Session
+from homeport.container.windows.spans import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def _require_name(name: object) -> None:
 def require_made(span: object, aggregate: object, on_late: object) -> None:
     """Require objects of their kinds, and a function that runs; else TypeError."""
     required: tuple[tuple[str, object, Any, str], ...] = (
-        ("span", span, Hopping | Session, "Tumbling(60_000)"),
+        ("span", span, Span, "Tumbling(60_000)"),
         ("aggregate", aggregate, Aggregate, "Aggregate(init=int, add=...)"),
     )
     for name, given, kinds, example in required:

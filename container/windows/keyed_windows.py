@@ -16,10 +16,15 @@ from homeport.config.settings.timers_section import TimersConfig
 from homeport.container.api import IncomingMessage, KeyValueStore, MessageCollector, TaskContext
 from homeport.container.progress.watermark import NO_TIME, Watermark, newest_times
 from homeport.container.windows import facts
-from homeport.container.windows.ends import Ends
+from homeport.container.windows.aggregates import (
+    Aggregate,
+    Late,
+    OnLate,
+    WindowResult,
+    require_made,
+)
 from homeport.container.windows.partials import partials
-from homeport.container.windows.parts import Aggregate, Late, OnLate, WindowResult, require_made
-from homeport.container.windows.spans import LIMIT_MS, Hopping, Session, Span, whole_ms
+from homeport.container.windows.spans import LIMIT_MS, Ends, Span, whole_ms
 from homeport.container.windows.window_store import Place, WindowStore
 
 _LOG = logging.getLogger(__name__)
@@ -76,8 +81,7 @@ class Windows:
     ) -> None:
         """What the store holds is open again."""
         require_made(span, aggregate, on_late)
-        has_sessions = isinstance(span, Session)
-        if has_sessions and aggregate.merge is None:
+        if span.merges and aggregate.merge is None:
             raise ValueError("sessions grow together: give merge, of two aggregates to one")
         if emit not in ("close", "update"):
             raise ValueError(f"emit={emit!r}: it must be 'close' or 'update'")
@@ -94,7 +98,7 @@ class Windows:
         self._retention_ms = retention_ms
         self._on_late = on_late
         self._scheduler = context.scheduler
-        self._store = WindowStore(store, self._own_store(context, store), has_sessions=has_sessions)
+        self._store = WindowStore(store, self._own_store(context, store), has_sessions=span.merges)
         self._keep_facts(store, emit)
         job = TimersConfig.of(Config(context.config))
         self._ahead_ms = job.ahead_ms
@@ -106,11 +110,10 @@ class Windows:
         self._ends = Ends(self._closed, self._store.ends())
 
     def _own_store(self, context: TaskContext, name: str) -> KeyValueStore:
-        """The store, which no other windows have."""
         store = context.store(name)
         configured = StorageConfig.of(Config(context.config)).stores.get(name)
         serde = _STRING if configured is None else configured.key_serde
-        if isinstance(self._span, Session) and serde != _STRING:
+        if self._span.merges and serde != _STRING:
             raise ValueError(
                 f"{keys.STORE_KEY_SERDE.named(name)}={serde}: sessions are found by the order of "
                 f"text: set it to {_STRING}"
@@ -124,7 +127,6 @@ class Windows:
         return store
 
     def _keep_facts(self, store: str, emit: str) -> None:
-        """What these windows are made with is in the store; ValueError where others are there."""
         own = self._aggregate
         now = {facts.SPAN: self._span.text, facts.EMIT: emit}
         kind = facts.kind_of(own.init())
@@ -142,8 +144,8 @@ class Windows:
         self, context: TaskContext, job: TimersConfig, lateness_ms: int | None
     ) -> Watermark:
         now_ms = self._scheduler.now_ms
-        rest_ms = (job.lateness_ms or 0) if lateness_ms is None else lateness_ms
-        watermark = Watermark(context.partitions, rest_ms, job.idle_ms, now_ms)
+        lateness_ms = (job.lateness_ms or 0) if lateness_ms is None else lateness_ms
+        watermark = Watermark(context.partitions, lateness_ms, job.idle_ms, now_ms)
         for source, newest_ms in self._store.newest(context.partitions):
             watermark.saw(source, newest_ms, now_ms)
         return watermark
@@ -187,10 +189,8 @@ class Windows:
         if time_ms < self._first_ms:
             self._too_late([Late(own, what, time_ms)], collector)
             return []
-        if isinstance(self._span, Session):
-            results = self._add_to_session(self._span, own, what, time_ms)
-        else:
-            results = self._add_to_fixed(self._span, own, what, time_ms)
+        add = self._add_to_session if self._span.merges else self._add_to_fixed
+        results = add(own, what, time_ms)
         if results is None:
             self._too_late([Late(own, what, time_ms)], collector)
         source = (message.system, message.stream, message.partition)
@@ -225,9 +225,9 @@ class Windows:
             TypeError: the windows are sessions, which need record after record.
             ValueError: a row has no key or no time.
         """
-        if isinstance(self._span, Session):
-            raise TypeError("sessions take one record after the other: use add")
-        found = partials(table, self._span, self._closed, self._last_ms, aggregates, key, at)
+        found = partials(
+            table, self._span.fixed(), self._closed, self._last_ms, aggregates, key, at
+        )
         lost = [Late(*late) for late in found.late()] if self._on_late is not None else []
         self._too_late([r for r in lost if not r.is_ahead], collector, found.too_late.num_rows)
         self._too_far([r for r in lost if r.is_ahead], collector, found.ahead.num_rows)
@@ -252,10 +252,10 @@ class Windows:
     def at(self, key: str, time_ms: int) -> list[WindowResult]:
         """The windows of ``key`` that have ``time_ms``: open ones, and closed ones still kept."""
         time_ms = whole_ms("time_ms", time_ms)
-        if isinstance(self._span, Session):
+        if self._span.merges:
             places = [p for p in self._store.sessions(key) if p.start_ms <= time_ms < p.end_ms]
         else:
-            places = _places(self._span, key, time_ms)
+            places = self._places(key, time_ms)
         found = self._store.get_all(places)
         return [self._result(place, found[place]) for place in places if place in found]
 
@@ -263,14 +263,13 @@ class Windows:
 
     def _add_to_fixed(
         self,
-        span: Hopping,
         key: str,
         value: Any,  # noqa: ANN401 - a user's value
         time_ms: int,
     ) -> list[WindowResult] | None:
         """Updates; None where it is too late."""
         windows = {}
-        for place in _places(span, key, time_ms):
+        for place in self._places(key, time_ms):
             if place.end_ms > self._closed:
                 before = self._store.get(place)
                 aggregate = self._new(place) if before is None else before
@@ -279,21 +278,20 @@ class Windows:
 
     def _add_to_session(
         self,
-        span: Session,
         key: str,
         value: Any,  # noqa: ANN401 - a user's value
         time_ms: int,
     ) -> list[WindowResult] | None:
         """Updates; None where it is too late."""
-        end_ms = time_ms + span.gap_ms
+        (new,) = self._places(key, time_ms)
         met = [
             place
             for place in self._store.sessions(key)
-            if place.end_ms > max(time_ms, self._closed) and place.start_ms < end_ms
+            if place.end_ms > max(new.start_ms, self._closed) and place.start_ms < new.end_ms
         ]
         whole = Place(
-            max([end_ms, *(place.end_ms for place in met)]),
-            min([time_ms, *(place.start_ms for place in met)]),
+            max(place.end_ms for place in (new, *met)),
+            min(place.start_ms for place in (new, *met)),
             key,
         )
         if whole.end_ms <= self._closed:
@@ -321,26 +319,25 @@ class Windows:
 
     # -- inside
 
+    def _places(self, key: str, time_ms: int) -> list[Place]:
+        return [Place(end_ms, start_ms, key) for start_ms, end_ms in self._span.windows(time_ms)]
+
     @property
     def _first_ms(self) -> int:
-        """The first time that a window may have."""
         return self._span.reach_ms - LIMIT_MS
 
     @property
     def _last_ms(self) -> int:
-        """The last time that a record may have by now."""
         last_ms = LIMIT_MS - 1 - self._span.reach_ms
         if self._ahead_ms is None:
             return last_ms
         return min(last_ms, self._scheduler.now_ms + self._ahead_ms)
 
     def _new(self, place: Place) -> Any:  # noqa: ANN401 - a user's value
-        """The aggregate of a window that begins."""
         self._ends.add(place.end_ms)
         return self._aggregate.init()
 
     def _put(self, windows: Mapping[Place, Any]) -> list[WindowResult]:
-        """The windows have these aggregates; the updates, where they are wanted."""
         if not windows:
             return []
         self._store.put_all(windows)
@@ -349,7 +346,6 @@ class Windows:
         return [self._result(place, value) for place, value in windows.items()]
 
     def _saw(self, times: Iterable[tuple[Any, int]]) -> list[WindowResult]:
-        """The sources have brought these times; the windows that closed for it."""
         now_ms = self._scheduler.now_ms
         for source, time_ms in times:
             is_newest = self._watermark.saw(source, time_ms, now_ms)
@@ -409,10 +405,6 @@ class Windows:
 def _is_logged(before: int, now: int) -> bool:
     """Whether the log has it: the first one, the tenth, the hundredth; a stream fills no log."""
     return now > before and (len(str(before)) < len(str(now)) or before == 0)
-
-
-def _places(span: Hopping, key: str, time_ms: int) -> list[Place]:
-    return [Place(start + span.size_ms, start, key) for start in span.starts(time_ms)]
 
 
 def _checked_time(message: IncomingMessage, at_ms: int | None) -> int:

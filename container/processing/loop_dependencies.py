@@ -76,7 +76,7 @@ class SideCalls(Protocol):
 
 
 @dataclass(frozen=True)
-class LoopParts:
+class LoopDependencies:
     """What the loop works with.
 
     ``processed``: per task, what its checkpoint says, and what was skipped by where it started.
@@ -85,7 +85,7 @@ class LoopParts:
     ``tuning``: the tuning in force, asked for once per turn of the loop.
     ``topics``: knows whether changelogs and checkpoint topic are still those it began with.
     ``plain``: sends the outputs at once; None where they are part of the transaction.
-    ``reached``: gets each step of a transaction and of a flush when it is done; ``begins``: before.
+    ``on_step_begin``, ``on_step_done``: get each step of a transaction and of a flush.
     ``report``: reports the work to the AM.
     ``clock``: seconds that never go back; None: the machine's.
     ``typed``: makes columns of the values; None: they are bytes.
@@ -109,9 +109,9 @@ class LoopParts:
     topics: TopicWatch
     tuning: Callable[[], Tuning]
     plain: PlainOutputs | None = None
-    reached: Reached = passed
+    on_step_done: Reached = passed
     report: WorkReport = field(default_factory=WorkReport)
-    begins: Reached = passed
+    on_step_begin: Reached = passed
     clock: Callable[[], float] | None = None
     typed: TypedInput | None = None
     timers: Mapping[TaskName, Timers] = field(default_factory=dict)

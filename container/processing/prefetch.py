@@ -1,4 +1,4 @@
-"""Ahead: micro-batches on their way to the tasks, which the pipeline works on beside them."""
+"""Prefetch: micro-batches on their way to the tasks, which the pipeline works on beside them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from homeport.container.host.executors import Executor, SameThread
 from homeport.container.host.stop_flag import StopRequestedError
 from homeport.container.kafka.input_consumer import MicroBatch
 from homeport.container.processing.adjunct_feed import NOTHING, AdjunctFeed, Brought
-from homeport.container.processing.loop_parts import Pipeline
+from homeport.container.processing.loop_dependencies import Pipeline
 from homeport.container.processing.typed_input import Refused, TypedInput
 from homeport.container.spark.inputs import Rows, SplitRows
 
@@ -26,7 +26,7 @@ _MOST_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Piped:
+class Prefetched:
     """A micro-batch and its rows as the pipeline made them; no input counts as read by it.
 
     ``refused``: its records that are not of the schema, which none of the rows is of. ``brought``:
@@ -45,7 +45,7 @@ class Piped:
     fetch_s: float = 0.0
 
 
-class Ahead:
+class Prefetch:
     """Batches leave in the order in which they came. Owned by one thread.
 
     Args:
@@ -71,7 +71,7 @@ class Ahead:
         self._typed = typed
         self._most = 0 if isinstance(self._beside, SameThread) else _MOST
         self._is_closed = False
-        self._batches: deque[tuple[int, Future[Piped]]] = deque()
+        self._batches: deque[tuple[int, Future[Prefetched]]] = deque()
 
     @property
     def is_empty(self) -> bool:
@@ -105,7 +105,7 @@ class Ahead:
             # The pipeline works beside this thread, which alone reads stores.
             stores = self._adjuncts.frames()
 
-        def piped() -> Piped:
+        def prefetched() -> Prefetched:
             began_s = self._clock()
             rows: Rows = left
             refused: Refused = ()
@@ -113,7 +113,7 @@ class Ahead:
                 rows, refused = self._typed.of(rows)
             if self._pipeline is None:
                 assert not isinstance(rows, SplitRows)  # noqa: S101 - it is for frames alone
-                return Piped(batch, rows, taken_s, 0.0, refused, brought, fetch_s=fetch_s)
+                return Prefetched(batch, rows, taken_s, 0.0, refused, brought, fetch_s=fetch_s)
             if self._is_closed:
                 # The pipeline may be another incarnation's by the time that this batch enters it.
                 raise StopRequestedError("no batch enters the pipeline any more")
@@ -122,11 +122,11 @@ class Ahead:
             made = batch.table.slice(0, 0) if is_idle else self._pipeline.run(rows, stores)
             ended_s = self._clock()
             took_s = ended_s - began_s
-            return Piped(batch, made, taken_s, took_s, refused, brought, ended_s, fetch_s)
+            return Prefetched(batch, made, taken_s, took_s, refused, brought, ended_s, fetch_s)
 
-        self._batches.append((batch.size_bytes, self._beside.submit(piped)))
+        self._batches.append((batch.size_bytes, self._beside.submit(prefetched)))
 
-    def take(self, timeout_s: float) -> Piped | None:
+    def take(self, timeout_s: float) -> Prefetched | None:
         """The oldest batch when it is through; None after ``timeout_s``, or where there is none.
 
         Raises whatever the pipeline raised over it.

@@ -16,8 +16,8 @@ from homeport.container.api import BATCH_SCHEMA
 from homeport.container.host.executors import OneThread, SameThread
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.kafka.input_consumer import MicroBatch
-from homeport.container.processing.ahead import Ahead
 from homeport.container.processing.drain import Drain
+from homeport.container.processing.prefetch import Prefetch
 from homeport.container.processing.typed_input import TypedInput
 
 LIMIT_S = 30.0
@@ -109,7 +109,7 @@ class _Decoding:
 def test_no_batch_enters_the_pipeline_of_a_loop_that_has_ended() -> None:
     """Its Spark may serve the next incarnation, once no batch is on its way there."""
     pipeline, decoding = Passing(), _Decoding()
-    ahead = Ahead(pipeline, OneThread("test"), typed=cast("TypedInput", decoding))
+    ahead = Prefetch(pipeline, OneThread("test"), typed=cast("TypedInput", decoding))
     rows = pa.Table.from_pylist([{"task": "t", "offset": 7}], BATCH_SCHEMA)
     ahead.add(MicroBatch(rows, 1, {}, {}))
     assert decoding.has_begun.wait(LIMIT_S)
@@ -123,11 +123,11 @@ def test_no_batch_enters_the_pipeline_of_a_loop_that_has_ended() -> None:
 @pytest.mark.parametrize("pipeline", [None, Passing()])
 def test_a_batch_knows_how_long_its_fetch_took(pipeline: Passing | None) -> None:
     """A transaction is as old as its first fetch."""
-    ahead = Ahead(pipeline, SameThread())
+    ahead = Prefetch(pipeline, SameThread())
     ahead.add(MicroBatch(BATCH_SCHEMA.empty_table(), 1, {}, {}), 2.5)
-    piped = ahead.take(0)
-    assert piped is not None
-    assert piped.fetch_s == 2.5
+    prefetched = ahead.take(0)
+    assert prefetched is not None
+    assert prefetched.fetch_s == 2.5
 
 
 def test_windows_are_held_while_the_pipeline_works(case: LoopCase) -> None:
