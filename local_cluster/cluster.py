@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+from msgspec import to_builtins
+
 from homeport.local_cluster import outages, preflight, processes, remains
 from homeport.local_cluster.daemons import RESOURCE_MANAGER, Daemons, hosts_option
 from homeport.local_cluster.errors import ClusterError, ClusterRunningError
@@ -272,7 +274,10 @@ class LocalCluster:
 
     def status(self) -> dict[str, Any]:
         """Name, state (up, starting, crashed, down), addresses, each broker and node with pids."""
-        return status_of(self._layout, read_record(self._layout.state))
+        found: dict[str, Any] = to_builtins(
+            status_of(self._layout, read_record(self._layout.state))
+        )
+        return found
 
     def env(self) -> dict[str, str]:
         """Environment variables for clients of the cluster, to be laid over one's own."""

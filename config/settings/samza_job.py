@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
+
+from msgspec import Meta
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -41,9 +43,9 @@ class Finding:
     ``about``: what is different, or why it is refused and what to do; "" where it is taken.
     """
 
-    key: str
-    verdict: Verdict
-    about: str = ""
+    key: Annotated[str, Meta(description="of the Samza job's configuration")]
+    verdict: Annotated[Verdict, Meta(description="what becomes of it")]
+    about: Annotated[str, Meta(description="more of that; may be empty")] = ""
 
 
 _CODE: Final = frozenset({keys.TASK_CLASS.name, "app.class"})

@@ -32,6 +32,7 @@ from homeport.job_coordinator.standalone.protocol import Event
 from homeport.job_coordinator.standalone.state import Decision, ProcessorState, WorkPhase
 from homeport.job_coordinator.standalone.waits import change, waits
 from homeport.job_coordinator.status.container_report import ContainerReport
+from homeport.job_coordinator.status.outlook import ShownOutlook
 from homeport.job_coordinator.status.shape import (
     Phase,
     ShownContainer,
@@ -207,8 +208,8 @@ class ProcessorPage:
             }
         )
 
-    async def what_if(self, hosts: Collection[Host]) -> Mapping[str, Any]:
-        """Is refused: the user places processors."""
+    async def what_if(self, hosts: Collection[Host]) -> ShownOutlook:
+        """Refuse: the user places processors."""
         del hosts
         raise WireError("what-if has no meaning for a standalone job: its user places processors")
 

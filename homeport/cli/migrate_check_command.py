@@ -12,7 +12,7 @@ from homeport.cli.options import AsJson, Overrides, loaded, new_app
 from homeport.config.errors import HomeportError
 from homeport.config.printable import printable_lines
 from homeport.config.settings.samza_job import Finding, Verdict, findings_of
-from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.model.wire_form import json_text
 
 app = new_app()
 
@@ -42,17 +42,13 @@ def migrate_check(
     """
     findings = findings_of(loaded(path, config))
     if as_json:
-        print(compact_json([_as_json(finding) for finding in findings]).decode())
+        print(json_text(findings))
     else:
         print(_text(findings))
     refused = [finding.key for finding in findings if finding.verdict is Verdict.REFUSED]
     if refused:
         sys.stdout.flush()
         raise HomeportError(f"run-job would refuse {', '.join(refused)}: see the lines above")
-
-
-def _as_json(finding: Finding) -> dict[str, str]:
-    return {"key": finding.key, "verdict": finding.verdict.value, "about": finding.about}
 
 
 def _text(findings: tuple[Finding, ...]) -> str:

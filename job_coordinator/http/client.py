@@ -46,6 +46,8 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import compact_json, parse_object, required_field
 from homeport.job_coordinator.model.locality_model import LocalityModel, decode_locality
+from homeport.job_coordinator.model.wire_form import value_of
+from homeport.job_coordinator.status.outlook import ShownOutlook
 from homeport.job_coordinator.status.shape import ShownStatus
 
 _OK: Final = 200
@@ -191,10 +193,11 @@ class CoordinatorClient:
         query = urlencode({k: v for k, v in asked.items() if v is not None})
         return parse_object(self._call("GET", f"v1/events?{query}"), "the events")
 
-    def what_if(self, hosts: Sequence[Host]) -> dict[str, Any]:
-        """What would come of the loss of these hosts."""
+    def what_if(self, hosts: Sequence[Host]) -> ShownOutlook:
+        """Return what would come of the loss of these hosts."""
         query = urlencode([("host", host) for host in hosts])
-        return parse_object(self._call("GET", f"v1/what-if?{query}"), "the answer")
+        answer = parse_object(self._call("GET", f"v1/what-if?{query}"), "the answer")
+        return value_of(ShownOutlook, answer, "the answer")
 
     def audit(self) -> dict[str, Any]:
         """The last changes of the running job."""

@@ -17,7 +17,7 @@ import socket
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from aiohttp import web
 from msgspec import json, structs
@@ -61,6 +61,8 @@ from homeport.job_coordinator.model.locality_model import (
     encode_locality,
     encode_processor_locality,
 )
+from homeport.job_coordinator.model.wire_form import json_text
+from homeport.job_coordinator.status.outlook import ShownOutlook
 from homeport.job_coordinator.status.shape import ShownStatus
 from homeport.job_coordinator.ui.configuration import configuration
 
@@ -102,8 +104,8 @@ class DecisionSource(Protocol):
     def events(self, asked: EventsAsked) -> bytes:
         """The JSON body: the last events that decided something."""
 
-    async def what_if(self, hosts: Collection[Host]) -> Mapping[str, Any]:
-        """What would come of the loss of these hosts, as JSON values; nothing is changed."""
+    async def what_if(self, hosts: Collection[Host]) -> ShownOutlook:
+        """Return what would come of the loss of these hosts; nothing is changed."""
 
     async def written(self) -> Mapping[str, CoordinatorStreamMessage] | None:
         """{key of the configuration: its newest record}; None: the job has no coordinator stream.
@@ -353,7 +355,7 @@ class JobCoordinatorServer:
         hosts, said = hosts_asked(request.query.getall("host", ())), self._said()
 
         async def what_if() -> bytes:
-            return compact_json(await said.what_if(hosts))
+            return json_text(await said.what_if(hosts)).encode()
 
         return await self._answers.answer(request, ("what-if", hosts), what_if)
 

@@ -12,8 +12,19 @@ from typing import Any, TypeVar
 import msgspec
 
 from homeport.config.errors import WireError
+from homeport.job_coordinator.model.json_values import compact_json
 
 _T = TypeVar("_T")
+
+
+def about(meaning: str) -> msgspec.Meta:
+    """Return the annotation that gives a field its meaning in the JSON Schema of its type."""
+    return msgspec.Meta(description=meaning)
+
+
+def json_text(value: object) -> str:
+    """Return ``value`` as JSON in one line, with the fields that are None."""
+    return compact_json(msgspec.to_builtins(value)).decode()
 
 
 def body_of(value: object, *, flat: str = "") -> dict[str, Any]:

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+from msgspec import Struct
 
 from homeport.cli.formatting import age, number, size
 from homeport.cli.host.job_on_host import (
@@ -23,11 +24,17 @@ from homeport.cli.host.job_on_host import (
 from homeport.cli.options import AsJson, ConfigPath, Overrides, loaded, new_app, note
 from homeport.config.errors import ConfigError, HomeportError, StoreError
 from homeport.config.settings.standalone_section import require_no_migration
-from homeport.container.progress.host_directories import HostRole, Owner, duration_ms, freed_bytes
+from homeport.container.progress.host_directories import (
+    DirectoryKind,
+    HostRole,
+    Owner,
+    duration_ms,
+    freed_bytes,
+)
 from homeport.container.storage.cleaner import Judgement, Limit, Owners, judge, remove
 from homeport.container.storage.host_survey import FoundDirectory, found_directories
 from homeport.job_coordinator.model.ids import Host
-from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.model.wire_form import about, json_text
 
 app = new_app()
 
@@ -99,6 +106,17 @@ def _require_known(owners: Mapping[PurePosixPath, Owner], host: Host) -> None:
         )
 
 
+class Swept(Struct, frozen=True):
+    """What became of one directory, for a script."""
+
+    path: Annotated[str, about("of the directory")]
+    kind: Annotated[DirectoryKind, about("what it holds")]
+    outcome: Annotated[str, about("kept, removed, would be removed, or not removed")]
+    reason: Annotated[str, about("why")]
+    bytes: Annotated[int, about("its size")]
+    age_ms: Annotated[int, about("since its newest file was written")]
+
+
 class Sweep:
     """What one run of the command finds and removes."""
 
@@ -147,15 +165,8 @@ class Sweep:
             what = "removed" if self._is_applied else "would be removed"
         age_ms = self._limit.now_ms - found.extent.newest_ms
         if as_json:
-            body: dict[str, Any] = {
-                "path": str(found.path),
-                "kind": judgement.kind.value,
-                "outcome": what,
-                "reason": fault or verdict.reason,
-                "bytes": found.extent.size_bytes,
-                "age_ms": age_ms,
-            }
-            return compact_json(body).decode()
+            reason, taken = fault or verdict.reason, found.extent.size_bytes
+            return json_text(Swept(str(found.path), judgement.kind, what, reason, taken, age_ms))
         held = f", open by {found.holder}" if found.holder else ""
         extent = f"{size(found.extent.size_bytes)}, newest file {age(age_ms)} old"
         return f"{found.name}: {what}: {fault or verdict.reason}; {extent}{held}"

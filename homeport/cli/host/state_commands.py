@@ -32,7 +32,7 @@ from homeport.container.progress.host_directories import task_directory
 from homeport.container.storage.adjunct.store_look import VisibleView, is_adjunct
 from homeport.container.storage.storage_engines import persistent_engine
 from homeport.job_coordinator.model.ids import TaskName
-from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.model.wire_form import json_text
 
 app = new_app("Looks at the state that a job has on this host; no running container is disturbed.")
 
@@ -194,7 +194,7 @@ def _print_answers(answers: Iterable[Answer], *, as_json: bool) -> None:
     for answer in answers:
         count += 1
         unequal += not answer.is_equal
-        print(compact_json(answer.to_json()).decode() if as_json else answer, flush=True)
+        print(json_text(answer.shown()) if as_json else answer, flush=True)
     if not count:
         raise StoreError("no such directory was found: nothing was compared; see homeport state ls")
     if unequal:

@@ -7,9 +7,9 @@ request of its own, an active one warm. A command that was interrupted is given 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -44,6 +44,7 @@ from homeport.job_coordinator.status.host_drain import (
     require_host,
     without_place,
 )
+from homeport.job_coordinator.status.outlook import ShownOutlook
 
 app = new_app()
 
@@ -108,8 +109,8 @@ def drain(
         _move_all(job, name, wait)
 
 
-def require_places(host: Host, answer: Mapping[str, Any], *, is_forced: bool) -> None:
-    """All containers of the host have a place elsewhere, by the answer of ``what-if``.
+def require_places(host: Host, answer: ShownOutlook, *, is_forced: bool) -> None:
+    """Require that all containers of the host have a place elsewhere, by ``what-if``.
 
     Raises:
         ConfigError: they have not.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
-from msgspec import json
+from msgspec import Struct, json
 
 from homeport.cli.job.job_view import require_running
 from homeport.cli.options import AsJson, ConfigPath, Overrides, loaded, new_app, note
@@ -14,6 +14,7 @@ from homeport.config.errors import HomeportError
 from homeport.config.printable import printable_lines
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.json_values import shown
+from homeport.job_coordinator.model.wire_form import about
 from homeport.job_coordinator.status.shape import ShownContainer, ShownRecovery, ShownStatus
 from homeport.job_coordinator.ui.times import clock
 from homeport.job_coordinator.ui.waits import listed, waits
@@ -21,6 +22,13 @@ from homeport.job_coordinator.ui.waits import listed, waits
 app = new_app()
 
 _MS_PER_S = 1000
+
+
+class Explained(Struct, frozen=True):
+    """Where a processor is, and why, for a script."""
+
+    container: Annotated[ShownContainer, about("as an element of containers of homeport status")]
+    events: Annotated[Mapping[str, Any], about("its last decisions, as /v1/events has them")]
 
 
 @app.command()
@@ -44,7 +52,7 @@ def explain(
     events = running.client.events(ProcessorId(processor), limit=last)
     note(f"from {running}")
     if as_json:
-        print(json.encode({"container": container, "events": events}).decode())
+        print(json.encode(Explained(container, events)).decode())
     else:
         print(printable_lines(explanation(status, container, events)))
 
