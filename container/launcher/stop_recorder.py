@@ -11,49 +11,21 @@ What it needs comes on standard input, as that may hold secrets.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import select
 import sys
-from dataclasses import dataclass
 
 from homeport.config.config import Config
-from homeport.config.errors import HomeportError, WireError
+from homeport.config.errors import HomeportError
+from homeport.container.launcher.stop_reporter import Brief
 from homeport.job_coordinator import logs
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.lifecycle import StopManager
-from homeport.job_coordinator.model.incarnation import Incarnation
 
 _KAFKA_TIMEOUT_S = 10.0
 
 log = logging.getLogger("witness")
-
-
-@dataclass(frozen=True)
-class Brief:
-    """What to wait for and what to write. ``pid_fd`` None: it has been waited for already."""
-
-    config: Config
-    incarnation: Incarnation
-    cause: str
-    pid_fd: int | None
-    wait_ms: int
-
-    @staticmethod
-    def from_json(data: bytes) -> Brief:
-        """What ``data`` holds; WireError where it is something else."""
-        try:
-            body = json.loads(data)
-            return Brief(
-                Config(body["config"]),
-                Incarnation.from_json(body),
-                str(body["cause"]),
-                body["pid_fd"],
-                int(body["wait_ms"]),
-            )
-        except (KeyError, TypeError, ValueError, WireError) as e:
-            raise WireError(f"not a brief: {e!r}") from None
 
 
 def has_ended(pid_fd: int, wait_ms: int) -> bool:
@@ -70,7 +42,7 @@ def testify(brief: Brief) -> bool:
         HomeportError: Kafka does not take the record.
     """
     with CoordinatorStreamStore.of(
-        brief.config, source="homeport", timeout_s=_KAFKA_TIMEOUT_S
+        Config(brief.config), source="homeport", timeout_s=_KAFKA_TIMEOUT_S
     ) as stream:
         if brief.pid_fd is not None and not has_ended(brief.pid_fd, brief.wait_ms):
             return False

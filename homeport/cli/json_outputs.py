@@ -22,13 +22,13 @@ from homeport.cli.host.state_list import ShownDirectory
 from homeport.cli.host.state_verify import ShownAnswer
 from homeport.cli.job.config_commands import Differences, Values
 from homeport.cli.job.explain_command import Explained
+from homeport.cli.job.job_model_command import ShownJobModel
 from homeport.cli.job.stream_commands import ShownRecord
 from homeport.cli.local.topic_commands import ReadRecord
 from homeport.cli.yarn.logs_command import LogLine
 from homeport.config.declarations.reference import ShownKeys
 from homeport.config.settings import samza_job
 from homeport.job_coordinator.http.audit import AuditedChange
-from homeport.job_coordinator.model.codec import JobModelBody
 from homeport.job_coordinator.model.outcomes import Restored
 from homeport.job_coordinator.model.wire_form import about
 from homeport.job_coordinator.status.outlook import ShownOutlook
@@ -63,7 +63,7 @@ OUTPUTS: Mapping[str, Output] = {
     "coordinator-stream tail": Output(Form.LINES, ShownRecord),
     "doctor": Output(Form.ARRAY, Finding),
     "explain": Output(Form.OBJECT, Explained),
-    "job-model": Output(Form.OBJECT, JobModelBody),
+    "job-model": Output(Form.OBJECT, ShownJobModel),
     "local env": Output(
         Form.OBJECT, Mapping[str, Annotated[str, about("the value of each variable")]]
     ),

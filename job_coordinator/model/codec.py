@@ -11,11 +11,7 @@ is not believed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any
-
-import msgspec
-from msgspec import UNSET, UnsetType
+from typing import Any
 
 from homeport.config.config import INT_MAX, Config, masked
 from homeport.config.errors import WireError
@@ -29,55 +25,15 @@ from homeport.job_coordinator.model.job_model import (
     mirrored,
 )
 from homeport.job_coordinator.model.json_values import (
+    as_object,
     compact_json,
+    optional_field,
+    optional_number,
     parse_object,
     required_field,
     required_number,
     shown,
 )
-from homeport.job_coordinator.model.wire_form import about, value_of
-
-_Count = Annotated[int, msgspec.Meta(ge=0, le=INT_MAX)]
-_Index = Annotated[int, msgspec.Meta(ge=-1, le=INT_MAX)]
-
-
-class _PartitionBody(msgspec.Struct, frozen=True, rename={"key_bucket": "keyBucket"}):
-    system: str
-    partition: _Count
-    stream: str
-    key_bucket: _Index | None = None
-
-
-class _TaskBody(msgspec.Struct, frozen=True, rename="kebab"):
-    task_name: TaskName
-    system_stream_partitions: tuple[_PartitionBody, ...]
-    changelog_partition: _Index
-    task_mode: str | None = None
-
-
-class _ContainerBody(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """Samza's fields, and where it is, if that is known, which Samza's reader ignores.
-
-    ``container_id``: a number, which Samza 0.13 and older have in the place of ``processor_id``.
-    """
-
-    processor_id: ProcessorId | UnsetType | None = UNSET
-    tasks: Annotated[Mapping[TaskName, _TaskBody], about("its tasks, by their names")]
-    location_id: Host | UnsetType | None = UNSET
-    container_id: Any | UnsetType = UNSET
-
-
-class JobModelBody(msgspec.Struct, frozen=True, rename="kebab"):
-    """The JobModel as JSON."""
-
-    config: Annotated[
-        Mapping[str, Annotated[str, about("the value of a key")]], about("all keys, secrets masked")
-    ]
-    containers: Annotated[
-        Mapping[ProcessorId, Annotated[_ContainerBody, about("a container")]],
-        about("by the processor id"),
-    ]
-    max_change_log_stream_partitions: Annotated[int, about("partitions that a changelog has")]
 
 
 def encode_job_model(model: JobModel, *, mask_secrets: bool) -> bytes:
@@ -87,17 +43,21 @@ def encode_job_model(model: JobModel, *, mask_secrets: bool) -> bytes:
         model: what is encoded.
         mask_secrets: whether secret values of the configuration are replaced by asterisks.
     """
-    body = JobModelBody(
-        dict(masked(model.config) if mask_secrets else model.config),
-        {id_: _body(model.containers[id_]) for id_ in sorted(model.containers)},
-        model.max_change_log_stream_partitions,
+    config = masked(model.config) if mask_secrets else model.config
+    return compact_json(
+        {
+            "config": dict(config),
+            "containers": {
+                id_: _container(model.containers[id_]) for id_ in sorted(model.containers)
+            },
+            "max-change-log-stream-partitions": model.max_change_log_stream_partitions,
+        }
     )
-    return compact_json(msgspec.to_builtins(body))
 
 
 def encode_container_model(container: ContainerModel) -> bytes:
     """One container of a JobModel, in the form it has inside one."""
-    return compact_json(msgspec.to_builtins(_body(container)))
+    return compact_json(_container(container))
 
 
 def decode_job_model(data: bytes) -> JobModel:
@@ -109,75 +69,101 @@ def decode_job_model(data: bytes) -> JobModel:
     Raises:
         WireError: not JSON, or a field is missing or of the wrong type.
     """
-    whole = parse_object(data, "JobModel")
-    config = required_field(whole, "config", dict)
-    ours = {"config": {}, "max-change-log-stream-partitions": 0}
-    body = value_of(JobModelBody, whole | ours, "JobModel")
-    containers = {id_: _container_of(body.containers[id_]) for id_ in sorted(body.containers)}
+    body = parse_object(data, "JobModel")
+    containers = {
+        ProcessorId(id_): _read_container(as_object(container, f"container {id_!r}"))
+        for id_, container in required_field(body, "containers", dict).items()
+    }
     return JobModel(
-        Config({key: required_field(config, key, str) for key in config}), mirrored(containers)
+        _read_config(required_field(body, "config", dict)),
+        mirrored(dict(sorted(containers.items()))),
     )
 
 
-def _body(container: ContainerModel) -> _ContainerBody:
-    return _ContainerBody(
-        processor_id=container.processor_id,
-        tasks={name: _task_body(container.tasks[name]) for name in sorted(container.tasks)},
-        location_id=UNSET if container.location_id is None else container.location_id,
-    )
+def _container(container: ContainerModel) -> dict[str, Any]:
+    """Samza's fields, and where it is, if that is known, which Samza's reader ignores."""
+    body: dict[str, Any] = {
+        "processor-id": container.processor_id,
+        "tasks": {name: _task(container.tasks[name]) for name in sorted(container.tasks)},
+    }
+    if container.location_id is not None:
+        body["location-id"] = container.location_id
+    return body
 
 
-def _task_body(task: TaskModel) -> _TaskBody:
-    partitions = tuple(map(_partition_body, task.system_stream_partitions))
-    return _TaskBody(task.task_name, partitions, task.changelog_partition, task.task_mode.value)
-
-
-def _partition_body(ssp: SystemStreamPartition) -> _PartitionBody:
-    return _PartitionBody(ssp.system, ssp.partition, ssp.stream, ssp.key_bucket)
+def _task(task: TaskModel) -> dict[str, Any]:
+    return {
+        "task-name": task.task_name,
+        "system-stream-partitions": [partition_body(ssp) for ssp in task.system_stream_partitions],
+        "changelog-partition": task.changelog_partition,
+        "task-mode": task.task_mode.value,
+    }
 
 
 def partition_body(ssp: SystemStreamPartition) -> dict[str, Any]:
     """The input partition as JSON, its names in the order that is the format."""
-    body: dict[str, Any] = msgspec.to_builtins(_partition_body(ssp))
-    return body
+    return {
+        "system": ssp.system,
+        "partition": ssp.partition,
+        "stream": ssp.stream,
+        "keyBucket": ssp.key_bucket,
+    }
 
 
-def _container_of(body: _ContainerBody) -> ContainerModel:
+def _read_config(body: dict[str, Any]) -> Config:
+    return Config({key: required_field(body, key, str) for key in body})
+
+
+def _read_container(body: dict[str, Any]) -> ContainerModel:
+    tasks = {
+        TaskName(name): _read_task(as_object(task, f"task {name!r}"))
+        for name, task in required_field(body, "tasks", dict).items()
+    }
+    location = optional_field(body, "location-id", str)
     return ContainerModel(
-        _processor_id(body),
-        {name: _task_of(body.tasks[name]) for name in sorted(body.tasks)},
-        location_id=body.location_id or None,
+        _read_processor_id(body),
+        dict(sorted(tasks.items())),
+        location_id=None if location is None else Host(location),
     )
 
 
-def _processor_id(body: _ContainerBody) -> ProcessorId:
-    if isinstance(body.processor_id, str):
-        return body.processor_id
-    if body.container_id is UNSET or body.container_id is None:
-        raise WireError("JobModel was missing processor-id and container-id")
-    # Samza 0.13 and older. Samza reads the text "1" here as container 0; it is refused instead.
-    number = required_number({"container-id": body.container_id}, "container-id", 0, INT_MAX)
-    return ProcessorId(str(number))
+def _read_processor_id(body: dict[str, Any]) -> ProcessorId:
+    if body.get("processor-id") is not None:
+        return ProcessorId(required_field(body, "processor-id", str))
+    if body.get("container-id") is not None:
+        # Samza 0.13 and older. Samza reads the text "1" here as container 0; it is refused instead.
+        return ProcessorId(str(required_number(body, "container-id", 0, INT_MAX)))
+    raise WireError("JobModel was missing processor-id and container-id")
 
 
-def _task_of(body: _TaskBody) -> TaskModel:
+def _read_task(body: dict[str, Any]) -> TaskModel:
+    mode = optional_field(body, "task-mode", str)
     try:
-        mode = TaskMode(body.task_mode) if body.task_mode else TaskMode.ACTIVE
+        task_mode = TaskMode(mode) if mode else TaskMode.ACTIVE
     except ValueError:
-        raise WireError(f"unknown task-mode {shown(body.task_mode)}") from None
-    partitions = tuple(sorted(map(_partition, body.system_stream_partitions)))
-    return TaskModel(body.task_name, partitions, body.changelog_partition, mode)
+        raise WireError(f"unknown task-mode {shown(mode)}") from None
+    partitions = [
+        partition_of(as_object(ssp, "system-stream-partition"))
+        for ssp in required_field(body, "system-stream-partitions", list)
+    ]
+    return TaskModel(
+        task_name=TaskName(required_field(body, "task-name", str)),
+        system_stream_partitions=tuple(sorted(partitions)),
+        changelog_partition=required_number(body, "changelog-partition", -1, INT_MAX),
+        task_mode=task_mode,
+    )
 
 
-def _partition(body: _PartitionBody) -> SystemStreamPartition:
-    bucket = -1 if body.key_bucket is None else body.key_bucket
-    return SystemStreamPartition(body.system, body.stream, body.partition, bucket)
-
-
-def partition_of(body: Mapping[str, Any]) -> SystemStreamPartition:
+def partition_of(body: dict[str, Any]) -> SystemStreamPartition:
     """The input partition that ``body`` is.
 
     Raises:
         WireError: a field is missing or of the wrong type.
     """
-    return _partition(value_of(_PartitionBody, body, "system-stream-partition"))
+    key_bucket = optional_number(body, "keyBucket", -1, INT_MAX)
+    return SystemStreamPartition(
+        system=required_field(body, "system", str),
+        stream=required_field(body, "stream", str),
+        partition=required_number(body, "partition", 0, INT_MAX),
+        key_bucket=-1 if key_bucket is None else key_bucket,
+    )

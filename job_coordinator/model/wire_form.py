@@ -7,13 +7,16 @@ versions of Homeport understand each other. ``tests/golden`` holds the bodies.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from homeport.config.config import INT_MAX, LONG_MAX
 from homeport.config.errors import WireError
 from homeport.job_coordinator.model.json_values import compact_json
 
+Int = Annotated[int, msgspec.Meta(ge=0, le=INT_MAX)]
+Long = Annotated[int, msgspec.Meta(ge=0, le=LONG_MAX)]
 _T = TypeVar("_T")
 
 
