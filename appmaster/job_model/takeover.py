@@ -137,8 +137,7 @@ def permits(stream: CoordinatorStream, unknown_ms: int) -> dict[Incarnation, int
 def previous_assignment(stream: CoordinatorStream) -> PreviousAssignment:
     """What the stream says of the last assignment, as of its last catch-up.
 
-    Standby tasks are left out: they follow from the active ones. A task without a mode is active
-    (reference, section 3.7).
+    Standby tasks are left out: they follow from the active ones. A task without a mode is active.
 
     Raises:
         WireError: a task's changelog partition cannot be read.

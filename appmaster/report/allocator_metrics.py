@@ -6,8 +6,7 @@ time takes a fall to zero for a new one, as Prometheus does.
 
 Names: ``samza_<class>_<name>`` of Samza's group ``<package>.<class>`` and metric ``<name>``, with
 underscores for the hyphens of the name and Prometheus' ``_total`` behind what only grows; the help
-text begins with group and metric as Samza spells them. Source: samza-behaviours 13; STANDBY,
-"Additional metrics".
+text begins with group and metric as Samza spells them. Source: STANDBY, "Additional metrics".
 """
 
 from __future__ import annotations

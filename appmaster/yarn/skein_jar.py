@@ -15,7 +15,7 @@ itself. So ``ApplicationMaster.runOnExit`` asks for exit code 0 (the driver repo
 exited with 0) where it asked for the status SUCCEEDED; a crash and a signal are still tried again.
 
 The class, not the jar, is what is compared: zip metadata and zlib differ between machines.
-Source: design 6, "Skein's jar carries one checked patch (request numbers only grow)".
+With the patch, request numbers only grow.
 """
 
 from __future__ import annotations

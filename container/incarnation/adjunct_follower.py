@@ -4,7 +4,7 @@ They are filled as in an active container: the same managers, the same write of 
 together. A standby asks no checkpoint: a store that is new begins at the oldest record, so that it
 lacks nothing that the active container's has.
 
-Source: design, adjunct stores, point 8: a failover needs no bootstrap.
+So a failover needs no bootstrap.
 """
 
 from __future__ import annotations

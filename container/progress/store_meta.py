@@ -5,7 +5,7 @@ without the file, as Samza's are, is judged by offsets alone.
 
 A standby's directory says what its active task's says, so that each can take the other's over.
 
-Source: design, section 9; safety S2 (how long the store has not stood at its changelog's head is
+Source: safety S2 (how long the store has not stood at its changelog's head is
 kept here, as file times prove nothing), safety S3.
 """
 

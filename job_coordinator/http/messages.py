@@ -1,7 +1,6 @@
 """What launcher, stream container and AM say to each other: immutable values and their JSON form.
 
-PURE. The routes and fields are those of the interfaces page, "HTTP between launcher, container and
-AM".
+PURE.
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ reaches the port can read, with secrets masked; the job's bearer token shows the
 every POST of its own programs. What a token of an operator allows is in ``access``, and what is
 refused, in ``guard``.
 
-Source: design, section 5; interfaces, "HTTP between launcher, container and AM"; Samza's routes:
-reference, 2.3.
+Routes that Samza 1.8 has are as there: ``/``, ``/locality``.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class RecordedFailover:
 class FailoverManager(RecordManager):
     """Which active containers are on their way to another place than home.
 
-    Source: STANDBY, "A. Failure of an active container"; design 7, "Whatever step the AM dies in".
+    Source: STANDBY, "A. Failure of an active container".
     """
 
     def read(self) -> dict[ProcessorId, RecordedFailover]:

@@ -1,7 +1,7 @@
 """LocalityModel: on which host each processor last started successfully, and its JSON form.
 
 PURE. Kept apart from the JobModel on purpose: hosts change without any change of work
-(HA-STANDALONE; design, section 5). An unknown host is None here; Samza's empty string exists only
+(HA-STANDALONE). An unknown host is None here; Samza's empty string exists only
 in the JSON.
 """
 

@@ -94,8 +94,6 @@ def versions_to_delete(names: Iterable[str], newest: int) -> list[int]:
     """Of the versions with these names, those beyond the newest ``KEPT_VERSIONS``, oldest first.
 
     One above ``newest``, which a leader is about to publish, stays, and names that are no version.
-
-    Source: samza-behaviours 10.3 and Z3.
     """
     versions = sorted(int(name) for name in names if _VERSION.fullmatch(name))
     published = [version for version in versions if version <= newest]
