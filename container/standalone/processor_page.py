@@ -16,13 +16,14 @@ from typing import Any, Protocol
 
 import aiohttp
 from msgspec.structs import replace
-from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.core import Metric
 
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError, WireError
 from homeport.config.settings.sections import JobConfig
 from homeport.container.standalone.standby_view import after, standbys_shown
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
+from homeport.job_coordinator.http.metrics import family
 from homeport.job_coordinator.http.query_params import EventsAsked
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
@@ -276,17 +277,12 @@ class ProcessorPage:
 
 def leader_metrics(counts: ShownTakenOver) -> tuple[Metric, ...]:
     """What a processor counts while it leads a job with standbys."""
-    lost = CounterMetricFamily(
-        "homeport_tasks_lost",
-        "Tasks that lost their processor while this one led, of a job with standbys.",
+    lost = "Tasks that lost their processor while this one led, of a job with standbys."
+    unbacked = "Those of them that could not be started where a standby of theirs was."
+    return (
+        family("homeport_tasks_lost", lost, [((), counts.lost)], grows=True),
+        family("homeport_tasks_unbacked", unbacked, [((), counts.unbacked)], grows=True),
     )
-    lost.add_metric((), counts.lost)
-    unbacked = CounterMetricFamily(
-        "homeport_tasks_unbacked",
-        "Those of them that could not be started where a standby of theirs was.",
-    )
-    unbacked.add_metric((), counts.unbacked)
-    return (lost, unbacked)
 
 
 async def _asked(session: aiohttp.ClientSession, url: str) -> ShownContainer | None:

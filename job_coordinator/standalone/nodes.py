@@ -229,8 +229,8 @@ def encode_plan(
     """
     model = JobModel(Config({}), model.containers)
     members = {m.processor_id: _MemberBody(m.sequence, m.generation, m.fence) for m in plan.members}
-    counts = (plan.lost, plan.unbacked) if plan.lost else (UNSET, UNSET)
-    body = _PlanBody(plan.version, members, *counts, plan.former or UNSET)
+    unbacked = plan.unbacked if plan.lost else UNSET
+    body = _PlanBody(plan.version, members, plan.lost or UNSET, unbacked, plan.former or UNSET)
     containers = encode_job_model(model, mask_secrets=False)
     payload = zlib.compress(_line(body) + containers)
     head = _Head(_FORMAT, writer, len(payload), zlib.crc32(payload))
