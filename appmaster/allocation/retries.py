@@ -75,7 +75,7 @@ def fail(
     failure: Failure,
     is_charged: bool,
 ) -> None:
-    """The container goes on in ``next_phase``, or rests; or it is given up, perhaps with the job."""
+    """The container goes on in ``next_phase``, or rests, or is given up, perhaps with the job."""
     settings = draft.settings
     timer = retry_window_timer(container.processor_id)
     is_counted = is_charged and settings.retry_count >= 0

@@ -256,7 +256,6 @@ class Recoveries:
     def _left(
         self, processor_id: ProcessorId, before: AllocatorState, event: Event, times: Times
     ) -> None:
-        """What ran has ended, or a model has overtaken it; also in mid-recovery."""
         known = before.container(processor_id)
         epoch, at_ms = self._seen.get(processor_id, (0, 0))
         seen_ms = at_ms if known is not None and known.epoch == epoch > 0 else None
@@ -326,7 +325,6 @@ class Recoveries:
     def _stays_away(
         self, processor_id: ProcessorId, kind: ReasonKind, at_ms: int
     ) -> tuple[Recovery, ...]:
-        """It does not come back, or came back and had little left to do."""
         self._running.discard(processor_id)
         recovery = self._last.get(processor_id)
         if recovery is None or recovery.is_over:
@@ -337,7 +335,6 @@ class Recoveries:
         return ()
 
     def _follow(self, processor_id: ProcessorId, after: AllocatorState, times: Times) -> None:
-        """The allocator's phase of the container says what is waited for."""
         recovery, container = self._last[processor_id], after.container(processor_id)
         if recovery.is_over or container is None:
             return

@@ -58,7 +58,6 @@ class SamzaKey:
 def _keys(
     reason: str, *names: str, remedy: str = "", harmless: tuple[str, ...] = ()
 ) -> Iterator[SamzaKey]:
-    """The keys of those names, which one reason covers; the rest as of ``SamzaKey``."""
     for name in names:
         yield SamzaKey(name, reason, remedy, harmless)
 

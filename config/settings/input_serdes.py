@@ -59,7 +59,6 @@ def are_alike(inputs: Sequence[InputSerde]) -> bool:
 
 
 def _is_by_stream(entry: SchemaSerde | None) -> bool:
-    """Whether the registry has a schema of its own for each stream."""
     return entry is not None and entry.kind == AVRO and not (entry.schema or entry.file)
 
 

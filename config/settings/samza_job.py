@@ -140,7 +140,6 @@ def _of_unknown(name: str) -> Finding:
 
 
 def _between(config: Config) -> Iterator[Finding]:
-    """The first rule between keys that is broken by those that are not refused themselves."""
     try:
         validate(config)
     except ConfigError as error:
@@ -148,7 +147,6 @@ def _between(config: Config) -> Iterator[Finding]:
 
 
 def _ignored(config: Config) -> Iterator[tuple[str, str]]:
-    """Yield (key, why) of each property of a Kafka client that has no effect."""
     try:
         for system in used_systems(config):
             yield from SystemConfig.of(config, system).ignored.items()

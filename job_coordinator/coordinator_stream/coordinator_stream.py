@@ -195,7 +195,6 @@ class StreamState:
             return False  # the reader of the value reports it
 
     def _epoch_of(self, processor_id: str) -> int:
-        """The processor's last epoch; -1 without a record."""
         current = self._latest.get(MessageType.SET_PROCESSOR_EPOCH, {}).get(processor_id)
         return -1 if current is None else wire.number(current, "epoch")
 

@@ -156,7 +156,6 @@ def _kind_of(name: str) -> str | None:
 
 
 def _series_of(name: str) -> str:
-    """What all segments of one process and kind have in common."""
     return name.rpartition("-")[0] if _kind_of(name) else name
 
 
@@ -225,7 +224,6 @@ def _segments(directory: Path, kind: str) -> Iterator[Segment]:
 
 
 def _last_ms(path: Path, segment: Segment) -> int:
-    """The time of its last whole line, in ms since 1970; where it is gone, of its last write."""
     with suppress(FileNotFoundError), path.open("rb") as file:
         file.seek(max(0, segment.size - _TAIL_BYTES))
         for line in reversed(file.read().split(b"\n")):

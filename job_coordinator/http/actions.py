@@ -97,7 +97,6 @@ class ActionRoutes:
         ]
 
     async def _get_actions(self, request: web.Request) -> web.StreamResponse:
-        """Which there are, and whether the caller's token, as it has arrived here, allows them."""
         asks = caller(request)
         body = {
             "name": asks.name,

@@ -232,7 +232,6 @@ class CoordinatorClient:
         self._trust(access.certificate)
 
     def _proven_access(self, secret: JobSecret) -> tuple[ShownAccess, str]:
-        """Return what ``access`` returns, and the address that the request went to."""
         nonce = secrets.token_hex(16)
         route = f"{self._base}{ACCESS_ROUTE.removeprefix('/')}?nonce={nonce}"
         connection = self._connection(self._tls and unverified_context())
@@ -249,7 +248,6 @@ class CoordinatorClient:
         return secret.proven(nonce, parse_object(content, "the access")), address
 
     def _is_renewed(self) -> bool:
-        """Whether the server has proven another generation, which this client has from now on."""
         if self._secret is None:
             return False
         try:
@@ -369,7 +367,6 @@ def _exchange(connection: HTTPConnection, request: tuple[Any, ...]) -> _Answer:
 
 
 def _address(url: str) -> tuple[bool, str, int | None, str]:
-    """Whether ``url`` asks for TLS; its host, port and path."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -393,7 +390,6 @@ def _unpacked(content: bytes, target: str) -> bytes:
 
 
 def _error_text(content: bytes) -> str:
-    """What the body of a refusal says in one line; empty where it is not of our form."""
     try:
         return " ".join(str(parse_object(content, "the answer").get("error", "")).split())
     except WireError:

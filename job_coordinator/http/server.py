@@ -252,7 +252,6 @@ class JobCoordinatorServer:
 
     @web.middleware
     async def _redirect(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """What another processor has to answer is answered by its URL."""
         resource = request.match_info.route.resource
         route = "" if resource is None else resource.canonical
         if self._peers is None or route in _OF_EACH:
@@ -272,7 +271,6 @@ class JobCoordinatorServer:
         )
 
     def _config(self) -> Config | None:
-        """In force; None where there is none yet."""
         model = self._backend.job_model(None)
         return None if model is None else model.config
 
@@ -313,7 +311,6 @@ class JobCoordinatorServer:
         return json_answer(encode_processor_locality(ProcessorLocality(processor_id, host)))
 
     async def _look(self) -> ShownStatus:
-        """The job as it is now; UnavailableError where another processor answers for it."""
         if self._size() is None:
             raise UnavailableError("another processor answers for the job")
         if self._peers is not None:
@@ -321,7 +318,6 @@ class JobCoordinatorServer:
         return self._backend.status()
 
     def _size(self) -> int | None:
-        """How many containers the job has; None where another processor answers for it."""
         if self._peers is not None and self._peers.leader_url() != "":
             return None
         model = self._backend.job_model(None)
@@ -398,7 +394,6 @@ def _own_names() -> tuple[str, str]:
 
 
 def _status_for(request: web.Request, status: ShownStatus) -> bytes:
-    """Return ``status`` as JSON; without the log lines of failures for a caller without a token."""
     if caller(request).role < Role.READ:
         failures = tuple(structs.replace(f, last_lines=None) for f in status.failures)
         status = structs.replace(status, failures=failures)

@@ -245,7 +245,6 @@ _HANDLERS: Mapping[type, Callable[[Draft, Any], None]] = MappingProxyType(
 
 
 def _settle(draft: Draft) -> None:
-    """What should be is ordered, where it is not."""
     if draft.state.life is Life.LEAVING:
         _leave(draft)
         return
@@ -262,7 +261,6 @@ def _settle(draft: Draft) -> None:
 
 
 def _leave(draft: Draft) -> None:
-    """Nothing is held; then the registration goes; then it is over."""
     for kind in TimerKind:
         draft.cancel(kind)
     if not _has_stopped(draft):
@@ -298,7 +296,6 @@ def _await_twin(draft: Draft) -> None:
 
 
 def _follow(draft: Draft) -> None:
-    """The work is what the newest version says of this registration."""
     state = draft.state
     entry, work = state.entry, state.work
     if state.plan is None:
@@ -366,7 +363,6 @@ def _join(draft: Draft, kind: ReasonKind, **facts: object) -> None:
 
 
 def _has_stopped(draft: Draft) -> bool:
-    """Whether no incarnation lives; the stop is ordered where one does."""
     work = draft.state.work
     if work.phase is WorkPhase.IDLE:
         return True

@@ -157,7 +157,6 @@ def _counters(container: ShownContainer, report: ContainerReport, now_ms: int) -
 
 
 def _mean(before: tuple[int, int], after: tuple[int, int]) -> float:
-    """In ms, of what came in between; NaN where nothing did."""
     times = after[1] - before[1]
     return (after[0] - before[0]) / times if times > 0 else nan
 
