@@ -54,10 +54,15 @@ class FailoverManager(RecordManager):
     @staticmethod
     def message(active: ProcessorId, failover: RecordedFailover) -> CoordinatorStreamMessage:
         """The record that says that the failover of ``active`` is under way."""
-        f = failover
-        return wire.set_failover(
-            active, f.epoch, f.standby, f.host, step=f.step, used=f.used, cause=f.cause
-        )
+        known = {"standby": failover.standby, "host": failover.host}
+        values = {
+            "epoch": str(failover.epoch),
+            **{name: text for name, text in known.items() if text is not None},
+            "step": failover.step,
+            "used": wire.list_text(list(failover.used)),
+            "cause": failover.cause,
+        }
+        return CoordinatorStreamMessage(MessageType.SET_FAILOVER, active, values)
 
     @staticmethod
     def end(active: ProcessorId) -> CoordinatorStreamMessage:
