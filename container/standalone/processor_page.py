@@ -27,7 +27,8 @@ from homeport.job_coordinator.http.metrics import family
 from homeport.job_coordinator.http.query_params import EventsAsked
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
-from homeport.job_coordinator.model.json_values import compact_json, parse_object
+from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.model.wire_form import decoded
 from homeport.job_coordinator.standalone.plan import Registration
 from homeport.job_coordinator.standalone.protocol import Event
 from homeport.job_coordinator.standalone.state import Decision, ProcessorState, WorkPhase
@@ -289,8 +290,8 @@ async def _asked(session: aiohttp.ClientSession, url: str) -> ShownContainer | N
     """What the processor there shows of itself; None where it does not answer."""
     try:
         async with session.get(url.rstrip("/") + "/v1/processor") as answer:
-            body = parse_object(await answer.read(), "the status")
-        return ShownStatus.from_json(body).containers[0]
+            found = decoded(ShownStatus, await answer.read(), "the status")
+        return found.containers[0]
     except (aiohttp.ClientError, TimeoutError, WireError, LookupError):
         return None
 

@@ -46,7 +46,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import compact_json, parse_object, required_field
 from homeport.job_coordinator.model.locality_model import LocalityModel, decode_locality
-from homeport.job_coordinator.model.wire_form import value_of
+from homeport.job_coordinator.model.wire_form import decoded, value_of
 from homeport.job_coordinator.status.outlook import ShownOutlook
 from homeport.job_coordinator.status.shape import ShownStatus
 
@@ -179,7 +179,7 @@ class CoordinatorClient:
 
     def status(self) -> ShownStatus:
         """Return the state of the job: job, containers, hosts, last failures."""
-        return ShownStatus.from_json(self.status_body())
+        return decoded(ShownStatus, self._call("GET", "v1/status"), "the status")
 
     def status_body(self) -> dict[str, Any]:
         """Return the body of the status, with fields that a later version has added."""

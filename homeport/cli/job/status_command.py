@@ -71,12 +71,11 @@ def _found_again(running: RunningJob, given: Config) -> RunningJob:
 
 
 def _print(running: RunningJob, *, as_json: bool, clears: bool = False) -> None:
-    body = running.client.status_body()
     if as_json:
-        print(compact_json(body).decode())
+        print(compact_json(running.client.status_body()).decode())
         return
     now_ms = int(time.time() * 1000)
-    text = printable_lines(lines(ShownStatus.from_json(body), now_ms))
+    text = printable_lines(lines(running.client.status(), now_ms))
     if clears:
         sys.stdout.write(_CLEAR)
     print(text)
