@@ -186,7 +186,7 @@ class Recoveries:
         self._seen: dict[ProcessorId, tuple[int, int]] = {}
 
     def last(self, processor_id: ProcessorId) -> Recovery | None:
-        """Its last recovery, over or not; None where it had none, or did not come back."""
+        """Return its last recovery, over or not; None where it had none, or did not come back."""
         return self._last.get(processor_id)
 
     def seen(self, incarnation: Incarnation, at_ms: int) -> None:
@@ -215,7 +215,7 @@ class Recoveries:
         return ended
 
     def started(self, incarnation: Incarnation, seconds: Mapping[str, float], at_ms: int) -> None:
-        """It reported, at ``at_ms``, that it has started, and how long each part took."""
+        """Note that it reported at ``at_ms`` that it has started, and how long each part took."""
         recovery = self._under_way(incarnation)
         if recovery is None or recovery.phase is not RecoveryPhase.START:
             return
@@ -229,7 +229,7 @@ class Recoveries:
         self._put(recovery.entered(RecoveryPhase.FIRST_BATCH, at_ms))
 
     def works(self, incarnation: Incarnation, after_ms: int, at_ms: int) -> tuple[Recovery, ...]:
-        """It has committed its first transaction, or seen that no input waits; see the class.
+        """Note that it has committed its first transaction, or seen that no input waits; see the class.
 
         ``after_ms``: so long after its first own step, from which its seconds count too; where
         those are not known, ``at_ms`` counts, the time of the report.

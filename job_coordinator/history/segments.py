@@ -173,7 +173,6 @@ def _lock(file: int, directory: Path) -> bool | None:
 
 @cache
 def _say_without_locks(directory: Path, why: str) -> None:
-    """In the log, once in the life of the process."""
     _LOG.warning(
         "history in %s: its file system gives no locks (%s): the last file of each process, also "
         "of one that has ended, is kept whatever its age",

@@ -73,7 +73,7 @@ class AuditedChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _one_line(text: str) -> str:
-    """Its beginning, without characters that a terminal would act on."""
+    """Return the beginning, without characters that a terminal would act on."""
     line = " ".join(text[: 2 * MAX_TEXT].split())[:MAX_TEXT]
     return "".join(c if c.isprintable() else "?" for c in line)
 

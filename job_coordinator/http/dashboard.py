@@ -249,7 +249,7 @@ class _Seen:
             self.end()
 
     def end(self) -> None:
-        """Those that wait go on."""
+        """Wake those that wait."""
         self._news.set()
         self._news = asyncio.Event()
 

@@ -130,7 +130,7 @@ class Peers(Protocol):
         """What the status says of other processors is what they say now."""
 
     def own_status(self) -> ShownStatus:
-        """As ``status``, of this processor alone."""
+        """Return the status of this processor alone."""
 
 
 class JobCoordinatorServer:

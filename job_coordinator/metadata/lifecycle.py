@@ -76,7 +76,7 @@ class RetryManager(RecordManager):
         return exactly(self._stream, MessageType.SET_RETRY_STATE, ())
 
     def forget(self) -> None:
-        """Nothing is charged to anybody."""
+        """Write that no processor is charged with a failure."""
         self._stream.write(self.messages_to_forget())
 
 

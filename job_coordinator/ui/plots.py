@@ -91,7 +91,7 @@ class Plots:
         return {n: _shown(v[slot]) for n, v in zip(NAMES, series.values, strict=True)}
 
     def caught_up_in_s(self, name: str) -> float | None:
-        """Until the lag is nothing, as fast as it fell over the last minute; None: it did not."""
+        """Return the time to lag 0 at the last minute's rate; None where it did not fall."""
         series = self._series.get(name)
         if series is None:
             return None
