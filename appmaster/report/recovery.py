@@ -229,7 +229,7 @@ class Recoveries:
         self._put(recovery.entered(RecoveryPhase.FIRST_BATCH, at_ms))
 
     def works(self, incarnation: Incarnation, after_ms: int, at_ms: int) -> tuple[Recovery, ...]:
-        """Note that it has committed its first transaction, or seen that no input waits; see the class.
+        """Note that it has committed its first transaction, or seen that no input waits.
 
         ``after_ms``: so long after its first own step, from which its seconds count too; where
         those are not known, ``at_ms`` counts, the time of the report.

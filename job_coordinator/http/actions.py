@@ -62,7 +62,7 @@ class OperatorActions(Protocol):
         """What the action of that name would do; nothing is changed."""
 
     async def carry_out(self, name: str, asked: Mapping[str, Any], by: Caller) -> Mapping[str, Any]:
-        """Return the answer once its record is written: ``message``, and ``uuid`` where its answer comes later."""
+        """Write its record; return ``message``, and ``uuid`` where its answer comes later."""
 
     async def answer(self, uuid: str) -> Mapping[str, Any] | None:
         """How far it has come: ``status``, ``message``, ``final``; None: nothing is known yet."""

@@ -18,7 +18,7 @@ KEY_FILE_NAME = "homeport-key.pem"
 
 
 def server_context(folder: Path) -> ssl.SSLContext | None:
-    """Return the TLS of a server whose key and certificate are in ``folder``; None where there is no key.
+    """Return the TLS of a server with the key and certificate in ``folder``; None without a key.
 
     Raises:
         ConfigError: they are damaged.

@@ -41,7 +41,7 @@ class EventsAsked:
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> EventsAsked:
-        """Return ``?processor=&since=&limit=``, which may be left out; WireError for other values."""
+        """Return ``?processor=&since=&limit=``, each optional; WireError for other values."""
         processor, since, limit = map(query.get, ("processor", "since", "limit"))
         said = _EVENTS_TOLD if limit is None else _number("limit", limit)
         if not 1 <= said <= MAX_EVENTS_TOLD:
