@@ -94,7 +94,7 @@ class AdjunctFollower:
             _, brought = self._feed.split(batch)
             self._feed.show(brought, passed, passed)
         else:
-            self._feed.settle(passed, passed)
+            self._feed.show_ready(passed, passed)
         self._storage.read(self._source.following, is_behind_markers=True)
         for partition, fault in self._ends.faults():
             raise cannot_follow(self._storage.name_of(partition), partition, fault.story)
