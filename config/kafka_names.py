@@ -190,12 +190,12 @@ def _target(name: str, role: Role) -> str | None:
 
 
 def security_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Those of librdkafka's ``properties`` that say by which locks the brokers are reached."""
+    """Return those of librdkafka's ``properties`` that authenticate and encrypt."""
     return {name: value for name, value in properties.items() if name.startswith(_SECURITY)}
 
 
 def connection_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Those of librdkafka's ``properties`` that say how to reach the brokers."""
+    """Return those of librdkafka's ``properties`` by which the brokers are reached."""
     return {name: value for name, value in properties.items() if name.startswith(_CONNECTION)}
 
 

@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+from msgspec import to_builtins
+
 from homeport.local_cluster import outages, preflight, processes
 from homeport.local_cluster.daemons import RESOURCE_MANAGER, Daemons, hosts_option
 from homeport.local_cluster.errors import ClusterError, ClusterRunningError
@@ -271,7 +273,10 @@ class LocalCluster:
 
     def status(self) -> dict[str, Any]:
         """Return name, state (up, starting, crashed, down), addresses, brokers, nodes and pids."""
-        return status_of(self._layout, read_record(self._layout.state))
+        found: dict[str, Any] = to_builtins(
+            status_of(self._layout, read_record(self._layout.state))
+        )
+        return found
 
     def env(self) -> dict[str, str]:
         """Return environment variables for clients of the cluster, to be laid over one's own."""

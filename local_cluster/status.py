@@ -2,13 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated
 
+from msgspec import Struct
+
+from homeport.job_coordinator.model.wire_form import about
 from homeport.local_cluster import kafka_broker, processes
 from homeport.local_cluster.daemons import RESOURCE_MANAGER
 from homeport.local_cluster.layout import Layout, Record
 from homeport.local_cluster.net.addresses import ZOOKEEPER
 from homeport.local_cluster.resource_manager import node_states
+
+
+class BrokerStatus(Struct, frozen=True):
+    """A broker."""
+
+    id: Annotated[int, about("its number")]
+    name: Annotated[str, about("kafka, kafka2...")]
+    address: Annotated[str, about("where it listens")]
+    state: Annotated[str, about("RUNNING, STARTING, PAUSED or DOWN")]
+    controller: Annotated[bool, about("whether it is the active controller")]
+    pid: Annotated[int | None, about("of its process")]
+
+
+class NodeStatus(Struct, frozen=True):
+    """A node."""
+
+    host: Annotated[str, about("nm1, nm2...")]
+    address: Annotated[str, about("where it listens")]
+    state: Annotated[str, about("YARN's word, or DOWN, PAUSED")]
+    pids: Annotated[Sequence[int], about("of its processes")]
+
+
+class ClusterStatus(Struct, frozen=True):
+    """A cluster, as ``homeport local status --json`` shows it."""
+
+    name: Annotated[str, about("of the cluster")]
+    state: Annotated[str, about("up, starting, crashed or down")]
+    bootstrap_servers: Annotated[str | None, about("its Kafka")]
+    resource_manager: Annotated[str | None, about("base of the ResourceManager's web service")]
+    zookeeper: Annotated[str | None, about("its ZooKeeper")]
+    brokers: Annotated[Sequence[BrokerStatus], about("each broker")]
+    nodes: Annotated[Sequence[NodeStatus], about("each node")]
+    conf_dir: Annotated[str | None, about("folder of Hadoop's configuration")]
+    log_dir: Annotated[str, about("folder of the logs of daemons")]
 
 
 def state_of(record: Record) -> str:
@@ -28,24 +66,24 @@ def state_of(record: Record) -> str:
     return "up" if alive else "crashed"
 
 
-def status_of(layout: Layout, record: Record | None) -> dict[str, Any]:
+def status_of(layout: Layout, record: Record | None) -> ClusterStatus:
     """Return name, state, addresses, and each broker and node with its pids."""
     addresses = None if record is None else record.addresses
     has_nodes = addresses is not None and bool(addresses.nodes)
-    return {
-        "name": layout.name,
-        "state": "down" if record is None else state_of(record),
-        "bootstrap_servers": None if addresses is None else addresses.bootstrap_servers,
-        "resource_manager": addresses.rm_url if addresses is not None and has_nodes else None,
-        "zookeeper": None if addresses is None else addresses.zookeeper_connect,
-        "brokers": [] if record is None else brokers_of(record),
-        "nodes": [] if record is None else nodes_of(record),
-        "conf_dir": str(layout.conf) if has_nodes else None,
-        "log_dir": str(layout.logs),
-    }
+    return ClusterStatus(
+        name=layout.name,
+        state="down" if record is None else state_of(record),
+        bootstrap_servers=None if addresses is None else addresses.bootstrap_servers,
+        resource_manager=addresses.rm_url if addresses is not None and has_nodes else None,
+        zookeeper=None if addresses is None else addresses.zookeeper_connect,
+        brokers=[] if record is None else brokers_of(record),
+        nodes=[] if record is None else nodes_of(record),
+        conf_dir=str(layout.conf) if has_nodes else None,
+        log_dir=str(layout.logs),
+    )
 
 
-def brokers_of(record: Record) -> list[dict[str, Any]]:
+def brokers_of(record: Record) -> list[BrokerStatus]:
     """Return each broker's pid and state: RUNNING, DOWN, PAUSED, STARTING until it takes work.
 
     ``controller``: whether it is the active controller, by the word of one that answers.
@@ -70,20 +108,12 @@ def brokers_of(record: Record) -> list[dict[str, Any]]:
             state = "PAUSED"
         else:
             state = "RUNNING" if number in working else "STARTING"
-        result.append(
-            {
-                "id": number,
-                "name": name,
-                "address": address,
-                "state": state,
-                "controller": number == controller,
-                "pid": None if process is None else process.pid,
-            }
-        )
+        pid = None if process is None else process.pid
+        result.append(BrokerStatus(number, name, address, state, number == controller, pid))
     return result
 
 
-def nodes_of(record: Record) -> list[dict[str, Any]]:
+def nodes_of(record: Record) -> list[NodeStatus]:
     """Return each node: YARN's word for its state, and its pids.
 
     DOWN where its NodeManager is not there, PAUSED where it is stopped, whatever YARN says.
@@ -101,5 +131,5 @@ def nodes_of(record: Record) -> list[dict[str, Any]]:
         if process is not None and processes.is_stopped(process):
             state = "PAUSED"
         pids = processes.sorted_pids(p for p, its_node in living.items() if its_node == node)
-        result.append({"host": node, "address": address, "state": state, "pids": pids})
+        result.append(NodeStatus(node, address, state, pids))
     return result

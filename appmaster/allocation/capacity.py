@@ -8,7 +8,7 @@ Where no host is large enough, lost ones included, the job ends FAILED when this
 time that a launcher has to check in: the nodes of a ResourceManager that has just been started come
 one by one.
 
-Source: samza-behaviours 4.5, "if container memory or vcores exceed the cluster maximum".
+Source: Samza 1.8, which fails a job whose containers exceed the cluster's maximum.
 """
 
 from __future__ import annotations

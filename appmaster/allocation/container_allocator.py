@@ -12,7 +12,7 @@ surplus is not thrown away, and no container leaves its home for it.
 
 Not head-of-line: each queued container is placed or not by itself.
 
-Source: HA-YARN, "How does it work?"; samza-behaviours 4.1-4.3 (its defect 11 mended).
+Source: HA-YARN, "How does it work?".
 """
 
 from __future__ import annotations
@@ -344,7 +344,7 @@ def _first(draft: Draft, index: int, value: object, host: Host) -> ContainerStat
 def may_be_permitted(draft: Draft, container: ContainerState) -> bool:
     """Whether every former owner of its tasks is known to have stopped, and its group is away.
 
-    Source: design 5, "stop evidence of every previous owner of a task"; STANDBY, Invariant-2.
+    Source: safety P1, I1; STANDBY, Invariant-2.
     """
     if next(former_owners(draft, container), None) is not None:
         return False

@@ -19,8 +19,8 @@ Decisions.
   NO_PACKAGE that goes, and other hosts are requested first. FINISHED is for good.
 * *Retry window*: each charged failure sets a timer; when it ends the count is zero. So the count
   restarts after the window has passed since the last failure and the rest after it, as
-  samza-behaviours 4.7 has it, and no time is stored. When a container rests: see ``retries``.
-  ``retry.count=0`` fails the job (17.4 does not copy).
+  in Samza 1.8, and no time is stored. When a container rests: see ``retries``.
+  ``retry.count=0`` fails the job, unlike in Samza.
 * *A new model*: see ``model_change``.
 * *Stop evidence* is a launcher's word, or the shell's that a launcher is silent beyond its limit.
   Skein's word about the container of a launcher that has a child is counted as stale (safety P1).

@@ -1,8 +1,6 @@
 """Where an operator's command may take a container, and what is wrong with one that it names.
 
-PURE. Questions only; nothing here changes a state.
-
-Source: samza-behaviours 4.9, "Destinations".
+PURE. Questions only; nothing here changes a state. The words are Samza's.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Whose place an active takes that cannot go home.
 
 PURE. A choice among standbys, nothing here changes a state. Source: STANDBY, part 3, "A. Failure of
-an active container"; design 7; samza-behaviours 4.8, "Failover of active A" (its defect 6 mended:
-the history of a failover lasts until the active has started).
+an active container". Unlike in Samza 1.8, the history of a failover lasts until the active has
+started.
 
 Order: the standby that runs on the active's home, as whose state is there; those that run, the one
 with the least lag first (unknown lags last); those that start or stop; then the last hosts of those

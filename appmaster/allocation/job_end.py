@@ -1,6 +1,6 @@
 """The end of a container, and of the job: what waits, waits no longer; what runs is stopped.
 
-PURE. Source: interfaces, "Life of a job".
+PURE.
 """
 
 from __future__ import annotations

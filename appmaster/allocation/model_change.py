@@ -4,7 +4,7 @@ PURE. A container that a new version overtakes (other tasks, inputs or changelog
 key that only a start reads) stops, with evidence, and starts again on its launcher; one that it
 does not have stops and goes, and its launcher is free. No other is touched. A successor may request
 a resource and hold a launcher meanwhile, but its permit waits until all former owners of its tasks
-have stopped (``container_allocator.may_be_permitted``). Source: design 5; safety I1, I2.
+have stopped (``container_allocator.may_be_permitted``). Source: safety I1, I2.
 
 Decisions.
 

@@ -30,8 +30,8 @@ started
   permit since and runs where it was to go has arrived; else the reservation is recreated, and
   takes the launcher that was reserved before, if that comes.
 
-Source: samza-behaviours 4.9; its defect 17.10 mended: unknown processors are answered, and a
-processor that was given up can be restarted.
+Unlike in Samza 1.8, unknown processors are answered, and a processor that was given up can be
+restarted.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 PURE. Two reasons to wait, both of which spare a fault that lasts from using up every retry at once:
 
 * the last retry of a container that has a home waits for
-  ``cluster-manager.container.preferred-host.last.retry.delay.ms`` (samza-behaviours 4.7); all
+  ``cluster-manager.container.preferred-host.last.retry.delay.ms``, as in Samza 1.8; all
   earlier ones are at once;
 * a launch that failed waits twice as long each time, from a second up to half a minute; a launcher
   that is permitted to run the container ends the series. How often is bounded by the retry keys,
@@ -75,10 +75,7 @@ def fail(
     failure: Failure,
     is_charged: bool,
 ) -> None:
-    """The container goes on in ``next_phase``, or rests; or it, and perhaps the job, is given up.
-
-    Source: samza-behaviours 4.7, retry rules.
-    """
+    """The container goes on in ``next_phase``, or rests, or is given up, perhaps with the job."""
     settings = draft.settings
     timer = retry_window_timer(container.processor_id)
     is_counted = is_charged and settings.retry_count >= 0

@@ -17,7 +17,7 @@ a standby. Only where nothing else is left at all does a failover begin again.
 
 The step of the choice deletes the standby's locality, points the active's there, and writes the
 failover: whatever comes of the AM then, the next driver finds the active's home at that place, and
-the standby, if that still runs, in its way (STANDBY, part 3, A.1 to A.7; design 7).
+the standby, if that still runs, in its way (STANDBY, part 3, A.1 to A.7).
 
 The stop of a standby for its active is ordered: it is not charged.
 """

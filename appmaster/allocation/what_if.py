@@ -15,9 +15,9 @@ happens.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from homeport.appmaster.allocation.container_process_manager import step
 from homeport.appmaster.allocation.job_state.state import (
@@ -45,6 +45,7 @@ from homeport.appmaster.allocation.shortage import shortage
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.model.placement import PlacementRequest
+from homeport.job_coordinator.status.outlook import ShownFate, ShownOutlook
 
 MAX_ROUNDS: Final = 200
 """Each round answers all requests that stand at its beginning."""
@@ -72,19 +73,19 @@ class Fate:
         """Whether it runs in the end, or has no need to."""
         return self.after is None or self.after.phase in _FULFILLED
 
-    def to_json(self) -> Mapping[str, Any]:
-        """Its part of the answer."""
-        return {
-            "processor_id": self.before.processor_id,
-            "role": self.before.role.value,
-            "replica_of": self.before.replica_of,
-            "from": self.host_before,
-            "to": self.host,
-            "phase": self.after.phase.value if self.after is not None else None,
-            "is_placed": self.is_placed,
-            "takes_over": self.takes_over,
-            "why": [str(reason) for reason in self.why],
-        }
+    def shown(self) -> ShownFate:
+        """Return its part of the answer."""
+        return ShownFate(
+            processor_id=self.before.processor_id,
+            role=self.before.role.value,
+            replica_of=self.before.replica_of,
+            host_before=self.host_before,
+            host=self.host,
+            phase=self.after.phase.value if self.after is not None else None,
+            is_placed=self.is_placed,
+            takes_over=self.takes_over,
+            why=tuple(map(str, self.why)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,19 +105,18 @@ class Outlook:
     job: JobPhase
     is_settled: bool
 
-    def to_json(self) -> Mapping[str, Any]:
-        """The body of ``GET /v1/what-if``."""
-        return {
-            "version": 1,
-            "hosts": list(self.hosts),
-            "containers": [fate.to_json() for fate in self.fates],
-            "unplaced": [f.before.processor_id for f in self.fates if not f.is_placed],
-            "notes": [str(reason) for reason in self.notes],
-            "shortage": self.shortage,
-            "suspects_itself": self.suspected,
-            "job": self.job.value,
-            "is_settled": self.is_settled,
-        }
+    def shown(self) -> ShownOutlook:
+        """Return the body of ``GET /v1/what-if``."""
+        return ShownOutlook(
+            hosts=self.hosts,
+            containers=tuple(fate.shown() for fate in self.fates),
+            unplaced=tuple(f.before.processor_id for f in self.fates if not f.is_placed),
+            notes=tuple(map(str, self.notes)),
+            shortage=self.shortage,
+            suspects_itself=self.suspected,
+            job=self.job.value,
+            is_settled=self.is_settled,
+        )
 
 
 def known_hosts(state: AllocatorState) -> frozenset[Host]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
+
+from homeport.job_coordinator.model.wire_form import about
 
 
 class Level(StrEnum):
@@ -23,15 +26,14 @@ class Level(StrEnum):
 class Finding:
     """One result of one check.
 
-    ``check``: its stable name, as ``kafka.replication``. ``subject``: what was looked at.
-    ``found``: how it is. ``remedy``: what to change, with the value; empty where nothing is.
+    ``check``: its stable name. ``remedy``: with the value; empty where nothing is to be done.
     """
 
-    check: str
-    level: Level
-    subject: str
-    found: str
-    remedy: str = ""
+    check: Annotated[str, about("name of the check, such as kafka.replication")]
+    level: Annotated[Level, about("ok, unknown, warning or error")]
+    subject: Annotated[str, about("what was looked at")]
+    found: Annotated[str, about("how it is")]
+    remedy: Annotated[str, about("what to change, with the value; empty where nothing is")] = ""
 
 
 def ok(check: str, subject: str, found: str) -> Finding:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
 
 from prometheus_client.core import Metric
 
@@ -17,6 +16,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 from homeport.job_coordinator.http.query_params import EventsAsked
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.json_values import shown
+from homeport.job_coordinator.status.outlook import ShownOutlook
 
 _STREAM_S = 5.0
 """How long the thread of the coordinator stream may be busy with Kafka."""
@@ -33,8 +33,8 @@ class DriverDecisions:
         """The last events that decided something."""
         return self._driver.decisions.events.to_json(asked)
 
-    async def what_if(self, hosts: Collection[Host]) -> Mapping[str, Any]:
-        """What would come of the loss of these hosts, computed in a thread, one at a time.
+    async def what_if(self, hosts: Collection[Host]) -> ShownOutlook:
+        """Return what would come of the loss of these hosts, computed in a thread, one at a time.
 
         Raises:
             WireError: the job has no such host.
@@ -50,7 +50,7 @@ class DriverDecisions:
         async with self._asking:
             reports = self._driver.cluster.hosts
             outlook = await asyncio.to_thread(what_if, state, frozenset(hosts), reports)
-        return outlook.to_json()
+        return outlook.shown()
 
     async def written(self) -> Mapping[str, CoordinatorStreamMessage]:
         """What the coordinator stream has of each key of the configuration.

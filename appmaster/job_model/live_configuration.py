@@ -4,7 +4,7 @@ Decides only. Each reader of the same stream in the same submission, another dri
 attempt, comes to the same: the stream's values lie over the deployment's file, and a key that needs
 a new submission keeps the value of this one, whatever has been written since.
 
-Source: design, section 4, "Dynamic configuration"; COORD, "Job Coordinator".
+Source: COORD, "Job Coordinator".
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Reading:
 def has_state(config: Config) -> bool:
     """Whether a store of the job has a changelog.
 
-    Source: Samza 1.8, "durable" stores (reference, 4.10).
+    Source: Samza 1.8, "durable" stores.
     """
     return any(s.changelog is not None for s in StorageConfig.of(config).stores.values())
 

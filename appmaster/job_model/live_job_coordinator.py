@@ -6,7 +6,7 @@ was written meanwhile, by however many writers, is in the change after it. What 
 said, and the model in force stays.
 
 Source: COORD, "Job Coordinator": it "periodically catches up with any new data written to the
-coordinator stream and updates the Job Model"; design, sections 4 and 5.
+coordinator stream and updates the Job Model".
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ from homeport.job_coordinator.metadata.epochs import (
     FenceReport,
     JobModelVersion,
     ProcessorEpoch,
+    job_model_version_message,
     processor_epoch_message,
 )
 from homeport.job_coordinator.metadata.lifecycle import RetryManager, StopManager
@@ -149,10 +150,7 @@ def _version_messages(
     """None where the version is in force. A new one forgives failures, as the allocator does."""
     if EpochManager(stream).read_job_model_version() == version:
         return []
-    return [
-        *RetryManager(stream).messages_to_forget(),
-        wire.set_job_model_version(version.version, version.digest),
-    ]
+    return [*RetryManager(stream).messages_to_forget(), job_model_version_message(version)]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ SIGKILL (the signal follows the thread). One that dies is started again at once,
 one that stops beating is killed first. The supervisor itself ends only with a child's final word,
 with a child that fails at every start, so that another attempt gets its chance, with Skein's JVM
 (its parent), or by SIGTERM, which it passes down.
-Source: design 2; safety A3.
+Source: safety A3.
 
 It imports next to nothing: it shares the AM's memory with its children.
 """

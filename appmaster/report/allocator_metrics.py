@@ -6,8 +6,7 @@ time takes a fall to zero for a new one, as Prometheus does.
 
 Names: ``samza_<class>_<name>`` of Samza's group ``<package>.<class>`` and metric ``<name>``, with
 underscores for the hyphens of the name and Prometheus' ``_total`` behind what only grows; the help
-text begins with group and metric as Samza spells them. Source: samza-behaviours 13; STANDBY,
-"Additional metrics".
+text begins with group and metric as Samza spells them. Source: STANDBY, "Additional metrics".
 """
 
 from __future__ import annotations
@@ -18,12 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Final
 
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
+from prometheus_client.core import HistogramMetricFamily, Metric
 
 from homeport.appmaster.allocation.container_process_manager import Decision
 from homeport.appmaster.allocation.job_state.state import (
@@ -42,6 +36,7 @@ from homeport.appmaster.allocation.protocol.instructions import (
 )
 from homeport.appmaster.allocation.protocol.reasons import Reason, ReasonKind
 from homeport.appmaster.report.recovery import Recovery
+from homeport.job_coordinator.http.metrics import family
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.placement import PlacementStatus
 
@@ -227,43 +222,48 @@ class AllocatorMetrics:
     def collect(self, state: AllocatorState) -> Iterator[Metric]:
         """Each metric with its samples, where ``state`` is the present one."""
         for group, name, about in _COUNTERS:
-            yield _samza_counter(group, name, about, self._counts[name])
+            yield _samza_metric(group, name, about, self._counts[name], grows=True)
         yield from self._present(state)
-        failures = CounterMetricFamily(
+        failures = (
+            ((role.value, str(is_charged).lower()), self._failures[role.value, is_charged])
+            for role in ContainerRole
+            for is_charged in (False, True)
+        )
+        yield family(
             "homeport_container_failures",
             "Ends without an order, and launches in vain; charged: to the retry keys.",
-            labels=("role", "charged"),
+            failures,
+            ("role", "charged"),
+            grows=True,
         )
-        for role in ContainerRole:
-            for is_charged in (False, True):
-                labels = (role.value, str(is_charged).lower())
-                failures.add_metric(labels, self._failures[role.value, is_charged])
-        yield failures
-        failovers = CounterMetricFamily(
-            "homeport_failovers", "Failovers, by where the active went.", labels=("kind",)
+        yield family(
+            "homeport_failovers",
+            "Failovers, by where the active went.",
+            (((step.value,), self._failovers[step]) for step in FailoverStep),
+            ("kind",),
+            grows=True,
         )
-        for step in FailoverStep:
-            failovers.add_metric((step.value,), self._failovers[step])
-        yield failovers
-        failed = CounterMetricFamily(
+        yield family(
             "homeport_failed_failovers",
             "Choices of a standby's place that were lost, and followed by another.",
+            [((), self._failed_failovers)],
+            grows=True,
         )
-        failed.add_metric((), self._failed_failovers)
-        yield failed
-        warm = CounterMetricFamily(
-            "homeport_warm_moves", "Warm moves, by their final answer.", labels=("outcome",)
+        yield family(
+            "homeport_warm_moves",
+            "Warm moves, by their final answer.",
+            (((outcome,), self._warm_moves[outcome]) for outcome in _OUTCOMES.values()),
+            ("outcome",),
+            grows=True,
         )
-        for outcome in _OUTCOMES.values():
-            warm.add_metric((outcome,), self._warm_moves[outcome])
-        yield warm
         yield self._pauses.metric()
-        reasons = CounterMetricFamily(
-            "homeport_decisions", "What was decided, by kind of reason.", labels=("kind",)
+        yield family(
+            "homeport_decisions",
+            "What was decided, by kind of reason.",
+            (((kind.value,), self._reasons[kind]) for kind in ReasonKind),
+            ("kind",),
+            grows=True,
         )
-        for kind in ReasonKind:
-            reasons.add_metric((kind.value,), self._reasons[kind])
-        yield reasons
         yield self._recoveries.metric()
         yield self._phases.metric()
 
@@ -301,15 +301,10 @@ class AllocatorMetrics:
             (MANAGER, "container-cpu-cores", "Of each.", settings.container_cores),
             (APP_MASTER, "allocated-containers-in-buffer", "Launchers without a container.", idle),
         ):
-            gauge = GaugeMetricFamily(samza_name(group, name), f"{group} {name}. {about}")
-            gauge.add_metric((), value)
-            yield gauge
-        yield _samza_counter(
-            MANAGER,
-            "redundant-notifications",
-            "Events that came too late, twice, or for an unknown container.",
-            state.stale_events,
-        )
+            yield _samza_metric(group, name, about, value)
+        about = "Events that came too late, twice, or for an unknown container."
+        stale = state.stale_events
+        yield _samza_metric(MANAGER, "redundant-notifications", about, stale, grows=True)
 
 
 class _Histogram:
@@ -347,10 +342,11 @@ def samza_name(group: str, name: str) -> str:
     return f"samza_{group.rpartition('.')[2]}_{name.replace('-', '_')}"
 
 
-def _samza_counter(group: str, name: str, about: str, value: float) -> Metric:
-    counter = CounterMetricFamily(samza_name(group, name), f"{group} {name}. {about}")
-    counter.add_metric((), value)
-    return counter
+def _samza_metric(
+    group: str, name: str, about: str, value: float, *, grows: bool = False
+) -> Metric:
+    help_text = f"{group} {name}. {about}"
+    return family(samza_name(group, name), help_text, [((), value)], grows=grows)
 
 
 def _minds_racks(state: AllocatorState, processor_id: ProcessorId | None) -> bool:

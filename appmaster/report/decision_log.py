@@ -92,7 +92,6 @@ class DecisionLog:
         self._history.event("decision", cause=describe(event), instructions=names)
 
     def _answered(self, answer: WritePlacementResponse) -> None:
-        """An operator's command has come as far as this."""
         request = answer.request
         self._history.event(
             "placement-answered",
@@ -105,7 +104,6 @@ class DecisionLog:
         )
 
     def _failover_decided(self, record: WriteFailover) -> None:
-        """An active one goes to this place, for the first time or after another choice failed."""
         self._history.event(
             "failover-decided",
             active=record.active,
@@ -117,7 +115,6 @@ class DecisionLog:
         )
 
     def _is_repeated(self, instruction: Instruction) -> bool:
-        """Whether it is an order that was shown before and comes again until it is obeyed."""
         if isinstance(instruction, PermitContainer):
             return instruction.incarnation in self._permitted
         if isinstance(instruction, StopContainer):
@@ -158,7 +155,6 @@ class DecisionLog:
 
 
 def _concerned(step: Step) -> list[dict[str, object]]:
-    """The processors that the decision is about: each with its last epoch, its host and why."""
     state, found = step.decision.state, list[dict[str, object]]()
     for reason in step.decision.reasons:
         container = None if reason.processor_id is None else state.container(reason.processor_id)
@@ -171,7 +167,6 @@ def _concerned(step: Step) -> list[dict[str, object]]:
 
 
 def _role_of(container: ContainerState | None) -> dict[str, object]:
-    """By these the history is judged: whose standby it is, and for how long, is in no id."""
     if container is None or container.replica_of is None:
         return {}
     role: dict[str, object] = {

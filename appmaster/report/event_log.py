@@ -124,7 +124,6 @@ def _is_asked_for(entry: _Entry, asked: EventsAsked) -> bool:
 
 
 def _processors(event: Event, reasons: Iterable[Reason]) -> frozenset[ProcessorId]:
-    """The processors of the event: those that its reasons name, and its incarnation's."""
     ids = {i for r in reasons for i in (r.processor_id, r.other) if i is not None}
     incarnation = getattr(event, "incarnation", None)
     if isinstance(incarnation, Incarnation):

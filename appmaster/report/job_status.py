@@ -155,7 +155,6 @@ class JobStatus:
         self._failures.append(_Noted(shown))
 
     def _is_shown(self, failure: Failure) -> bool:
-        """Whether it is a stop that a launcher has reported."""
         return failure.cause is not None and self._has_reported(failure.incarnation)
 
     def _has_reported(self, incarnation: Incarnation | None) -> bool:
@@ -379,7 +378,6 @@ def failovers_under_way(state: AllocatorState) -> tuple[ShownFailover, ...]:
 
 
 def _log_of(incarnation: Incarnation, facts: _Facts) -> str:
-    """The log of a stream container, as its launcher names it."""
     name = f"container-{incarnation.processor_id}-{incarnation.epoch}.log"
     return name if facts.resource is None else f"{name} of {facts.resource}"
 

@@ -3,7 +3,7 @@
 PURE. One of the AM and one of each container, as the JSON of Samza's MetricsSnapshotSerde (not of
 its V2, which names Java classes): ``header`` and ``metrics`` {group: {name: value}}. Samza's own
 metrics have its groups and names; all others are in the group ``homeport``, with the values of
-their labels behind the name. Source: samza-behaviours 13.
+their labels behind the name.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ class Recoveries:
         self._seen: dict[ProcessorId, tuple[int, int]] = {}
 
     def last(self, processor_id: ProcessorId) -> Recovery | None:
-        """Its last recovery, over or not; None where it had none, or did not come back."""
+        """Return its last recovery, over or not; None where it had none, or did not come back."""
         return self._last.get(processor_id)
 
     def seen(self, incarnation: Incarnation, at_ms: int) -> None:
@@ -215,7 +215,7 @@ class Recoveries:
         return ended
 
     def started(self, incarnation: Incarnation, seconds: Mapping[str, float], at_ms: int) -> None:
-        """It reported, at ``at_ms``, that it has started, and how long each part took."""
+        """Note that it reported at ``at_ms`` that it has started, and how long each part took."""
         recovery = self._under_way(incarnation)
         if recovery is None or recovery.phase is not RecoveryPhase.START:
             return
@@ -229,7 +229,7 @@ class Recoveries:
         self._put(recovery.entered(RecoveryPhase.FIRST_BATCH, at_ms))
 
     def works(self, incarnation: Incarnation, after_ms: int, at_ms: int) -> tuple[Recovery, ...]:
-        """It has committed its first transaction, or seen that no input waits; see the class.
+        """Note that it has committed its first transaction, or seen that no input waits.
 
         ``after_ms``: so long after its first own step, from which its seconds count too; where
         those are not known, ``at_ms`` counts, the time of the report.
@@ -256,7 +256,6 @@ class Recoveries:
     def _left(
         self, processor_id: ProcessorId, before: AllocatorState, event: Event, times: Times
     ) -> None:
-        """What ran has ended, or a model has overtaken it; also in mid-recovery."""
         known = before.container(processor_id)
         epoch, at_ms = self._seen.get(processor_id, (0, 0))
         seen_ms = at_ms if known is not None and known.epoch == epoch > 0 else None
@@ -326,7 +325,6 @@ class Recoveries:
     def _stays_away(
         self, processor_id: ProcessorId, kind: ReasonKind, at_ms: int
     ) -> tuple[Recovery, ...]:
-        """It does not come back, or came back and had little left to do."""
         self._running.discard(processor_id)
         recovery = self._last.get(processor_id)
         if recovery is None or recovery.is_over:
@@ -337,7 +335,6 @@ class Recoveries:
         return ()
 
     def _follow(self, processor_id: ProcessorId, after: AllocatorState, times: Times) -> None:
-        """The allocator's phase of the container says what is waited for."""
         recovery, container = self._last[processor_id], after.container(processor_id)
         if recovery.is_over or container is None:
             return

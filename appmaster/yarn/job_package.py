@@ -1,6 +1,6 @@
 """The job's own code: a folder, zip or tar.gz that YARN localises as ``__package``.
 
-Source: interfaces, "Job package"; the name is the reference's.
+Source: Samza 1.8, which localises a job's package under this name.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ exited with 0) where it asked for the status SUCCEEDED; a crash and a signal are
 The class, not the jar, is what is compared: zip metadata and zlib differ between machines. As its
 hash fixes each byte, a change is an offset with the bytes before and after; a class compiled from
 Java would need Skein's source of 1,400 lines and a JDK on each client, and have another hash.
+With the patch, request numbers only grow.
 """
 
 from __future__ import annotations

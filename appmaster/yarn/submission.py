@@ -3,7 +3,6 @@
 Skein fixes placement per service when the application is submitted, so there is one service per
 known host, strictly bound to it, and ``any``, bound to none; all have no instance until the driver
 adds one.
-Source: design 6, "One zero-instance service per known or configured host".
 """
 
 from __future__ import annotations

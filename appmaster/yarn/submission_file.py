@@ -5,7 +5,7 @@ rest), the submission number, the services by host, and the whole configuration 
 what needs a new submission to change is in force as it says, whatever the stream says since. It is
 a file, not environment, because the configuration may hold secrets and YARN writes a container's
 environment into its logs.
-Source: the reference's SAMZA_COORDINATOR_SYSTEM_CONFIG; safety A1 for the submission number.
+Source: Samza 1.8, SAMZA_COORDINATOR_SYSTEM_CONFIG; safety A1 for the submission number.
 """
 
 from __future__ import annotations

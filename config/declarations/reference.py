@@ -8,6 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Meta, Struct, to_builtins
 
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import Key, Liveness
@@ -24,6 +27,37 @@ SHORT = {
 _COLUMNS = ("key", "type", "default", "liveness", "source", "older names", "meaning")
 _PIPE = r"\|"
 _SAMZA_TITLE = "Keys of Samza's that have no effect here"
+
+
+class ShownKey(Struct, frozen=True):
+    """One key, for a script."""
+
+    key: Annotated[str, Meta(description="its name; <store> and the like stand for a name")]
+    type: Annotated[str, Meta(description="what its value must be")]
+    unit: Annotated[str | None, Meta(description="of the value")]
+    default: Annotated[str | None, Meta(description="where it is not set")]
+    fallback: Annotated[str | None, Meta(description="the key that counts where it is not set")]
+    liveness: Annotated[str, Meta(description="what a change needs while the job runs")]
+    source: Annotated[str, Meta(description="Samza or Homeport")]
+    legacy: Annotated[Sequence[str], Meta(description="older names")]
+    meaning: Annotated[str, Meta(description="what it does")]
+
+
+class ShownSamzaKey(Struct, frozen=True):
+    """One key of Samza's that has no effect, for a script."""
+
+    key: str
+    reason: str
+    remedy: str | None
+
+
+class ShownKeys(Struct, frozen=True):
+    """The table, for a script."""
+
+    keys: Annotated[Sequence[ShownKey], Meta(description="each key of a configuration")]
+    samza: Annotated[
+        Sequence[ShownSamzaKey], Meta(description="Samza's keys that have no effect here")
+    ]
 
 
 class ReferenceFormat(StrEnum):
@@ -102,24 +136,21 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _json(own: Sequence[Key], samza: Sequence[SamzaKey]) -> str:
-    body = {
-        "keys": [
-            {
-                "key": key.name,
-                "type": key.kind,
-                "unit": key.unit or None,
-                "default": key.default_text or None,
-                "fallback": key.fallback or None,
-                "liveness": key.liveness.name.lower(),
-                "source": key.source,
-                "legacy": list(key.legacy),
-                "meaning": key.meaning,
-            }
+    body = ShownKeys(
+        [
+            ShownKey(
+                key=key.name,
+                type=key.kind,
+                unit=key.unit or None,
+                default=key.default_text or None,
+                fallback=key.fallback or None,
+                liveness=key.liveness.name.lower(),
+                source=key.source,
+                legacy=key.legacy,
+                meaning=key.meaning,
+            )
             for key in own
         ],
-        "samza": [
-            {"key": other.name, "reason": other.reason, "remedy": other.remedy or None}
-            for other in samza
-        ],
-    }
-    return json.dumps(body, indent=1, ensure_ascii=False)
+        [ShownSamzaKey(other.name, other.reason, other.remedy or None) for other in samza],
+    )
+    return json.dumps(to_builtins(body), indent=1, ensure_ascii=False)

@@ -3,8 +3,6 @@
 A job that comes from Samza brings them along. Those without which it would compute something else
 are refused, with a remedy; of the others a warning says that they have no effect. None is passed
 over in silence.
-
-Source: reference, 5.1, 1.7, 3.1, 6, 8, 10.
 """
 
 from __future__ import annotations
@@ -60,7 +58,6 @@ class SamzaKey:
 def _keys(
     reason: str, *names: str, remedy: str = "", harmless: tuple[str, ...] = ()
 ) -> Iterator[SamzaKey]:
-    """The keys of those names, which one reason covers; the rest as of ``SamzaKey``."""
     for name in names:
         yield SamzaKey(name, reason, remedy, harmless)
 

@@ -111,7 +111,6 @@ def meant_by(name: str) -> str | None:
 
 
 def _topic_of(name: str) -> str | None:
-    """The topic of our keys that ``name`` begins with, or nearly so."""
     first, dot, _ = name.partition(".")
     return _near_topic(first) if dot else None
 

@@ -3,8 +3,6 @@
 ``job.config.rewriters`` names them in the order in which they are applied, over the file and the
 overrides. Two of Samza's are here; others are the job's own, ``module:Class``, imported from
 PYTHONPATH: a class with ``rewrite(name, config)``, which returns the whole configuration.
-
-Source: reference, 1.7.
 """
 
 from __future__ import annotations

@@ -197,7 +197,6 @@ def _stream(config: Config, key: str, text: str) -> SystemStream:
 def _is_broadcast(
     config: Config, key: str, stream: SystemStream, broadcast: frozenset[SystemStream]
 ) -> bool:
-    """Whether each container has the whole; ConfigError where the job's inputs do not say."""
     is_input = stream in TaskConfig.of(config).inputs
     if is_input and stream in broadcast:
         raise ConfigError(

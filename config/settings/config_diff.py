@@ -92,7 +92,6 @@ def spellings(name: str) -> tuple[str, ...]:
 
 
 def _candidates(before: Config, after: Config) -> set[str]:
-    """Present names of all keys whose meaning may have changed."""
     names = {_present(n) for n in {*before, *after} if before.get(n) != after.get(n)}
     names |= {key.name for key in keys.ALL if key.fallback in names}
     # What a store's serde or changelog is may be said by another key.
@@ -127,7 +126,6 @@ def _liveness(before: Config, after: Config, key: Key | None, name: str) -> Live
 
 
 def _meant(config: Config, key: Key | None, name: str) -> str | None:
-    """What ``config`` says about the key, in its plain form; None: nothing."""
     if key is None:
         return config.get(name)
     text = config.get_str(key.given(config, *(key.parts_of(name) or ())))

@@ -41,7 +41,7 @@ class InputSerde:
 
 
 def input_serdes(config: Config) -> tuple[InputSerde, ...]:
-    """Those of all inputs of tasks, broadcast ones too, in the order of the configuration."""
+    """Return those of all inputs of tasks, broadcast ones too, as the configuration orders them."""
     found = []
     for item in streams_of_tasks(config):
         serde = SystemConfig.of(config, item.system).msg_serde(item.stream) or ""

@@ -76,7 +76,7 @@ class RocksDbConfig:
 
 
 def _ttl_ms(config: Config, store: str) -> int | None:
-    # Source: reference, 6.9: below 1000 is raised to it, negative is none.
+    # As in Samza 1.8: below 1000 is raised to it, negative is none.
     ttl_ms = keys.ROCKSDB_TTL_MS.find(config, store)
     return None if ttl_ms is None or ttl_ms < 0 else max(_SHORTEST_TTL_MS, ttl_ms)
 

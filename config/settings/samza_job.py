@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
+
+from msgspec import Meta
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -41,9 +43,9 @@ class Finding:
     ``about``: what is different, or why it is refused and what to do; "" where it is taken.
     """
 
-    key: str
-    verdict: Verdict
-    about: str = ""
+    key: Annotated[str, Meta(description="of the Samza job's configuration")]
+    verdict: Annotated[Verdict, Meta(description="what becomes of it")]
+    about: Annotated[str, Meta(description="more of that; may be empty")] = ""
 
 
 _CODE: Final = frozenset({keys.TASK_CLASS.name, "app.class"})
@@ -138,7 +140,6 @@ def _of_unknown(name: str) -> Finding:
 
 
 def _between(config: Config) -> Iterator[Finding]:
-    """The first rule between keys that is broken by those that are not refused themselves."""
     try:
         validate(config)
     except ConfigError as error:
@@ -146,7 +147,6 @@ def _between(config: Config) -> Iterator[Finding]:
 
 
 def _ignored(config: Config) -> Iterator[tuple[str, str]]:
-    """Yield (key, why) of each property of a Kafka client that has no effect."""
     try:
         for system in used_systems(config):
             yield from SystemConfig.of(config, system).ignored.items()

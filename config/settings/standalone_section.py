@@ -39,7 +39,7 @@ def coordinator_of(config: Config) -> str | None:
 
 
 def require_coordinator(config: Config, wanted: str) -> None:
-    """``job.coordinator.factory`` is missing, or says ``wanted``.
+    """Require that ``job.coordinator.factory`` is ``wanted``, or missing.
 
     Raises:
         ConfigError: it says something else.
@@ -71,7 +71,7 @@ def require_no_migration(recorded: Config) -> None:
 
 
 def require_never_standalone(recorded: Config) -> None:
-    """Nothing where the job that was recorded so has run on YARN last, or never.
+    """Require that the recorded job ran on YARN last, or never ran.
 
     Epochs of YARN and generations of processors name the same transactional ids.
 
@@ -169,7 +169,7 @@ def location_id(config: Config, environ: Mapping[str, str], host_name: str) -> s
 
 
 def refuse_standbys(config: Config) -> None:
-    """Nothing where the job has no standbys; else ConfigError."""
+    """Require that the job has no standbys; ConfigError where it has."""
     if StandbyConfig.of(config).enabled:
         raise ConfigError(
             keys.JOB_HOT_STANDBY_ENABLED.name,
@@ -180,7 +180,7 @@ def refuse_standbys(config: Config) -> None:
 
 
 def refuse_mixed_roles(config: Config) -> None:
-    """Nothing where each container of a job on YARN has one role; else ConfigError."""
+    """Require that each container of a job on YARN has one role; ConfigError where one has two."""
     key = keys.JOB_CONTAINER_MIXED_ROLES
     if key.read(config):
         rule = "a container on YARN has active tasks or standby tasks, not both"

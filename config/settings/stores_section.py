@@ -63,7 +63,7 @@ class StoreConfig:
     def is_kept(self) -> bool:
         """Whether a container that starts uses what it finds in the store's directory.
 
-        Source: reference, 6.6: stores without a changelog, in-memory ones and those to be cleaned
+        Source: Samza 1.8: stores without a changelog, in-memory ones and those to be cleaned
         begin empty.
         """
         return self.is_persistent and self.changelog is not None and not self.clean_on_start
@@ -106,7 +106,7 @@ class StoreConfig:
 
 
 def _large_values(config: Config, store: str) -> LargeValues:
-    # Source: reference, 6.10: the guard that refuses stands above the one that drops.
+    # As in Samza 1.8: the guard that refuses stands above the one that drops.
     if keys.STORE_DISALLOW_LARGE_MESSAGES.read(config, store):
         return LargeValues.REFUSE
     drop = keys.STORE_DROP_LARGE_MESSAGES.read(config, store)

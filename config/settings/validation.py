@@ -176,7 +176,6 @@ def _check_work(config: Config) -> None:
 
 
 def _check_types(config: Config) -> None:
-    """Every given value of a known key has the key's type."""
     for name in config:
         key = keys.declared(name)
         if key is not None:
@@ -223,7 +222,6 @@ def _check_stores(storage: StorageConfig) -> None:
 def _check_systems(
     config: Config, task: TaskConfig, storage: StorageConfig, broadcast: tuple[SystemStream, ...]
 ) -> tuple[SystemConfig, ...]:
-    """Every system that is referred to is declared, and every declared serde is known."""
     systems = tuple(SystemConfig.of(config, name) for name in used_systems(config))
     for system in systems:
         for stream in (*task.inputs, *broadcast):
@@ -253,7 +251,6 @@ def _check_one_transaction(task: TaskConfig, storage: StorageConfig) -> None:
 
 
 def _check_outputs(config: Config, task: TaskConfig) -> None:
-    """They can be sent to, within the transaction where that is wanted, and are no input."""
     for key, stream in declared_outputs(config):
         _check_stream(key, stream)
         if stream in task.inputs:
@@ -280,7 +277,6 @@ _NUMBERS = frozenset({"integer", "long", "double"})
 
 
 def _check_pipeline_output(config: Config) -> None:
-    """A row can leave by the serde of its stream."""
     pipeline = PipelineConfig.of(config)
     if pipeline is None or pipeline.output is None:
         return

@@ -6,7 +6,7 @@ host finds it. Its process gives way to the active containers of the host: it is
 by ten, reads at most a thousand records at a time into eight MB of buffers, and asks rarely while
 nothing comes.
 
-Source: STANDBY, part 1; design, sections 7 and 9.
+Source: STANDBY, part 1.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Outputs that leave at once: plain producers, one per system that is written to.
 
-Source: design, section 8; safety I8. What they send may be sent again by the next incarnation.
+Source: safety I8. What they send may be sent again by the next incarnation.
 Changelogs and checkpoints are the transactional producer's, and come after ``deliver``.
 """
 

@@ -15,37 +15,17 @@ import logging
 import os
 import select
 import sys
-from dataclasses import dataclass
 
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError
+from homeport.container.launcher.stop_reporter import Brief
 from homeport.job_coordinator import logs
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.lifecycle import StopManager
-from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.json_values import parse_object
-from homeport.job_coordinator.model.wire_form import value_of
 
 _KAFKA_TIMEOUT_S = 10.0
 
 log = logging.getLogger("witness")
-
-
-@dataclass(frozen=True)
-class Brief:
-    """What to wait for and what to write. ``pid_fd`` None: it has been waited for already."""
-
-    config: dict[str, str]
-    incarnation: Incarnation
-    cause: str
-    pid_fd: int | None
-    wait_ms: int
-
-    @staticmethod
-    def from_json(data: bytes) -> Brief:
-        """Return the brief of ``data``; WireError where it is none."""
-        body = parse_object(data, "the brief")
-        return value_of(Brief, body, "the brief", flat="incarnation")
 
 
 def has_ended(pid_fd: int, wait_ms: int) -> bool:

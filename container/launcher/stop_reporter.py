@@ -6,24 +6,46 @@ Where the AM's attempt dies, the next one waits long for an incarnation without 
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import Stopped
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.json_values import compact_json, parse_object
 from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.model.wire_form import body_of, value_of
 
 _PATIENCE_MS = 2000
 """How long the AM may take to accept a report of a stop."""
 _WAIT_MARGIN_MS = 5000
 
 log = logging.getLogger("launcher")
+
+
+@dataclass(frozen=True)
+class Brief:
+    """What to wait for and what to write. ``pid_fd`` None: it has been waited for already."""
+
+    config: Mapping[str, str]
+    incarnation: Incarnation
+    cause: str
+    pid_fd: int | None
+    wait_ms: int
+
+    def to_json(self) -> bytes:
+        """Return the bytes on the recorder's standard input."""
+        return compact_json({"pid_fd": None} | body_of(self, flat="incarnation"))
+
+    @staticmethod
+    def from_json(data: bytes) -> Brief:
+        """Return the brief of ``data``; WireError where it is something else."""
+        return value_of(Brief, parse_object(data, "a brief"), "a brief", flat="incarnation")
 
 
 class StopReporter:
@@ -85,14 +107,8 @@ class StopReporter:
         # Not a pipe, which may have no reader yet: this is called by a signal's handler too.
         stdin = os.memfd_create("homeport-brief")
         try:
-            brief = {
-                "config": dict(self._config),
-                **incarnation.to_json(),
-                "cause": cause.value,
-                "pid_fd": pid_fd,
-                "wait_ms": self._wait_ms,
-            }
-            os.write(stdin, json.dumps(brief).encode())
+            brief = Brief(dict(self._config), incarnation, cause.value, pid_fd, self._wait_ms)
+            os.write(stdin, brief.to_json())
             os.lseek(stdin, 0, os.SEEK_SET)
             recorder = subprocess.Popen(
                 self._command,

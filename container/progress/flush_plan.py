@@ -1,6 +1,6 @@
 """The steps that flush one store, and their order.
 
-PURE. Source: safety S1, S2; design, section 8. A plan says the order of the steps and nothing else:
+PURE. Source: safety S1, S2. A plan says the order of the steps and nothing else:
 the container may die between any two of them.
 """
 

@@ -1,7 +1,7 @@
 """Why a store that is on a host may not be used, and all of its changelog is read.
 
-PURE. Source: design, section 9, "stale, foreign, recreated, ahead or damaged: rebuilt, reason
-logged and counted"; safety S1, S2, S3.
+PURE. A store that is stale, foreign, recreated, ahead or damaged is rebuilt; the reason is logged
+and counted. Source: safety S1, S2, S3.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What one store must read of its changelog before it may be used, and what is trimmed there.
 
-PURE. Source: safety S1, S2, S3, S8; design 9, "a task that came home reads zero older records";
-Samza 1.8 ``TransactionalStateTaskRestoreManager``.
+PURE. Source: safety S1, S2, S3, S8; Samza 1.8 ``TransactionalStateTaskRestoreManager``.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ the same codec (``text_of``, ``parsed``) and the same rule of ownership (``forei
 
 A standby's directory says what its active task's says, so that each can take the other's over.
 
-Source: design, section 9; safety S2 (how long the store has not stood at its changelog's head is
+Source: safety S2 (how long the store has not stood at its changelog's head is
 kept here, as file times prove nothing), safety S3.
 """
 

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError
@@ -33,6 +33,8 @@ from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.progress.restore_schedule import worker_memory
 from homeport.container.storage.storage_engines import persistent_engine
+from homeport.job_coordinator.model.json_values import parse_object
+from homeport.job_coordinator.model.wire_form import value_of
 from homeport.job_coordinator.parent_death import die_with_parent
 
 STOPPED = 143
@@ -67,12 +69,6 @@ class WorkerBrief:
     cores: int
     flush_s: float
     parent: int
-
-    def to_json(self) -> dict[str, Any]:
-        """What the worker reads."""
-        return {name: getattr(self, name) for name in self.__slots__} | {
-            "config": dict(self.config)
-        }
 
 
 class RestoreWorker:
@@ -178,7 +174,8 @@ def _send(fact: Mapping[str, object]) -> None:
 
 def main() -> NoReturn:
     """Carries out the brief on standard input and ends the process."""
-    brief = WorkerBrief(**json.load(sys.stdin))
+    given = parse_object(sys.stdin.buffer.read(), "a brief")
+    brief = value_of(WorkerBrief, given, "a brief")
     die_with_parent(brief.parent)
     # This program creates no reference cycles, so the collector would only cost time.
     gc.disable()

@@ -24,6 +24,7 @@ from homeport.container.kafka.client_properties import HangingTransactionError, 
 from homeport.container.progress.restore_schedule import FLUSH_S, WorkerLimits
 from homeport.container.restore.restore_worker import STOPPED, WorkerBrief
 from homeport.container.storage.store_restore import StoreRestore
+from homeport.job_coordinator.model.wire_form import json_text
 
 _STEP_S = 0.1
 GRACE_S = 5.0
@@ -92,11 +93,11 @@ class _Worker:
 
 def brief_of(
     restore: StoreRestore, *, config: Config, memory_mb: int, cores: int, flush_s: float
-) -> dict[str, Any]:
-    """What the worker of ``restore`` reads on its standard input."""
+) -> WorkerBrief:
+    """Return what the worker of ``restore`` reads on its standard input."""
     store, plan = restore.store, restore.plan
     return WorkerBrief(
-        config=config,
+        config=dict(config),
         store=store.config.name,
         system=store.changelog.system,
         topic=store.changelog.stream,
@@ -108,7 +109,7 @@ def brief_of(
         cores=cores,
         flush_s=flush_s,
         parent=os.getpid(),
-    ).to_json()
+    )
 
 
 class RestoreWorkers:
@@ -181,7 +182,7 @@ class RestoreWorkers:
         if process.stdin is None or process.stdout is None:
             raise AssertionError("a worker's input and output are pipes")
         with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
-            pipe.write(json.dumps(brief).encode())
+            pipe.write(json_text(brief).encode())
         return _Worker(restore, process, process.stdout)
 
     def _is_to_run_again(self, worker: _Worker) -> bool:

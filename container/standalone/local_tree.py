@@ -7,27 +7,22 @@ fences the one before it, as it would under ZooKeeper.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import fcntl
 import os
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from homeport.config.errors import ConfigError, StoreError, WireError
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
-from homeport.job_coordinator.model.json_values import (
-    compact_json,
-    optional_field,
-    parse_object,
-    required_field,
-    required_number,
-)
+from homeport.job_coordinator.model.json_values import parse_object
+from homeport.job_coordinator.model.wire_form import Long, json_text, value_of
 from homeport.job_coordinator.own_folders import NotOwnError, make_own_folder, open_own_file
 from homeport.job_coordinator.standalone import nodes, protocol
 from homeport.job_coordinator.standalone.plan import Plan, Registration
@@ -38,6 +33,17 @@ _YEAR_MS = 365 * 86_400_000
 _FILE, _LOCK = "coordination.json", "lock"
 _OPTION = "--work-dir"
 """What names the folder, for errors."""
+
+
+class _Kept(msgspec.Struct, frozen=True, kw_only=True, rename={"locality_data": "localityData"}):
+    """The file; ``version`` 0: there is no plan yet. An earlier release wrote no ``id``."""
+
+    id: str | None = None
+    registrations: Long
+    version: Long
+    plan: bytes
+    locality_data: Mapping[TaskName, Host]
+    fenced: Mapping[ProcessorId, Long]
 
 
 class LocalTree:
@@ -218,34 +224,31 @@ class LocalTree:
         except (OSError, WireError) as error:
             raise StoreError(f"{path} cannot be read: {error}") from None
         try:
-            self._number = required_number(body, "registrations")
-            self.id = optional_field(body, "id", str) or self.id  # an earlier release wrote none
-            version = required_number(body, "version")
-            plan = base64.b64decode(required_field(body, "plan", str))
-            if version:
-                self._plan = nodes.decode_plan(version, plan, ())
-            self._hosts = {TaskName(t): Host(h) for t, h in _texts(body, "localityData").items()}
-            fenced: Mapping[str, int] = required_field(body, "fenced", dict)
-            self._fenced = {ProcessorId(p): required_number(fenced, p) for p in fenced}
-        except (WireError, ValueError) as error:  # ValueError: no base64
+            kept = value_of(_Kept, body, _FILE)
+            if kept.version:
+                self._plan = nodes.decode_plan(kept.version, kept.plan, ())
+        except WireError as error:
             raise StoreError(f"{path} is damaged: {error}") from None
+        self._number, self.id = kept.registrations, kept.id or self.id
+        self._hosts, self._fenced = dict(kept.locality_data), dict(kept.fenced)
 
     def _save(self) -> None:
         plan = b""
         if self._plan is not None:
             plan = nodes.encode_plan(self._plan, self._number, 1 << 30).value
-        body = {
-            "id": self.id,
-            "registrations": self._number,
-            "version": 0 if self._plan is None else self._plan.version,
-            "plan": base64.b64encode(plan).decode(),
-            "localityData": self._hosts,
-            "fenced": self._fenced,
-        }
+        version = 0 if self._plan is None else self._plan.version
+        kept = _Kept(
+            id=self.id,
+            registrations=self._number,
+            version=version,
+            plan=plan,
+            locality_data=self._hosts,
+            fenced=self._fenced,
+        )
         path = self._folder / _FILE
         fresh = path.with_suffix(".tmp")
         with os.fdopen(open_own_file(fresh, os.O_WRONLY | os.O_TRUNC), "wb") as file:
-            file.write(compact_json(body))
+            file.write(json_text(kept).encode())
             file.flush()
             os.fsync(file.fileno())
         fresh.rename(path)
@@ -253,8 +256,3 @@ class LocalTree:
         with contextlib.suppress(OSError):
             os.fsync(folder)
         os.close(folder)
-
-
-def _texts(body: Mapping[str, Any], name: str) -> dict[str, str]:
-    found: dict[str, str] = required_field(body, name, dict)
-    return {key: required_field(found, key, str) for key in found}

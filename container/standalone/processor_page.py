@@ -16,22 +16,25 @@ from typing import Any, Protocol
 
 import aiohttp
 from msgspec.structs import replace
-from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.core import Metric
 
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError, WireError
 from homeport.config.settings.sections import JobConfig
 from homeport.container.standalone.standby_view import after, standbys_shown
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
+from homeport.job_coordinator.http.metrics import family
 from homeport.job_coordinator.http.query_params import EventsAsked
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
-from homeport.job_coordinator.model.json_values import compact_json, parse_object
+from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.model.wire_form import decoded
 from homeport.job_coordinator.standalone.plan import Registration
 from homeport.job_coordinator.standalone.protocol import Event
 from homeport.job_coordinator.standalone.state import ProcessorDecision, ProcessorState, WorkPhase
 from homeport.job_coordinator.standalone.waits import change, waits
 from homeport.job_coordinator.status.container_report import ContainerReport
+from homeport.job_coordinator.status.outlook import ShownOutlook
 from homeport.job_coordinator.status.shape import (
     Phase,
     ShownContainer,
@@ -207,8 +210,8 @@ class ProcessorPage:
             }
         )
 
-    async def what_if(self, hosts: Collection[Host]) -> Mapping[str, Any]:
-        """Is refused: the user places processors."""
+    async def what_if(self, hosts: Collection[Host]) -> ShownOutlook:
+        """Refuse: the user places processors."""
         del hosts
         raise WireError("what-if has no meaning for a standalone job: its user places processors")
 
@@ -275,25 +278,20 @@ class ProcessorPage:
 
 def leader_metrics(counts: ShownTakenOver) -> tuple[Metric, ...]:
     """What a processor counts while it leads a job with standbys."""
-    lost = CounterMetricFamily(
-        "homeport_tasks_lost",
-        "Tasks that lost their processor while this one led, of a job with standbys.",
+    lost = "Tasks that lost their processor while this one led, of a job with standbys."
+    unbacked = "Those of them that could not be started where a standby of theirs was."
+    return (
+        family("homeport_tasks_lost", lost, [((), counts.lost)], grows=True),
+        family("homeport_tasks_unbacked", unbacked, [((), counts.unbacked)], grows=True),
     )
-    lost.add_metric((), counts.lost)
-    unbacked = CounterMetricFamily(
-        "homeport_tasks_unbacked",
-        "Those of them that could not be started where a standby of theirs was.",
-    )
-    unbacked.add_metric((), counts.unbacked)
-    return (lost, unbacked)
 
 
 async def _asked(session: aiohttp.ClientSession, url: str) -> ShownContainer | None:
     """What the processor there shows of itself; None where it does not answer."""
     try:
         async with session.get(url.rstrip("/") + "/v1/processor") as answer:
-            body = parse_object(await answer.read(), "the status")
-        return ShownStatus.from_json(body).containers[0]
+            found = decoded(ShownStatus, await answer.read(), "the status")
+        return found.containers[0]
     except (aiohttp.ClientError, TimeoutError, WireError, LookupError):
         return None
 

@@ -61,7 +61,7 @@ _LOCAL_TIMES = Times(debounce=0, barrier=60_000, connection=60_000)
 
 
 class ProcessorPhase(Enum):
-    """What a processor does. Source: Samza's states of a StreamProcessor (reference, 10.2)."""
+    """What a processor does. Source: Samza's states of a StreamProcessor."""
 
     NEW = "NEW"
     STARTED = "STARTED"

@@ -1,6 +1,6 @@
 """ValueGuard: what becomes of values that are larger than their store's limit.
 
-Source: reference, 6.10: ``disallow.large.messages`` and ``drop.large.messages``.
+Source: Samza 1.8, ``disallow.large.messages`` and ``drop.large.messages``.
 """
 
 from __future__ import annotations

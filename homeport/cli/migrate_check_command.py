@@ -33,8 +33,7 @@ def migrate_check(path: str, config: Overrides = None, *, as_json: AsJson = Fals
     Exit code 1 where there is such a key, else 0.
     """
     findings = findings_of(loaded(path, config))
-    body = [{"key": f.key, "verdict": f.verdict.value, "about": f.about} for f in findings]
-    print_answer(body, _lines(findings), as_json=as_json)
+    print_answer(findings, _lines(findings), as_json=as_json)
     refused = [finding.key for finding in findings if finding.verdict is Verdict.REFUSED]
     if refused:
         sys.stdout.flush()

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Protocol, TypeVar, get_args
 
 import typer
+from msgspec import Struct
 
 from homeport.config.config import Config
 from homeport.config.loading.loader import load
@@ -21,7 +22,7 @@ from homeport.config.loading.rewriters import TopicsOf
 from homeport.config.number_text import float_of, whole_of
 from homeport.config.printable import printable_lines
 from homeport.config.secret_names import warnings_of_overrides
-from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.model.wire_form import json_text
 
 ConfigPath = Annotated[
     str, typer.Option("--config-path", help="The job's properties file: a path or a file: URL.")
@@ -187,8 +188,8 @@ def _number(
 class Item(Protocol):
     """One of several things that a command prints; its text is for people."""
 
-    def to_json(self) -> object:
-        """For a script."""
+    def shown(self) -> Struct:
+        """Return it for a script."""
 
 
 def note(line: str) -> None:
@@ -225,9 +226,9 @@ def indented_json(body: object) -> str:
 
 def print_answer(body: object, lines: Iterable[str], *, as_json: bool) -> None:
     """Print an answer: as one line of JSON, else its ``lines``."""
-    print(compact_json(body).decode() if as_json else printable_lines(lines))
+    print(json_text(body) if as_json else printable_lines(lines))
 
 
 def print_item(item: Item, *, as_json: bool) -> None:
     """Print one of several answers, at once: as one line of JSON, else as its text."""
-    print(compact_json(item.to_json()).decode() if as_json else item, flush=True)
+    print(json_text(item.shown()) if as_json else item, flush=True)

@@ -17,12 +17,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from homeport.config.errors import WireError
-from homeport.job_coordinator.model.json_values import (
-    compact_json,
-    optional_field,
-    required_field,
-    shown,
-)
+from homeport.job_coordinator.model.json_values import compact_json, required_field, shown
+from homeport.job_coordinator.model.wire_form import value_of
 
 ACCESS_ROUTE: Final = "/v1/access"
 _NONCE: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
@@ -46,9 +42,7 @@ class ShownAccess:
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> ShownAccess:
         """Return what ``body`` shows; WireError where a field is missing or wrong."""
-        certificate = optional_field(body, "certificate", str)
-        generation = required_field(body, "generation", int)
-        return cls(generation, certificate, required_field(body, "address", str))
+        return value_of(cls, body, "the access that the server shows")
 
 
 @dataclass(frozen=True, slots=True)

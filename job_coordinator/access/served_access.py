@@ -86,7 +86,6 @@ class ServedAccess:
 
 
 def _new_certificate(tls: ssl.SSLContext) -> str:
-    """Return the certificate, as PEM, that ``tls`` shows from now on."""
     certificate, key = make_certificate("homeport")
     # In memory: a full disk ends no server.
     with os.fdopen(os.memfd_create("homeport-access"), "wb", buffering=0) as file:

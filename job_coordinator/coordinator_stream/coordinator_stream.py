@@ -71,7 +71,7 @@ class StreamState:
     """The latest record of every key. Records of unknown types are kept too.
 
     A locality record of an incarnation that had been succeeded when the record was written (a slow
-    or woken-up one) is left out: what was true before it stays (design, section 4). One that was
+    or woken-up one) is left out: what was true before it stays. One that was
     written in time stays valid when a later incarnation is permitted and has not yet written its
     own. So it is where a failover has taken a processor from where that incarnation was: the active
     one to another host, the standby from the place that the active one takes.
@@ -195,7 +195,6 @@ class StreamState:
             return False  # the reader of the value reports it
 
     def _epoch_of(self, processor_id: str) -> int:
-        """The processor's last epoch; -1 without a record."""
         current = self._latest.get(MessageType.SET_PROCESSOR_EPOCH, {}).get(processor_id)
         return -1 if current is None else wire.number(current, "epoch")
 

@@ -154,6 +154,11 @@ def _json(value: object) -> bytes:
         raise WireError(f"text that is not Unicode cannot be written: {error}") from None
 
 
+def list_text(value: object) -> str:
+    """Return the JSON text that stands for a list among the values of a record."""
+    return _json(value).decode()
+
+
 def encode(message: CoordinatorStreamMessage) -> tuple[bytes, bytes | None]:
     """The record's key and value, byte for byte as Samza writes them.
 
@@ -269,19 +274,8 @@ def set_task_partition_assignment(
     neither of us could delete what the other wrote.
     """
     key = _json(partition_body(ssp)).decode()
-    names = _json(list(task_names)).decode()
+    names = list_text(list(task_names))
     return CoordinatorStreamMessage(MessageType.SET_TASK_PARTITION, key, {"taskNames": names})
-
-
-def set_execution_env_container_id(
-    processor_id: str, container_id: str
-) -> CoordinatorStreamMessage:
-    """The cluster's container ``container_id`` runs the processor; Samza's word, not used here."""
-    return CoordinatorStreamMessage(
-        MessageType.SET_EXECUTION_ENV_CONTAINER_ID,
-        processor_id,
-        {"execution-env-container-id": container_id},
-    )
 
 
 def of_namespace(namespace: str, key: str, value: bytes) -> CoordinatorStreamMessage:
@@ -292,121 +286,11 @@ def of_namespace(namespace: str, key: str, value: bytes) -> CoordinatorStreamMes
     return CoordinatorStreamMessage(namespace, key, {}, raw=value)
 
 
-def set_submission(
-    number: int, application: str | None = None, claim: str | None = None
-) -> CoordinatorStreamMessage:
-    """The job was submitted for the ``number``-th time.
-
-    ``application`` once YARN has named it (safety A1); ``claim``: the run-job that wants to submit
-    it.
-    """
-    known = {"application": application, "claim": claim}
-    values = {"number": str(number)} | {k: v for k, v in known.items() if v is not None}
-    return CoordinatorStreamMessage(MessageType.SET_SUBMISSION, SUBMISSION_KEY, values)
-
-
-def set_am_epoch(
-    submission: int, application: str, attempt: int, unfenced: list[dict[str, object]]
-) -> CoordinatorStreamMessage:
-    """An AM attempt has begun.
-
-    ``unfenced`` are the lower ranks not yet reported fenced (safety A1).
-    """
-    values = {
-        "submission": str(submission),
-        "application": application,
-        "attempt": str(attempt),
-        "unfenced": _json(unfenced).decode(),
-    }
-    return CoordinatorStreamMessage(MessageType.SET_AM_EPOCH, AM_EPOCH_KEY, values)
-
-
-def set_processor_epoch(
-    processor_id: str,
-    epoch: int,
-    model_version: int,
-    fence: list[dict[str, object]],
-    permitted: int | None = None,
-    unseen_ms: int | None = None,
-) -> CoordinatorStreamMessage:
-    """The incarnation ``epoch`` of the processor is permitted, and is to fence ``fence``.
-
-    With ``permitted``, the last epoch that was permitted: a model has raised the epoch, which
-    no incarnation uses, and the successor must fence those (safety I1, I2). ``unseen_ms``: how long
-    the one with the permit can run on under a higher rank (safety A4).
-    """
-    fenced = _json(fence).decode()
-    known = {"epoch": epoch, "model-version": model_version, "fence": fenced}
-    known |= {"permitted": permitted, "unseen-ms": unseen_ms}
-    values = {name: str(value) for name, value in known.items() if value is not None}
-    return CoordinatorStreamMessage(MessageType.SET_PROCESSOR_EPOCH, processor_id, values)
-
-
-def set_fenced(
-    processor_id: str, epoch: int, fenced: list[dict[str, object]]
-) -> CoordinatorStreamMessage:
-    """The incarnation ``epoch``, then the newest, has fenced ``fenced`` for good (safety I3)."""
-    values = {"epoch": str(epoch), "fenced": _json(fenced).decode()}
-    return CoordinatorStreamMessage(MessageType.SET_FENCED, processor_id, values)
-
-
-def set_stopped(processor_id: str, epoch: int, cause: str) -> CoordinatorStreamMessage:
-    """The incarnation ``epoch`` of the processor has stopped: it was waited for (safety P1)."""
-    values = {"epoch": str(epoch), "cause": cause}
-    return CoordinatorStreamMessage(MessageType.SET_STOPPED, processor_id, values)
-
-
-def set_retry_state(processor_id: str, count: int, since_ms: int) -> CoordinatorStreamMessage:
-    """So many failures of the processor are charged; the last one was then, in ms since 1970."""
-    values = {"count": str(count), "since": str(since_ms)}
-    return CoordinatorStreamMessage(MessageType.SET_RETRY_STATE, processor_id, values)
-
-
-def set_failover(
-    active: str,
-    epoch: int,
-    standby: str | None,
-    host: str | None,
-    *,
-    step: str,
-    used: Iterable[str] = (),
-    cause: str = "",
-) -> CoordinatorStreamMessage:
-    """The active processor, last permitted as ``epoch``, is on its way to ``host``.
-
-    There it takes the place of ``standby``; both are left out where no standby could be taken.
-    ``used``: the standbys that have been chosen so far.
-    """
-    known = {"standby": standby, "host": host}
-    values = {
-        "epoch": str(epoch),
-        **{name: text for name, text in known.items() if text is not None},
-        "step": step,
-        "used": _json(list(used)).decode(),
-        "cause": cause,
-    }
-    return CoordinatorStreamMessage(MessageType.SET_FAILOVER, active, values)
-
-
-def set_job_end(submission: int, result: str, diagnostics: str) -> CoordinatorStreamMessage:
-    """That submission of the job ends with the result: what runs is being stopped."""
-    values = {"submission": str(submission), "result": result, "diagnostics": diagnostics}
-    return CoordinatorStreamMessage(MessageType.SET_JOB_END, JOB_END_KEY, values)
-
-
 def set_topic(
     message_type: MessageType, topic: str, topic_id: str, **more: str
 ) -> CoordinatorStreamMessage:
     """``topic``, as system.stream, has that id at the broker; ``more``: what else its type says."""
     return CoordinatorStreamMessage(message_type, topic, {"topic-id": topic_id, **more})
-
-
-def set_job_model_version(version: int, digest: str) -> CoordinatorStreamMessage:
-    """The job model in force, and the digest of its JSON."""
-    values = {"version": str(version), "digest": digest}
-    return CoordinatorStreamMessage(
-        MessageType.SET_JOB_MODEL_VERSION, JOB_MODEL_VERSION_KEY, values
-    )
 
 
 def _epoch(epoch: int | None) -> dict[str, str]:

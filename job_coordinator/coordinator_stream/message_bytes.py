@@ -65,7 +65,7 @@ def decode_value(value: bytes) -> tuple[dict[str, str], dict[str, Any]]:
 
 
 def decode_foreign_value(value: bytes) -> tuple[dict[str, str], dict[str, Any]]:
-    """As ``decode_value``; empty for a value of another form, which is no damage."""
+    """Return the same as ``decode_value``; empty for a value of another form."""
     try:
         return decode_value(value)
     except WireError:

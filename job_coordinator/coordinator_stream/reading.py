@@ -1,4 +1,4 @@
-"""How managers read records of a kind, and how they turn what the stream says into what is so.
+"""Reads all records of one type, and computes the records that bring the stream to a state.
 
 A manager reads from the state of the stream's last catch-up and catches up itself only where it
 says so. Its methods named ``messages`` give records without writing them, for a writer that puts

@@ -3,8 +3,8 @@
 PURE. Processors come and go, with any texts as ids. A task goes back to the processor that had it;
 where that is gone or full, to one on the host it ran on; else to any.
 
-Source: HA-STANDALONE, "Container to physical host assignment"; Samza 1.8, GroupByContainerIds
-(reference, section 3.6), whose answer depends on the order of a hash set and does not prefer the
+Source: HA-STANDALONE, "Container to physical host assignment"; Samza 1.8, GroupByContainerIds,
+whose answer depends on the order of a hash set and does not prefer the
 task's own processor among those of its host.
 """
 

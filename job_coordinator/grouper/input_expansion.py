@@ -5,7 +5,7 @@ multiple, the keys of partition p were all in partition p modulo the previous co
 task that had that one, every key stays with its state. 32 partitions grown to 64 are still 32
 tasks, and ``Partition i`` reads i and i + 32.
 
-Source: Samza 1.8, SSPGrouperProxy and HashSystemStreamPartitionMapper (reference, section 3.2).
+Source: Samza 1.8, SSPGrouperProxy and HashSystemStreamPartitionMapper.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def calculate_job_model(
     With hot standby, standby containers are part of it; where processors were given, each of them
     has standby tasks of others instead, and its location. ``first_fault`` finds none in it.
 
-    Source: COORD, job model; Samza 1.8, JobModelCalculator (reference, section 3).
+    Source: COORD, job model; Samza 1.8, JobModelCalculator.
 
     Raises:
         ConfigError: an input stream is not there, the configuration does not fit the inputs, or a
@@ -236,7 +236,7 @@ def assign_changelog_partitions(
     task's included, in lexicographic order of their names: ``Partition 10`` comes before
     ``Partition 2``.
 
-    Source: Samza 1.8, JobModelCalculator (reference, section 3.3).
+    Source: Samza 1.8, JobModelCalculator.
     """
     numbers = dict(known)
     following = max(known.values(), default=-1) + 1

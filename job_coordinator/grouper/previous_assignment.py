@@ -32,7 +32,7 @@ class PreviousAssignment:
     ``processor_hosts`` {processor: where it last ran, or runs}; ``standbys`` {task: {name of its
     standby: the standalone processor that had that}}, where ``task_hosts`` has their names too.
 
-    Source: HA-STANDALONE, "GrouperMetadata"; Samza 1.8, GrouperMetadata (reference, section 3.4).
+    Source: HA-STANDALONE, "GrouperMetadata"; Samza 1.8, GrouperMetadata.
     """
 
     task_processors: Mapping[TaskName, ProcessorId] = field(default_factory=_empty)

@@ -7,7 +7,7 @@ same name for ever.
 Broadcast partitions take no part in the grouping: they are added to every task that the others gave
 rise to, so a job whose inputs are all broadcast has no tasks.
 
-Source: Samza 1.8, container.grouper.stream (reference, section 3.1).
+Source: Samza 1.8, container.grouper.stream.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 PURE. The ids are Samza's, for eyes and for its tools; whose standby a container or a task is, its
 fields say.
 
-Source: STANDBY; Samza 1.8, TaskNameGrouperProxy and StandbyTaskUtil (reference, section 3.8).
+Source: STANDBY; Samza 1.8, TaskNameGrouperProxy and StandbyTaskUtil.
 """
 
 from __future__ import annotations

@@ -7,8 +7,7 @@ deployment and any texts as ids.
 State stays on the machines only if tasks stay where they were. So an unchanged set of processors
 keeps its assignment, and a changed one moves no more tasks than the new sizes demand.
 
-Source: HA-STANDALONE, "Public Interfaces"; Samza 1.8, container.grouper.task (reference, section
-3.4).
+Source: HA-STANDALONE, "Public Interfaces"; Samza 1.8, container.grouper.task.
 """
 
 from __future__ import annotations
@@ -139,7 +138,7 @@ class SingleContainer(TaskNameGrouper):
 class GroupByContainerCount(TaskNameGrouper):
     """Tasks dealt round robin; balanced, with the fewest moves, when the processors change.
 
-    Source: Samza 1.8, GroupByContainerCount (reference, sections 3.4 and 3.5).
+    Source: Samza 1.8, GroupByContainerCount.
     """
 
     def group(

@@ -156,7 +156,6 @@ def _kind_of(name: str) -> str | None:
 
 
 def _series_of(name: str) -> str:
-    """What all segments of one process and kind have in common."""
     return name.rpartition("-")[0] if _kind_of(name) else name
 
 
@@ -174,7 +173,6 @@ def _lock(file: int, directory: Path) -> bool | None:
 
 @cache
 def _say_without_locks(directory: Path, why: str) -> None:
-    """In the log, once in the life of the process."""
     _LOG.warning(
         "history in %s: its file system gives no locks (%s): the last file of each process, also "
         "of one that has ended, is kept whatever its age",
@@ -225,7 +223,6 @@ def _segments(directory: Path, kind: str) -> Iterator[Segment]:
 
 
 def _last_ms(path: Path, segment: Segment) -> int:
-    """The time of its last whole line, in ms since 1970; where it is gone, of its last write."""
     with suppress(FileNotFoundError), path.open("rb") as file:
         file.seek(max(0, segment.size - _TAIL_BYTES))
         for line in reversed(file.read().split(b"\n")):

@@ -117,7 +117,6 @@ class HistoryWriter:
                     series.end()
 
     def _write(self, series: _Series) -> None:
-        """All kept lines are written, unless the disk is full or gone."""
         try:
             series.write()
         except (OSError, NotOwnError) as error:

@@ -62,7 +62,7 @@ class OperatorActions(Protocol):
         """What the action of that name would do; nothing is changed."""
 
     async def carry_out(self, name: str, asked: Mapping[str, Any], by: Caller) -> Mapping[str, Any]:
-        """Its record is written: ``message``, and ``uuid`` where its answer comes later."""
+        """Write its record; return ``message``, and ``uuid`` where its answer comes later."""
 
     async def answer(self, uuid: str) -> Mapping[str, Any] | None:
         """How far it has come: ``status``, ``message``, ``final``; None: nothing is known yet."""
@@ -97,7 +97,6 @@ class ActionRoutes:
         ]
 
     async def _get_actions(self, request: web.Request) -> web.StreamResponse:
-        """Which there are, and whether the caller's token, as it has arrived here, allows them."""
         asks = caller(request)
         body = {
             "name": asks.name,

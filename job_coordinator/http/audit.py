@@ -10,10 +10,13 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+import msgspec
 
 from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.model.wire_form import about
 
 MAX_CHANGES: Final = 1_000
 MAX_TEXT: Final = 500
@@ -53,8 +56,24 @@ class Change:
         return replace(self, **{name: _one_line(text) for name, text in given.items()})
 
 
+class AuditedChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A change as ``GET /v1/audit`` and ``homeport audit --json`` show it."""
+
+    number: Annotated[
+        int | msgspec.UnsetType,
+        about("of the change, since the driver began; missing with --history"),
+    ] = msgspec.UNSET
+    at_ms: Annotated[int, about("when, in ms since 1970")]
+    author: Annotated[str, about("the name of the token, or the user of the tool; or unknown")]
+    address: Annotated[str, about("of the peer, or the host of the tool; or unknown")]
+    through: Annotated[str, about("http, or the tool")]
+    what: Annotated[str, about("what was changed, such as move 0 or config task.commit.ms")]
+    before: Annotated[str | None, about("as it was, a secret masked; null: nothing was there")]
+    after: Annotated[str | None, about("as it is then; null: nothing is")]
+
+
 def _one_line(text: str) -> str:
-    """Its beginning, without characters that a terminal would act on."""
+    """Return the beginning, without characters that a terminal would act on."""
     line = " ".join(text[: 2 * MAX_TEXT].split())[:MAX_TEXT]
     return "".join(c if c.isprintable() else "?" for c in line)
 
@@ -73,7 +92,7 @@ class AuditTrail:
     def __init__(self, write: Callable[[Mapping[str, Any]], None]) -> None:
         self._write = write
         self._since_ms = wall_ms()
-        self._kept: deque[dict[str, Any]] = deque(maxlen=MAX_CHANGES)
+        self._kept: deque[AuditedChange] = deque(maxlen=MAX_CHANGES)
         self._number = 0
 
     def add(self, change: Change) -> None:
@@ -82,8 +101,9 @@ class AuditTrail:
         self._number += 1
         _log.info("audit %d: %s", self._number, bounded)
         self._write(asdict(bounded))
-        self._kept.append({"number": self._number, "at_ms": wall_ms(), **asdict(bounded)})
+        self._kept.append(AuditedChange(number=self._number, at_ms=wall_ms(), **asdict(bounded)))
 
     def to_json(self) -> bytes:
         """The body of ``GET /v1/audit``: the newest changes, in the order of their numbers."""
-        return compact_json({"version": 1, "since_ms": self._since_ms, "changes": [*self._kept]})
+        changes = msgspec.to_builtins([*self._kept])
+        return compact_json({"version": 1, "since_ms": self._since_ms, "changes": changes})

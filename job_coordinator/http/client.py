@@ -46,6 +46,8 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import compact_json, parse_object, required_field
 from homeport.job_coordinator.model.locality_model import LocalityModel, decode_locality
+from homeport.job_coordinator.model.wire_form import decoded, value_of
+from homeport.job_coordinator.status.outlook import ShownOutlook
 from homeport.job_coordinator.status.shape import ShownStatus
 
 _OK: Final = 200
@@ -177,7 +179,7 @@ class CoordinatorClient:
 
     def status(self) -> ShownStatus:
         """Return the state of the job: job, containers, hosts, last failures."""
-        return ShownStatus.from_json(self.status_body())
+        return decoded(ShownStatus, self._call("GET", "v1/status"), "the status")
 
     def status_body(self) -> dict[str, Any]:
         """Return the body of the status, with fields that a later version has added."""
@@ -191,10 +193,11 @@ class CoordinatorClient:
         query = urlencode({k: v for k, v in asked.items() if v is not None})
         return parse_object(self._call("GET", f"v1/events?{query}"), "the events")
 
-    def what_if(self, hosts: Sequence[Host]) -> dict[str, Any]:
-        """What would come of the loss of these hosts."""
+    def what_if(self, hosts: Sequence[Host]) -> ShownOutlook:
+        """Return what would come of the loss of these hosts."""
         query = urlencode([("host", host) for host in hosts])
-        return parse_object(self._call("GET", f"v1/what-if?{query}"), "the answer")
+        answer = parse_object(self._call("GET", f"v1/what-if?{query}"), "the answer")
+        return value_of(ShownOutlook, answer, "the answer")
 
     def audit(self) -> dict[str, Any]:
         """The last changes of the running job."""
@@ -229,7 +232,6 @@ class CoordinatorClient:
         self._trust(access.certificate)
 
     def _proven_access(self, secret: JobSecret) -> tuple[ShownAccess, str]:
-        """Return what ``access`` returns, and the address that the request went to."""
         nonce = secrets.token_hex(16)
         route = f"{self._base}{ACCESS_ROUTE.removeprefix('/')}?nonce={nonce}"
         connection = self._connection(self._tls and unverified_context())
@@ -246,7 +248,6 @@ class CoordinatorClient:
         return secret.proven(nonce, parse_object(content, "the access")), address
 
     def _is_renewed(self) -> bool:
-        """Whether the server has proven another generation, which this client has from now on."""
         if self._secret is None:
             return False
         try:
@@ -366,7 +367,6 @@ def _exchange(connection: HTTPConnection, request: tuple[Any, ...]) -> _Answer:
 
 
 def _address(url: str) -> tuple[bool, str, int | None, str]:
-    """Whether ``url`` asks for TLS; its host, port and path."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -390,7 +390,6 @@ def _unpacked(content: bytes, target: str) -> bytes:
 
 
 def _error_text(content: bytes) -> str:
-    """What the body of a refusal says in one line; empty where it is not of our form."""
     try:
         return " ".join(str(parse_object(content, "the answer").get("error", "")).split())
     except WireError:

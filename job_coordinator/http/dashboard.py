@@ -194,7 +194,6 @@ class Dashboard:
     # --- looking
 
     async def _see(self) -> None:
-        """The state is at most as old as the time between two looks."""
         async with self._looking:
             if self._seen.age_ms(boot_ms()) < self._every_s() * 500:
                 return
@@ -250,7 +249,7 @@ class _Seen:
             self.end()
 
     def end(self) -> None:
-        """Those that wait go on."""
+        """Wake those that wait."""
         self._news.set()
         self._news = asyncio.Event()
 
@@ -269,7 +268,6 @@ class _Seen:
 
 
 def _files() -> dict[str, tuple[str, bytes]]:
-    """{name: type and content} of what is served as it is."""
     folder = resources.files("homeport.job_coordinator.ui") / "pages"
     return {
         file.name: (_TYPES[file.name.rpartition(".")[2]], file.read_bytes())

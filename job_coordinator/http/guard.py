@@ -158,7 +158,6 @@ class Guard:
         return Caller(name, role, address)
 
     def _refusal(self, request: web.Request, found: Caller) -> web.Response | None:
-        """Of a request that its caller may not make; None: it may."""
         is_reading = request.method in READING
         config = self._config()
         if found.role is Role.NONE and (refusal := self._of_another_name(request, config)):

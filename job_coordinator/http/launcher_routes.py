@@ -128,8 +128,6 @@ class LauncherRoutes:
 def _report(
     read: Callable[[Mapping[str, Any]], _T], take: Callable[[_T], Awaitable[None]]
 ) -> _Handler:
-    """Return what passes a report of a launcher or container on."""
-
     async def post(request: web.Request) -> web.StreamResponse:
         await take(read(await request_body(request)))
         return json_answer(b"{}")

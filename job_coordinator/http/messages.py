@@ -1,7 +1,6 @@
 """What launcher, stream container and AM say to each other: immutable values and their JSON form.
 
-PURE. The routes and fields are those of the interfaces page, "HTTP between launcher, container and
-AM".
+PURE.
 """
 
 from __future__ import annotations
@@ -20,15 +19,13 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_package import PACKAGE_NAME
 from homeport.job_coordinator.model.json_values import compact_json
 from homeport.job_coordinator.model.outcomes import Restored, StopCause
-from homeport.job_coordinator.model.wire_form import body_of, value_of
+from homeport.job_coordinator.model.wire_form import Int, Long, body_of, value_of
 from homeport.job_coordinator.status.container_report import ContainerReport
 from homeport.job_coordinator.status.shape import SpareReport
 
 _MAX_NAME = 1_000
 """Characters of a host, or of a container's id: a record of each has to fit into any topic."""
 _Name = Annotated[str, msgspec.Meta(max_length=_MAX_NAME)]
-_Int = Annotated[int, msgspec.Meta(ge=0, le=INT_MAX)]
-_Long = Annotated[int, msgspec.Meta(ge=0, le=LONG_MAX)]
 _Package = Annotated[str, msgspec.Meta(pattern=rf"\A{PACKAGE_NAME}\Z")]
 _Seconds = Annotated[float, msgspec.Meta(ge=0, lt=1e9)]
 
@@ -80,16 +77,16 @@ class CheckIn:
 
     resource_id: Annotated[ResourceId, msgspec.Meta(max_length=_MAX_NAME)]
     skein_id: _Name
-    attempt: _Int
+    attempt: Int
     host: Annotated[Host, msgspec.Meta(max_length=_MAX_NAME)]
-    pid: _Int
+    pid: Int
     running: Incarnation | None = None
     report: ContainerReport | None = None
     spare: SpareReport | None = None
     package: _Package | None = None
     prepared: _Package | None = None
     unprepared: str | None = None
-    quiet_ms: _Long | None = None
+    quiet_ms: Long | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the body of ``POST /v1/check-in``."""
@@ -117,10 +114,10 @@ class Order:
     """
 
     kind: OrderKind
-    next_ms: _Int
-    lease_ms: _Int
+    next_ms: Int
+    lease_ms: Int
     incarnation: Incarnation | None = None
-    model_version: _Long | None = None
+    model_version: Long | None = None
     fence: tuple[Incarnation, ...] = ()
     lease_url: str | None = None
     is_replaced: bool = False
@@ -148,7 +145,7 @@ class Order:
 class Renewal:
     """A launcher asks for its child's lease to last longer."""
 
-    attempt: _Int
+    attempt: Int
     incarnation: Incarnation
 
     def to_json(self) -> dict[str, Any]:
@@ -165,7 +162,7 @@ class LeaseGrant(msgspec.Struct, frozen=True, rename={"answer": "lease"}):
     """The keeper's answer to a renewal; ``lease_ms`` counts from when the renewal was sent."""
 
     answer: LeaseAnswer
-    lease_ms: _Int
+    lease_ms: Int
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer's body."""

@@ -8,23 +8,132 @@ lives.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
-from homeport.job_coordinator.http.container_metrics import figure_metrics, stage_metric
-from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.status.container_report import ContainerReport
-from homeport.job_coordinator.status.shape import Phase, ShownContainer, ShownStatus
+from homeport.job_coordinator.status.container_report import STAGE_BOUNDS_S, ContainerReport
+from homeport.job_coordinator.status.figures import FIGURES
+from homeport.job_coordinator.status.shape import Phase, ShownStatus
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 _MS_PER_S: Final = 1000
+_STANDBY_STATES: Final = {True: "caught_up", False: "behind", None: "unknown"}
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
 
-_STORE_LABELS: Final = ("processor", "store", "task")
+_Samples = Iterable[tuple[tuple[str, ...], float | None]]
+_Source = Callable[[ShownStatus], _Samples]
+
+
+def family(
+    name: str, about: str, samples: _Samples, labels: tuple[str, ...] = (), *, grows: bool = False
+) -> Metric:
+    """Return a counter where it only ``grows``, else a gauge, of the samples that have a value."""
+    metric = (CounterMetricFamily if grows else GaugeMetricFamily)(name, about, labels=labels)
+    for values, value in samples:
+        if value is not None:
+            metric.add_metric(values, value)
+    return metric
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One metric, ``homeport_<name>``: where its samples come from, as (labels, value or None)."""
+
+    name: str
+    about: str
+    samples: _Source
+    labels: tuple[str, ...] = ()
+    grows: bool = False
+
+    def metric(self, status: ShownStatus) -> Metric:
+        """Return it with the samples that have a value."""
+        samples = self.samples(status)
+        return family(f"homeport_{self.name}", self.about, samples, self.labels, grows=self.grows)
+
+
+def _job(value: Callable[[ShownStatus], float | None]) -> _Source:
+    return lambda status: [((), value(status))]
+
+
+def _reports(status: ShownStatus) -> Iterator[tuple[str, ContainerReport]]:
+    return ((c.processor_id, c.report) for c in status.containers if c.report is not None)
+
+
+def _work(value: Callable[[ContainerReport], float | None]) -> _Source:
+    return lambda status: (((name,), value(report)) for name, report in _reports(status))
+
+
+def _items(group: str, field: str) -> _Source:
+    """Return a source: ``field`` of each item of the list ``group`` of a container's report."""
+    return lambda status: (
+        ((name, item.store, item.task), getattr(item, field))
+        for name, report in _reports(status)
+        for item in getattr(report, group)
+    )
+
+
+def _running(status: ShownStatus) -> _Samples:
+    for c in status.containers:
+        if c.phase is not Phase.FINISHED:
+            yield (c.processor_id, c.role), c.phase is Phase.RUNNING
+
+
+def _phase_starts(status: ShownStatus) -> _Samples:
+    for c in status.containers:
+        yield (c.processor_id, c.role, c.phase.value), (c.since_ms or 0) / _MS_PER_S
+
+
+def _stages(status: ShownStatus) -> _Samples:
+    for name, report in _reports(status):
+        for time in report.stages:
+            yield (name, time.stage), time.ms / _MS_PER_S
+
+
+def _standbys(status: ShownStatus) -> _Samples:
+    for c in status.containers:
+        present = Counter(_STANDBY_STATES[each.is_caught_up] for each in c.standbys)
+        for state in _STANDBY_STATES.values() if present else ():
+            yield (c.processor_id, state), present[state]
+
+
+def _adjuncts(status: ShownStatus) -> _Samples:
+    for name, report in _reports(status):
+        for item in report.adjuncts:
+            yield (name, item.store, item.task, item.input, item.kind), 1
+
+
+def _refusals(status: ShownStatus) -> _Samples:
+    return (((reason,), count) for reason, count in status.stores_refused.items())
+
+
+def _upgrade(status: ShownStatus) -> _Samples:
+    return [] if status.upgrade is None else [((status.upgrade.phase,), len(status.upgrade.given))]
+
+
+def _reachable(status: ShownStatus) -> float | None:
+    fault = status.coordinator_stream
+    return None if fault is None else fault == "ok"
+
+
+def _stream_age_s(status: ShownStatus) -> float | None:
+    age_ms = status.coordinator_stream_age_ms
+    return None if age_ms is None else age_ms / _MS_PER_S
+
+
+_PROCESSOR, _ROLE = ("processor",), ("processor", "role")
+_STORE = ("processor", "store", "task")
 _OF_STORES: Final = (
     ("restoring", "records", "restore_records", "Read so far by a restore under way."),
     ("restoring", "bytes", "restore_bytes", "Read so far by a restore under way."),
@@ -55,10 +164,136 @@ _OF_STORES: Final = (
 )
 """(list of a container's report, field of its items, metric, what it is)."""
 
-_STANDBY_STATES: Final = {True: "caught_up", False: "behind", None: "unknown"}
-_Reports = Sequence[tuple[ProcessorId, ContainerReport]]
+_VERSION: Final = Family(
+    "job_model_version",
+    "Version of the JobModel in force; absent before the first.",
+    _job(lambda status: status.job.model_version),
+)
+_OF_CONTAINERS: Final = (
+    Family(
+        "container_running",
+        "1 where the container runs, 0 where it is on its way; absent once it has finished.",
+        _running,
+        _ROLE,
+    ),
+    Family(
+        "container_phase_start_time_seconds",
+        "When the container came into its phase, in seconds since 1970.",
+        _phase_starts,
+        (*_ROLE, "phase"),
+    ),
+    Family(
+        "records_processed",
+        "Records of the input in committed transactions, since the container began.",
+        _work(lambda r: r.processed),
+        _PROCESSOR,
+        grows=True,
+    ),
+    Family(
+        "input_lag_records",
+        "Offsets from what the container has read to the heads of its input.",
+        _work(lambda r: r.input_lag),
+        _PROCESSOR,
+    ),
+    Family(
+        "input_lost_offsets",
+        "Offsets of the input that Kafka had deleted before they were read, since it began.",
+        _work(lambda r: r.input_lost),
+        _PROCESSOR,
+        grows=True,
+    ),
+    Family(
+        "stage_seconds",
+        "How long each stage of the container has worked, side by side, since it began.",
+        _stages,
+        ("processor", "stage"),
+        grows=True,
+    ),
+    Family(
+        "standbys",
+        "Standbys that the processor keeps: caught_up, behind, or unknown as in a restore.",
+        _standbys,
+        ("processor", "state"),
+    ),
+    *(
+        Family(name, about, _items(group, field), _STORE)
+        for group, field, name, about in _OF_STORES
+    ),
+)
+_OF_JOB: Final = (
+    Family(
+        "adjunct_store_info",
+        "1 for each adjunct store: what fills it, and whether the container has it whole.",
+        _adjuncts,
+        (*_STORE, "input", "kind"),
+    ),
+    Family(
+        "dropped_values",
+        "Values that were too large for a store that skips such, since its container began.",
+        _items("dropped", "count"),
+        _STORE,
+        grows=True,
+    ),
+    Family(
+        "stores_refused",
+        "Stores on a host that were restored in full, not used, by kind, since this driver began.",
+        _refusals,
+        ("reason",),
+        grows=True,
+    ),
+    Family(
+        "upgrade_processors",
+        "Processors that the last upgrade has given its package; absent where there was none.",
+        _upgrade,
+        ("phase",),
+    ),
+    Family(
+        "coordinator_stream_reachable",
+        "1 where the last reading and writing of the coordinator stream went well.",
+        _job(_reachable),
+    ),
+    Family(
+        "coordinator_stream_age_seconds",
+        "Since the coordinator stream was last read to its head.",
+        _job(_stream_age_s),
+    ),
+    Family(
+        "coordinator_stream_damaged_records",
+        "Records skipped because their bytes are damaged, since this driver began.",
+        _job(lambda status: status.coordinator_stream_damaged),
+        grows=True,
+    ),
+)
 
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
+
+def figures(status: ShownStatus) -> Iterator[Metric]:
+    """Yield each figure of ``FIGURES`` as a metric."""
+    found: dict[str, list[tuple[tuple[str, ...], float]]] = {name: [] for name in FIGURES}
+    for name, report in _reports(status):
+        for sample in report.figures:
+            found[sample.name].append(((name, *sample.labels), sample.value))
+    for f in FIGURES.values():
+        labels = (*_PROCESSOR, *f.labels)
+        yield family(f"homeport_{f.name}", f.about, found[f.name], labels, grows=f.grows)
+
+
+def stage_times(status: ShownStatus) -> Metric:
+    """Return how long each stage takes each time.
+
+    A stage whose container has other bounds is left out: it is of another version.
+    """
+    metric = HistogramMetricFamily(
+        "homeport_stage_duration_seconds",
+        "How long a stage takes each time: sending of a transaction, the others of a batch.",
+        labels=("processor", "stage"),
+    )
+    bounds = [*map(str, STAGE_BOUNDS_S), "+Inf"]
+    for name, report in _reports(status):
+        for time in report.stages:
+            if len(time.buckets) == len(bounds):
+                buckets = list(zip(bounds, accumulate(time.buckets), strict=True))
+                metric.add_metric((name, time.stage), buckets, time.ms / _MS_PER_S)
+    return metric
 
 
 class JobCoordinatorMetrics(Collector):
@@ -95,199 +330,20 @@ class JobCoordinatorMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """Prometheus' protocol: each metric with its samples."""
         status = self._status()
-        yield _gauge(
-            "job_model_version",
-            "Version of the JobModel in force; absent before the first.",
-            status.job.model_version,
+        by_phase = Family(
+            "containers", "Containers of the job, by phase.", self._by_phase, ("phase",)
         )
-        containers = status.containers
-        reports = [(c.processor_id, c.report) for c in containers if c.report is not None]
-        yield self._containers(containers)
-        yield from _phases(containers)
-        yield from _work(containers)
-        yield _standbys(containers)
-        yield from _reports(reports)
-        yield stage_metric(reports)
-        yield from figure_metrics(reports)
-        yield _adjuncts(reports)
-        yield _dropped(reports)
-        yield _refusals(status)
-        yield _upgrade(status)
-        yield from _stream(status)
-        requests = CounterMetricFamily(
-            "homeport_http_requests", "Requests answered.", labels=("method", "route", "code")
-        )
-        for (method, route, code), count in sorted(self._requests.items()):
-            requests.add_metric((method, route, str(code)), count)
-        yield requests
+        yield from (each.metric(status) for each in (_VERSION, by_phase, *_OF_CONTAINERS))
+        yield stage_times(status)
+        yield from figures(status)
+        yield from (each.metric(status) for each in _OF_JOB)
+        requests = (((m, r, str(c)), n) for (m, r, c), n in sorted(self._requests.items()))
+        labels = ("method", "route", "code")
+        yield family("homeport_http_requests", "Requests answered.", requests, labels, grows=True)
         if self._others is not None:
             yield from self._others()
 
-    def _containers(self, containers: Sequence[ShownContainer]) -> Metric:
-        present = Counter(container.phase.value for container in containers)
+    def _by_phase(self, status: ShownStatus) -> _Samples:
+        present = Counter(container.phase.value for container in status.containers)
         self._phases |= present.keys()
-        metric = GaugeMetricFamily(
-            "homeport_containers", "Containers of the job, by phase.", labels=("phase",)
-        )
-        for phase in sorted(self._phases):
-            metric.add_metric((phase,), present[phase])
-        return metric
-
-
-def _phases(containers: Sequence[ShownContainer]) -> Iterator[Metric]:
-    """Of each container whether it runs, and since when it is in its phase."""
-    running = GaugeMetricFamily(
-        "homeport_container_running",
-        "1 where the container runs, 0 where it is on its way; absent once it has finished.",
-        labels=("processor", "role"),
-    )
-    since = GaugeMetricFamily(
-        "homeport_container_phase_start_time_seconds",
-        "When the container came into its phase, in seconds since 1970.",
-        labels=("processor", "role", "phase"),
-    )
-    for container in containers:
-        labels, phase = (container.processor_id, container.role), container.phase
-        if phase is not Phase.FINISHED:
-            running.add_metric(labels, int(phase is Phase.RUNNING))
-        since.add_metric((*labels, phase.value), (container.since_ms or 0) / _MS_PER_S)
-    yield running
-    yield since
-
-
-def _work(containers: Sequence[ShownContainer]) -> Iterator[Metric]:
-    """What active containers report of their input."""
-    records = CounterMetricFamily(
-        "homeport_records_processed",
-        "Records of the input in committed transactions, since the container began.",
-        labels=("processor",),
-    )
-    lag = GaugeMetricFamily(
-        "homeport_input_lag_records",
-        "Offsets from what the container has read to the heads of its input.",
-        labels=("processor",),
-    )
-    lost = CounterMetricFamily(
-        "homeport_input_lost_offsets",
-        "Offsets of the input that Kafka had deleted before they were read, since it began.",
-        labels=("processor",),
-    )
-    stages = CounterMetricFamily(
-        "homeport_stage_seconds",
-        "How long each stage of the container has worked, side by side, since it began.",
-        labels=("processor", "stage"),
-    )
-    for container in containers:
-        report, name = container.report or ContainerReport(), container.processor_id
-        for time in report.stages:
-            stages.add_metric((name, time.stage), time.ms / _MS_PER_S)
-        reported = ((records, report.processed), (lag, report.input_lag), (lost, report.input_lost))
-        for metric, value in reported:
-            if value is not None:
-                metric.add_metric((name,), value)
-    yield records
-    yield lag
-    yield lost
-    yield stages
-
-
-def _standbys(containers: Sequence[ShownContainer]) -> Metric:
-    """Of standalone processors, which keep standbys beside their tasks."""
-    metric = GaugeMetricFamily(
-        "homeport_standbys",
-        "Standbys that the processor keeps: caught_up, behind, or unknown as in a restore.",
-        labels=("processor", "state"),
-    )
-    for container in containers:
-        if container.standbys:
-            present = Counter(_STANDBY_STATES[each.is_caught_up] for each in container.standbys)
-            for state in _STANDBY_STATES.values():
-                metric.add_metric((container.processor_id, state), present[state])
-    return metric
-
-
-def _refusals(status: ShownStatus) -> Metric:
-    metric = CounterMetricFamily(
-        "homeport_stores_refused",
-        "Stores on a host that were restored in full, not used, by kind, since this driver began.",
-        labels=("reason",),
-    )
-    for reason, count in status.stores_refused.items():
-        metric.add_metric((reason,), count)
-    return metric
-
-
-def _reports(reports: _Reports) -> Iterator[Metric]:
-    """What containers report of single stores, while they report it."""
-    for group, name, metric_name, about in _OF_STORES:
-        metric = GaugeMetricFamily(f"homeport_{metric_name}", about, labels=_STORE_LABELS)
-        for processor, report in reports:
-            for item in getattr(report, group):
-                value = getattr(item, name)
-                if value is not None:
-                    metric.add_metric((processor, item.store, item.task), value)
-        yield metric
-
-
-def _adjuncts(reports: _Reports) -> Metric:
-    metric = GaugeMetricFamily(
-        "homeport_adjunct_store_info",
-        "1 for each adjunct store: what fills it, and whether the container has it whole.",
-        labels=(*_STORE_LABELS, "input", "kind"),
-    )
-    for processor, report in reports:
-        for item in report.adjuncts:
-            metric.add_metric((processor, item.store, item.task, item.input, item.kind), 1)
-    return metric
-
-
-def _dropped(reports: _Reports) -> Metric:
-    metric = CounterMetricFamily(
-        "homeport_dropped_values",
-        "Values that were too large for a store that skips such, since its container began.",
-        labels=_STORE_LABELS,
-    )
-    for processor, report in reports:
-        for item in report.dropped:
-            metric.add_metric((processor, item.store, item.task), item.count)
-    return metric
-
-
-def _upgrade(status: ShownStatus) -> Metric:
-    metric = GaugeMetricFamily(
-        "homeport_upgrade_processors",
-        "Processors that the last upgrade has given its package; absent where there was none.",
-        labels=("phase",),
-    )
-    if status.upgrade is not None:
-        metric.add_metric((status.upgrade.phase,), len(status.upgrade.given))
-    return metric
-
-
-def _stream(status: ShownStatus) -> Iterator[Metric]:
-    fault = status.coordinator_stream
-    yield _gauge(
-        "coordinator_stream_reachable",
-        "1 where the last reading and writing of the coordinator stream went well.",
-        None if fault is None else int(fault == "ok"),
-    )
-    age_ms = status.coordinator_stream_age_ms
-    yield _gauge(
-        "coordinator_stream_age_seconds",
-        "Since the coordinator stream was last read to its head.",
-        None if age_ms is None else age_ms / _MS_PER_S,
-    )
-    damaged = CounterMetricFamily(
-        "homeport_coordinator_stream_damaged_records",
-        "Records skipped because their bytes are damaged, since this driver began.",
-    )
-    if status.coordinator_stream_damaged is not None:
-        damaged.add_metric((), status.coordinator_stream_damaged)
-    yield damaged
-
-
-def _gauge(name: str, about: str, value: float | None) -> Metric:
-    metric = GaugeMetricFamily(f"homeport_{name}", about)
-    if value is not None:
-        metric.add_metric((), value)
-    return metric
+        return (((phase,), present[phase]) for phase in sorted(self._phases))

@@ -18,7 +18,7 @@ KEY_FILE_NAME = "homeport-key.pem"
 
 
 def server_context(folder: Path) -> ssl.SSLContext | None:
-    """For a server whose key and certificate are in ``folder``; None where there is no key.
+    """Return the TLS of a server with the key and certificate in ``folder``; None without a key.
 
     Raises:
         ConfigError: they are damaged.
@@ -49,7 +49,7 @@ def certificate_beside(token_file: Path) -> str | None:
 
 
 def client_context(certificate: str) -> ssl.SSLContext:
-    """For a client that trusts this certificate alone.
+    """Return the TLS of a client that trusts this certificate alone.
 
     Args:
         certificate: as PEM.
@@ -68,7 +68,7 @@ def client_context(certificate: str) -> ssl.SSLContext:
 
 
 def unverified_context() -> ssl.SSLContext:
-    """For one question whose answer proves itself: the server may be any."""
+    """Return TLS to any server, for one question whose answer proves itself."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = False

@@ -22,7 +22,7 @@ _NUMBER: Final = re.compile(r"\d{1,18}", re.ASCII)
 
 
 def version_asked(query: Mapping[str, str]) -> int | None:
-    """Of ``?version=``, which may be left out; else WireError."""
+    """Return ``?version=``; None where it is left out; WireError where it is no version."""
     text = query.get("version")
     if text is None:
         return None
@@ -41,7 +41,7 @@ class EventsAsked:
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> EventsAsked:
-        """Of ``?processor=&since=&limit=``, each of which may be left out; else WireError."""
+        """Return ``?processor=&since=&limit=``, each optional; WireError for other values."""
         processor, since, limit = map(query.get, ("processor", "since", "limit"))
         said = _EVENTS_TOLD if limit is None else _number("limit", limit)
         if not 1 <= said <= MAX_EVENTS_TOLD:
@@ -54,7 +54,7 @@ class EventsAsked:
 
 
 def hosts_asked(values: Sequence[str]) -> tuple[Host, ...]:
-    """Of ``?host=A&host=B``: sorted, each once; WireError where there is none."""
+    """Return the hosts of ``?host=A&host=B``, sorted; WireError where there is none."""
     hosts = sorted({host_of(value) for value in values})
     if not hosts:
         raise WireError("no host is given: ask ?host=NAME, once for each host")

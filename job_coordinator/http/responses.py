@@ -161,7 +161,6 @@ class DocumentSender:
 async def _fill(
     transport: asyncio.WriteTransport, writer: AbstractStreamWriter, pieces: Iterator[memoryview]
 ) -> bool:
-    """The socket has taken what it takes now; false where no piece is left."""
     for piece in pieces:
         # To wait here would keep the turn. The abstract writer does not name the argument.
         await writer.write(piece, drain=False)  # type: ignore[call-arg]  # as said

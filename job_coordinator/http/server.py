@@ -5,8 +5,7 @@ reaches the port can read, with secrets masked; the job's bearer token shows the
 every POST of its own programs. What a token of an operator allows is in ``access``, and what is
 refused, in ``guard``.
 
-Source: design, section 5; interfaces, "HTTP between launcher, container and AM"; Samza's routes:
-reference, 2.3.
+Routes that Samza 1.8 has are as there: ``/``, ``/locality``.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import socket
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from aiohttp import web
 from msgspec import json, structs
@@ -61,6 +60,8 @@ from homeport.job_coordinator.model.locality_model import (
     encode_locality,
     encode_processor_locality,
 )
+from homeport.job_coordinator.model.wire_form import json_text
+from homeport.job_coordinator.status.outlook import ShownOutlook
 from homeport.job_coordinator.status.shape import ShownStatus
 from homeport.job_coordinator.ui.configuration import configuration
 
@@ -102,8 +103,8 @@ class DecisionSource(Protocol):
     def events(self, asked: EventsAsked) -> bytes:
         """The JSON body: the last events that decided something."""
 
-    async def what_if(self, hosts: Collection[Host]) -> Mapping[str, Any]:
-        """What would come of the loss of these hosts, as JSON values; nothing is changed."""
+    async def what_if(self, hosts: Collection[Host]) -> ShownOutlook:
+        """Return what would come of the loss of these hosts; nothing is changed."""
 
     async def written(self) -> Mapping[str, CoordinatorStreamMessage] | None:
         """{key of the configuration: its newest record}; None: the job has no coordinator stream.
@@ -129,7 +130,7 @@ class Peers(Protocol):
         """What the status says of other processors is what they say now."""
 
     def own_status(self) -> ShownStatus:
-        """As ``status``, of this processor alone."""
+        """Return the status of this processor alone."""
 
 
 class JobCoordinatorServer:
@@ -251,7 +252,6 @@ class JobCoordinatorServer:
 
     @web.middleware
     async def _redirect(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """What another processor has to answer is answered by its URL."""
         resource = request.match_info.route.resource
         route = "" if resource is None else resource.canonical
         if self._peers is None or route in _OF_EACH:
@@ -271,7 +271,6 @@ class JobCoordinatorServer:
         )
 
     def _config(self) -> Config | None:
-        """In force; None where there is none yet."""
         model = self._backend.job_model(None)
         return None if model is None else model.config
 
@@ -312,7 +311,6 @@ class JobCoordinatorServer:
         return json_answer(encode_processor_locality(ProcessorLocality(processor_id, host)))
 
     async def _look(self) -> ShownStatus:
-        """The job as it is now; UnavailableError where another processor answers for it."""
         if self._size() is None:
             raise UnavailableError("another processor answers for the job")
         if self._peers is not None:
@@ -320,7 +318,6 @@ class JobCoordinatorServer:
         return self._backend.status()
 
     def _size(self) -> int | None:
-        """How many containers the job has; None where another processor answers for it."""
         if self._peers is not None and self._peers.leader_url() != "":
             return None
         model = self._backend.job_model(None)
@@ -353,7 +350,7 @@ class JobCoordinatorServer:
         hosts, said = hosts_asked(request.query.getall("host", ())), self._said()
 
         async def what_if() -> bytes:
-            return compact_json(await said.what_if(hosts))
+            return json_text(await said.what_if(hosts)).encode()
 
         return await self._answers.answer(request, ("what-if", hosts), what_if)
 
@@ -397,7 +394,6 @@ def _own_names() -> tuple[str, str]:
 
 
 def _status_for(request: web.Request, status: ShownStatus) -> bytes:
-    """Return ``status`` as JSON; without the log lines of failures for a caller without a token."""
     if caller(request).role < Role.READ:
         failures = tuple(structs.replace(f, last_lines=None) for f in status.failures)
         status = structs.replace(status, failures=failures)

@@ -6,7 +6,7 @@ refused; where something else differs from the configuration, the log has what i
 Tasks of a job with state stay what they are (its inputs may grow under them), so a changelog never
 needs more partitions than it was made with, and has exactly so many.
 
-Source: Samza 1.8, ChangelogStreamManager and KafkaConfig (reference, section 6.9).
+Source: Samza 1.8, ChangelogStreamManager and KafkaConfig.
 """
 
 from __future__ import annotations

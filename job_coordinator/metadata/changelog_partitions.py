@@ -122,7 +122,6 @@ class ChangelogPartitionManager:
             )
 
     def _recorded(self, but: Mapping[TaskName, int]) -> dict[TaskName, int]:
-        """Return what set-changelog has, without damaged records of tasks in ``but``."""
         found: dict[TaskName, int] = {}
         for name, message in self._stream.latest(MessageType.SET_CHANGELOG).items():
             task = TaskName(name)

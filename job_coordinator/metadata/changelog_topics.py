@@ -4,7 +4,7 @@ A topic that is deleted takes the state along, and one that is created in its pl
 of a new job. The brokers give it another id: the id that a changelog had when the job first wrote
 to it is kept here, and no process goes on with another topic, or makes one, without an error.
 
-Source: HA-YARN, "restores the state store"; safety S3; design, section 9.
+Source: HA-YARN, "restores the state store"; safety S3.
 """
 
 from __future__ import annotations

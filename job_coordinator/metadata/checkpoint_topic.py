@@ -5,7 +5,7 @@ task would begin where ``samza.offset.default`` says and apply input to its stat
 some. The brokers give every topic an id: the one that the checkpoint topic had when the job first
 used it is kept here, and the job goes on with no other topic.
 
-Source: design, section 8, "state and input position belong together"; safety S6.
+State and input position belong together. Source: safety S6.
 """
 
 from __future__ import annotations

@@ -127,8 +127,7 @@ class EpochManager(RecordManager):
 
     def write_submission(self, submission: Submission) -> None:
         """The stream says ``submission``."""
-        s = submission
-        self._stream.write([wire.set_submission(s.number, s.application, s.claim)])
+        self._stream.write([submission_message(submission)])
 
     def read_am_epoch(self) -> AmEpoch | None:
         """The last AM attempt that began; None before the first one.
@@ -220,7 +219,7 @@ class EpochManager(RecordManager):
 
     def write_job_model_version(self, version: JobModelVersion) -> None:
         """The stream says that ``version`` is in force."""
-        self._stream.write([wire.set_job_model_version(version.version, version.digest)])
+        self._stream.write([job_model_version_message(version)])
 
 
 def epoch_floor_message(epoch: int, tree: str = "") -> CoordinatorStreamMessage:
@@ -232,6 +231,20 @@ def epoch_floor_message(epoch: int, tree: str = "") -> CoordinatorStreamMessage:
     return CoordinatorStreamMessage(MessageType.SET_EPOCH_FLOOR, _FLOOR_KEY, values)
 
 
+def submission_message(submission: Submission) -> CoordinatorStreamMessage:
+    """Return the record of a submission."""
+    known = {"application": submission.application, "claim": submission.claim}
+    values = {"number": str(submission.number)} | {k: v for k, v in known.items() if v is not None}
+    return CoordinatorStreamMessage(MessageType.SET_SUBMISSION, wire.SUBMISSION_KEY, values)
+
+
+def job_model_version_message(version: JobModelVersion) -> CoordinatorStreamMessage:
+    """Return the record of the JobModel in force."""
+    values = {"version": str(version.version), "digest": version.digest}
+    key = wire.JOB_MODEL_VERSION_KEY
+    return CoordinatorStreamMessage(MessageType.SET_JOB_MODEL_VERSION, key, values)
+
+
 def am_epoch_message(am_epoch: AmEpoch) -> CoordinatorStreamMessage:
     """The record that says that an AM attempt has begun."""
     rank = am_epoch.rank
@@ -239,19 +252,32 @@ def am_epoch_message(am_epoch: AmEpoch) -> CoordinatorStreamMessage:
         {"submission": r.submission, "application": r.application, "attempt": r.attempt}
         for r in am_epoch.unfenced
     ]
-    return wire.set_am_epoch(rank.submission, rank.application, rank.attempt, unfenced)
+    values = {
+        "submission": str(rank.submission),
+        "application": rank.application,
+        "attempt": str(rank.attempt),
+        "unfenced": wire.list_text(unfenced),
+    }
+    return CoordinatorStreamMessage(MessageType.SET_AM_EPOCH, wire.AM_EPOCH_KEY, values)
 
 
 def processor_epoch_message(
     processor_id: ProcessorId, permit: ProcessorEpoch
 ) -> CoordinatorStreamMessage:
-    """The record that says that a processor has a permit, or that its epoch is raised."""
-    fence = incarnations_to_json(permit.fence)
-    permitted = permit.permitted if permit.is_raised else None
-    epoch, version = permit.epoch, permit.model_version
-    return wire.set_processor_epoch(
-        processor_id, epoch, version, fence, permitted, permit.unseen_ms
-    )
+    """Return the record of a permit, or of an epoch that a model has raised.
+
+    It names what was ``permitted`` where that is another epoch: no incarnation uses a raised one,
+    and the successor must fence those before it (safety I1, I2).
+    """
+    known = {
+        "epoch": permit.epoch,
+        "model-version": permit.model_version,
+        "fence": wire.list_text(incarnations_to_json(permit.fence)),
+        "permitted": permit.permitted if permit.is_raised else None,
+        "unseen-ms": permit.unseen_ms,
+    }
+    values = {name: str(value) for name, value in known.items() if value is not None}
+    return CoordinatorStreamMessage(MessageType.SET_PROCESSOR_EPOCH, processor_id, values)
 
 
 def _processor_epoch(message: CoordinatorStreamMessage) -> ProcessorEpoch:
@@ -271,7 +297,9 @@ def fence_report_message(
     processor_id: ProcessorId, report: FenceReport
 ) -> CoordinatorStreamMessage:
     """The record of the incarnations that an incarnation has fenced."""
-    return wire.set_fenced(processor_id, report.epoch, incarnations_to_json(report.fenced))
+    fenced = wire.list_text(incarnations_to_json(report.fenced))
+    values = {"epoch": str(report.epoch), "fenced": fenced}
+    return CoordinatorStreamMessage(MessageType.SET_FENCED, processor_id, values)
 
 
 def _items(message: CoordinatorStreamMessage, name: str) -> list[dict[str, object]]:

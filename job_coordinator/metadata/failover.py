@@ -39,7 +39,7 @@ class RecordedFailover:
 class FailoverManager(RecordManager):
     """Which active containers are on their way to another place than home.
 
-    Source: STANDBY, "A. Failure of an active container"; design 7, "Whatever step the AM dies in".
+    Source: STANDBY, "A. Failure of an active container".
     """
 
     def read(self) -> dict[ProcessorId, RecordedFailover]:
@@ -54,10 +54,15 @@ class FailoverManager(RecordManager):
     @staticmethod
     def message(active: ProcessorId, failover: RecordedFailover) -> CoordinatorStreamMessage:
         """The record that says that the failover of ``active`` is under way."""
-        f = failover
-        return wire.set_failover(
-            active, f.epoch, f.standby, f.host, step=f.step, used=f.used, cause=f.cause
-        )
+        known = {"standby": failover.standby, "host": failover.host}
+        values = {
+            "epoch": str(failover.epoch),
+            **{name: text for name, text in known.items() if text is not None},
+            "step": failover.step,
+            "used": wire.list_text(list(failover.used)),
+            "cause": failover.cause,
+        }
+        return CoordinatorStreamMessage(MessageType.SET_FAILOVER, active, values)
 
     @staticmethod
     def end(active: ProcessorId) -> CoordinatorStreamMessage:

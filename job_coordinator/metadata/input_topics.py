@@ -7,7 +7,7 @@ kept here, through drivers, attempts and submissions. Another topic is read only
 when no process could commit a position in the topic before any more. A position of that input in a
 checkpoint below the floor is none.
 
-Source: design, section 8, "state and input position belong together"; safety S7.
+State and input position belong together. Source: safety S7.
 """
 
 from __future__ import annotations

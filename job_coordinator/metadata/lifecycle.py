@@ -39,7 +39,8 @@ class StopManager(RecordManager):
     @staticmethod
     def message(incarnation: Incarnation, cause: str) -> CoordinatorStreamMessage:
         """The record that says that the incarnation has stopped."""
-        return wire.set_stopped(incarnation.processor_id, incarnation.epoch, cause)
+        values = {"epoch": str(incarnation.epoch), "cause": cause}
+        return CoordinatorStreamMessage(MessageType.SET_STOPPED, incarnation.processor_id, values)
 
     def write(self, incarnation: Incarnation, cause: str) -> None:
         """The stream says that the incarnation has stopped."""
@@ -67,14 +68,15 @@ class RetryManager(RecordManager):
         """The record that says what is charged to the processor."""
         if state.count == 0:
             return wire.tombstone(MessageType.SET_RETRY_STATE, processor_id)
-        return wire.set_retry_state(processor_id, state.count, state.since_ms)
+        values = {"count": str(state.count), "since": str(state.since_ms)}
+        return CoordinatorStreamMessage(MessageType.SET_RETRY_STATE, processor_id, values)
 
     def messages_to_forget(self) -> tuple[CoordinatorStreamMessage, ...]:
         """Records that turn what the stream says into: nothing is charged to anybody."""
         return exactly(self._stream, MessageType.SET_RETRY_STATE, ())
 
     def forget(self) -> None:
-        """Nothing is charged to anybody."""
+        """Write that no processor is charged with a failure."""
         self._stream.write(self.messages_to_forget())
 
 
@@ -106,7 +108,9 @@ class JobEndManager(RecordManager):
     @staticmethod
     def message(end: JobEnd) -> CoordinatorStreamMessage:
         """The record that says that the job ends."""
-        return wire.set_job_end(end.submission, end.result, end.diagnostics)
+        submission = str(end.submission)
+        values = {"submission": submission, "result": end.result, "diagnostics": end.diagnostics}
+        return CoordinatorStreamMessage(MessageType.SET_JOB_END, wire.JOB_END_KEY, values)
 
 
 def _job_end(message: CoordinatorStreamMessage) -> JobEnd:

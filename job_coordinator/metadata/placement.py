@@ -5,8 +5,6 @@ Samza keeps both in one namespace, ``<uuid>.ContainerPlacementRequestMessage`` a
 that is not the last one has a field of ours, which Samza's reader passes over: what the next
 driver must know to go on with the action. So the request itself can be deleted with the first
 answer, in the same transaction, and neither can be lost nor answered twice.
-
-Source: samza-behaviours 4.9.
 """
 
 from __future__ import annotations

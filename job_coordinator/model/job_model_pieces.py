@@ -65,7 +65,6 @@ def encode_part(model: JobModel, processor_id: ProcessorId) -> bytes:
 
 
 def _member(processor_id: ProcessorId, container: ContainerModel) -> bytes:
-    """One container after its name, as it stands between the braces."""
     return compact_json(processor_id) + b":" + encode_container_model(container)
 
 

@@ -105,10 +105,10 @@ def required_number(
 def optional_number(
     body: Mapping[str, Any], name: str, minimum: int = 0, maximum: int = LONG_MAX
 ) -> int | None:
-    """As ``required_number``, but None where it is missing or null."""
+    """Return the same as ``required_number``; None where it is missing or null."""
     return None if body.get(name) is None else required_number(body, name, minimum, maximum)
 
 
 def optional_field(body: Mapping[str, Any], name: str, kind: type[T]) -> T | None:
-    """As ``required_field``, but None where it is missing or null."""
+    """Return the same as ``required_field``; None where it is missing or null."""
     return None if body.get(name) is None else required_field(body, name, kind)

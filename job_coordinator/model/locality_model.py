@@ -1,7 +1,7 @@
 """LocalityModel: on which host each processor last started successfully, and its JSON form.
 
 PURE. Kept apart from the JobModel on purpose: hosts change without any change of work
-(HA-STANDALONE; design, section 5). An unknown host is None here; Samza's empty string exists only
+(HA-STANDALONE). An unknown host is None here; Samza's empty string exists only
 in the JSON.
 """
 
@@ -41,10 +41,6 @@ class LocalityModel:
     def of(hosts: Mapping[ProcessorId, Host]) -> LocalityModel:
         """The model of these hosts. Shapes: ``hosts`` {processor_id: host}."""
         return LocalityModel({id_: ProcessorLocality(id_, hosts[id_]) for id_ in sorted(hosts)})
-
-    def locality_of(self, processor_id: ProcessorId) -> ProcessorLocality:
-        """The locality of ``processor_id``, without a host where it is not known."""
-        return self.processor_localities.get(processor_id, ProcessorLocality(processor_id, None))
 
 
 def encode_locality(model: LocalityModel) -> bytes:

@@ -8,9 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from homeport.config.config import LONG_MAX
-
-_Count = Annotated[int, msgspec.Meta(ge=0, le=LONG_MAX)]
+from homeport.job_coordinator.model.wire_form import Long
 
 
 class StopCause(Enum):
@@ -54,9 +52,9 @@ class Restored(
     """
 
     kind: RestoreKind
-    from_offset: _Count | None
-    to_offset: _Count | None
-    records: _Count
+    from_offset: Long | None
+    to_offset: Long | None
+    records: Long
     reason: str | None = None
     refusal: str | None = None
     tasks: Annotated[int, msgspec.Meta(ge=1)] = 1

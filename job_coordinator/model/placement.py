@@ -2,8 +2,6 @@
 
 PURE. Samza's ContainerPlacementMessage and its two kinds; how they lie in the coordinator stream
 is in ``metadata.placement``.
-
-Source: samza-behaviours 4.9.
 """
 
 from __future__ import annotations

@@ -7,13 +7,27 @@ versions of Homeport understand each other. ``tests/golden`` holds the bodies.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from homeport.config.config import INT_MAX, LONG_MAX
 from homeport.config.errors import WireError
+from homeport.job_coordinator.model.json_values import compact_json
 
+Int = Annotated[int, msgspec.Meta(ge=0, le=INT_MAX)]
+Long = Annotated[int, msgspec.Meta(ge=0, le=LONG_MAX)]
 _T = TypeVar("_T")
+
+
+def about(meaning: str) -> msgspec.Meta:
+    """Return the annotation that gives a field its meaning in the JSON Schema of its type."""
+    return msgspec.Meta(description=meaning)
+
+
+def json_text(value: object) -> str:
+    """Return ``value`` as JSON in one line, with the fields that are None."""
+    return compact_json(msgspec.to_builtins(value)).decode()
 
 
 def body_of(value: object, *, flat: str = "") -> dict[str, Any]:
@@ -38,6 +52,24 @@ def value_of(kind: type[_T], body: Mapping[str, Any], what: str, *, flat: str = 
     try:
         return msgspec.convert({**body, flat: body} if flat else body, kind)
     except (msgspec.ValidationError, OverflowError) as error:
-        line = " ".join(str(error).split())
-        # it quotes a value of any length, before the path
-        raise WireError(f"{what}: {line[:150]}{line[150:][-150:]}") from None
+        raise _fault(error, what) from None
+
+
+def decoded(kind: type[_T], data: bytes, what: str) -> _T:
+    """Return the value of the type ``kind`` that the JSON ``data`` has, five times as fast.
+
+    Raises:
+        WireError: as above, or it is not JSON.
+    """
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.ValidationError as error:
+        raise _fault(error, what) from None
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise WireError(f"{what} is not JSON: {str(error)[:150]}") from None
+
+
+def _fault(error: Exception, what: str) -> WireError:
+    line = " ".join(str(error).split())
+    # it quotes a value of any length, before the path
+    return WireError(f"{what}: {line[:150]}{line[150:][-150:]}")

@@ -2,7 +2,7 @@
 
 ``InputWatch`` decides only; ``look`` asks Kafka.
 
-Source: Samza 1.8, StreamPartitionCountMonitor (reference, 4.10).
+Source: Samza 1.8, StreamPartitionCountMonitor.
 """
 
 from __future__ import annotations

@@ -153,7 +153,6 @@ def _is_open(state: ProcessorState) -> bool:
 
 
 def _missing(state: ProcessorState) -> list[str]:
-    """The members of the newest version that have not joined its barrier."""
     joined = set() if state.barrier is None else set(state.barrier.joined)
     members = () if state.plan is None else state.plan.members
     return [m.processor_id for m in members if (m.processor_id, m.sequence) not in joined]

@@ -298,7 +298,6 @@ _HANDLERS: Mapping[type, Callable[[ProcessorDraft, Any], None]] = MappingProxyTy
 
 
 def _settle(draft: ProcessorDraft) -> None:
-    """What should be is ordered, where it is not."""
     if draft.state.life is Life.LEAVING:
         _leave(draft)
         return
@@ -315,7 +314,6 @@ def _settle(draft: ProcessorDraft) -> None:
 
 
 def _leave(draft: ProcessorDraft) -> None:
-    """Nothing is held; then the registration goes; then it is over."""
     for kind in ProcessorTimerKind:
         draft.cancel(kind)
     if not _has_stopped(draft):
@@ -353,7 +351,6 @@ def _await_twin(draft: ProcessorDraft) -> None:
 
 
 def _follow(draft: ProcessorDraft) -> None:
-    """The work is what the newest version says of this registration."""
     state = draft.state
     entry, work = state.entry, state.work
     if state.plan is None:
@@ -421,7 +418,6 @@ def _join(draft: ProcessorDraft, kind: ProcessorReasonKind, **facts: object) -> 
 
 
 def _has_stopped(draft: ProcessorDraft) -> bool:
-    """Whether no incarnation lives; the stop is ordered where one does."""
     work = draft.state.work
     if work.phase is WorkPhase.IDLE:
         return True

@@ -12,23 +12,21 @@ import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 from urllib.parse import quote, unquote
 
-from homeport.config.config import INT_MAX, Config
+import msgspec
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
+from homeport.config.config import LONG_MAX, Config
 from homeport.config.errors import WireError
 from homeport.job_coordinator.model.codec import decode_job_model, encode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
-from homeport.job_coordinator.model.incarnation import incarnations_from_json, incarnations_to_json
+from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
-from homeport.job_coordinator.model.json_values import (
-    as_object,
-    compact_json,
-    optional_field,
-    optional_number,
-    parse_object,
-    required_field,
-    required_number,
-)
+from homeport.job_coordinator.model.json_values import parse_object
+from homeport.job_coordinator.model.wire_form import Int, Long, json_text, value_of
 from homeport.job_coordinator.standalone.plan import (
     Member,
     Plan,
@@ -102,8 +100,6 @@ def versions_to_delete(names: Iterable[str], newest: int) -> list[int]:
     """Of the versions with these names, those beyond the newest ``KEPT_VERSIONS``, oldest first.
 
     One above ``newest``, which a leader is about to publish, stays, and names that are no version.
-
-    Source: samza-behaviours 10.3 and Z3.
     """
     versions = sorted(int(name) for name in names if _VERSION.fullmatch(name))
     published = [version for version in versions if version <= newest]
@@ -113,28 +109,35 @@ def versions_to_delete(names: Iterable[str], newest: int) -> list[int]:
 # --- small values
 
 
+class _RegistrationBody(msgspec.Struct, frozen=True, rename="kebab"):
+    processor_id: ProcessorId
+    location_id: Host
+    url: str | UnsetType | None = UNSET
+
+
 def encode_registration(registration: Registration, url: str = "") -> bytes:
     """The value of a processor's node; its number is in the name.
 
     ``url``: where the processor answers HTTP; empty: nowhere.
     """
-    body = {"processor-id": registration.processor_id, "location-id": registration.location}
-    return compact_json({**body, "url": url} if url else body)
+    body = _RegistrationBody(registration.processor_id, registration.location, url or UNSET)
+    return json_text(body).encode()
 
 
 def decode_registration(name: str, data: bytes) -> Registration:
     """The registration that the node of this name holds; WireError where it holds none."""
-    body = parse_object(data, f"{PROCESSORS}/{name}")
-    return Registration(
-        registration_number(name),
-        ProcessorId(required_field(body, "processor-id", str)),
-        Host(required_field(body, "location-id", str)),
-    )
+    body = _registration(name, data)
+    return Registration(registration_number(name), body.processor_id, body.location_id)
 
 
 def decode_url(name: str, data: bytes) -> str:
     """Where the processor of that node answers HTTP, empty where nowhere; WireError as above."""
-    return optional_field(parse_object(data, f"{PROCESSORS}/{name}"), "url", str) or ""
+    return _registration(name, data).url or ""
+
+
+def _registration(name: str, data: bytes) -> _RegistrationBody:
+    what = f"{PROCESSORS}/{name}"
+    return value_of(_RegistrationBody, parse_object(data, what), what)
 
 
 def encode_version(version: int) -> bytes:
@@ -184,6 +187,28 @@ def decode_location(task: TaskName, data: bytes) -> Host:
 # --- plans
 
 
+class _Head(msgspec.Struct, frozen=True):
+    format: Long
+    writer: Long = 0
+    size: Long = 0
+    crc: Long = 0
+    segments: Int = 0
+
+
+class _MemberBody(msgspec.Struct, frozen=True):
+    registration: Long
+    generation: Annotated[int, msgspec.Meta(ge=1, le=LONG_MAX)]
+    fence: tuple[Incarnation, ...]
+
+
+class _PlanBody(msgspec.Struct, frozen=True):
+    version: Long
+    members: Mapping[ProcessorId, _MemberBody]
+    lost: Int | UnsetType | None = UNSET
+    unbacked: Int | UnsetType | None = UNSET
+    former: tuple[Incarnation, ...] | UnsetType = UNSET
+
+
 @dataclass(frozen=True, slots=True)
 class StoredPlan:
     """A version as its nodes hold it: the value, and the values of the segments, if any."""
@@ -206,38 +231,28 @@ def encode_plan(plan: Plan, writer: int, segment_bytes: int = SEGMENT_BYTES) -> 
         segment_bytes: most bytes of one node.
     """
     model = JobModel(Config({}), plan.model.containers)
-    body = {
-        "version": plan.version,
-        "members": {
-            m.processor_id: {
-                "registration": m.sequence,
-                "generation": m.generation,
-                "fence": incarnations_to_json(m.fence),
-            }
-            for m in plan.members
-        },
-    }
-    if plan.lost:
-        body |= {"lost": plan.lost, "unbacked": plan.unbacked}
-    if plan.former:
-        body["former"] = incarnations_to_json(plan.former)
+    members = {m.processor_id: _MemberBody(m.sequence, m.generation, m.fence) for m in plan.members}
+    unbacked = plan.unbacked if plan.lost else UNSET
+    body = _PlanBody(plan.version, members, plan.lost or UNSET, unbacked, plan.former or UNSET)
     containers = encode_job_model(model, mask_secrets=False)
-    payload = zlib.compress(compact_json(body) + b"\n" + containers)
-    head = {"format": _FORMAT, "writer": writer, "size": len(payload), "crc": zlib.crc32(payload)}
-    inline = compact_json({**head, "segments": 0}) + b"\n" + payload
+    payload = zlib.compress(_line(body) + containers)
+    head = _Head(_FORMAT, writer, len(payload), zlib.crc32(payload))
+    inline = _line(head) + payload
     if len(inline) <= segment_bytes:
         return StoredPlan(inline)
     starts = range(0, len(payload), segment_bytes)
     parts = tuple(payload[i : i + segment_bytes] for i in starts)
-    return StoredPlan(compact_json({**head, "segments": len(parts)}) + b"\n", parts)
+    return StoredPlan(_line(replace(head, segments=len(parts))), parts)
+
+
+def _line(value: object) -> bytes:
+    return json_text(value).encode() + b"\n"
 
 
 def segment_names(version: int, value: bytes) -> tuple[str, ...]:
     """The nodes that hold the rest of the version with this value; WireError where it has none."""
     head, _ = _head(version, value)
-    count = required_number(head, "segments", 0, INT_MAX)
-    writer = required_number(head, "writer")
-    return tuple(segment_name(writer, index) for index in range(count))
+    return tuple(segment_name(head.writer, index) for index in range(head.segments))
 
 
 def decode_plan(version: int, value: bytes, segments: Sequence[bytes]) -> Plan:
@@ -249,49 +264,34 @@ def decode_plan(version: int, value: bytes, segments: Sequence[bytes]) -> Plan:
     what = f"{JOB_MODELS}/{version}"
     head, inline = _head(version, value)
     payload = b"".join(segments) if segments else inline
-    if (len(payload), zlib.crc32(payload)) != (
-        required_number(head, "size"),
-        required_number(head, "crc"),
-    ):
+    if (len(payload), zlib.crc32(payload)) != (head.size, head.crc):
         raise WireError(f"{what}: its {len(payload)} bytes are not those that were written")
     try:
         text = zlib.decompress(payload)
     except zlib.error as error:
         raise WireError(f"{what}: {error}") from None
     first, _, rest = text.partition(b"\n")
-    body = parse_object(first, what)
-    if required_number(body, "version") != version:
-        raise WireError(f"{what}: it says that it is version {body['version']}")
+    body = value_of(_PlanBody, parse_object(first, what), what)
+    if body.version != version:
+        raise WireError(f"{what}: it says that it is version {body.version}")
     model = decode_job_model(rest)
-    members = required_field(body, "members", dict)
-    strangers = sorted(model.containers.keys() - members.keys())
+    strangers = sorted(model.containers.keys() - body.members.keys())
     if strangers:
         raise WireError(f"{what}: the containers {strangers[:3]} are none of its members")
-    found = tuple(_member(id_, members[id_], model, what) for id_ in sorted(members))
-    lost = optional_number(body, "lost", 0, INT_MAX) or 0
-    unbacked = optional_number(body, "unbacked", 0, INT_MAX) or 0
-    former = incarnations_from_json(body, "former") if "former" in body else ()
-    return Plan(version, found, lost, unbacked, former, model)
+    found = tuple(_member(id_, body.members[id_], model) for id_ in sorted(body.members))
+    return Plan(version, found, body.lost or 0, body.unbacked or 0, body.former or (), model)
 
 
-def _head(version: int, value: bytes) -> tuple[dict[str, object], bytes]:
+def _head(version: int, value: bytes) -> tuple[_Head, bytes]:
     first, _, rest = value.partition(b"\n")
     what = f"{JOB_MODELS}/{version}"
-    head = parse_object(first, what)
-    if required_number(head, "format") != _FORMAT:
-        raise WireError(f"{what}: format {head['format']}; this Homeport reads format {_FORMAT}")
+    head = value_of(_Head, parse_object(first, what), what)
+    if head.format != _FORMAT:
+        raise WireError(f"{what}: format {head.format}; this Homeport reads format {_FORMAT}")
     return head, rest
 
 
-def _member(id_: str, value: object, model: JobModel, what: str) -> Member:
-    body: Mapping[str, object] = as_object(value, f"{what}, member {id_!r}")
-    processor_id = ProcessorId(id_)
-    container = model.containers.get(processor_id)
-    return Member(
-        processor_id,
-        required_number(body, "registration"),
-        required_number(body, "generation", 1),
-        active_tasks(container),
-        incarnations_from_json(body, "fence"),
-        standbys_of(container),
-    )
+def _member(id_: ProcessorId, body: _MemberBody, model: JobModel) -> Member:
+    container = model.containers.get(id_)
+    tasks, standbys = active_tasks(container), standbys_of(container)
+    return Member(id_, body.registration, body.generation, tasks, body.fence, standbys)

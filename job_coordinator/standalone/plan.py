@@ -237,7 +237,6 @@ def same_work(before: Plan | None, plan: Plan) -> bool:
 
 
 def _not_on_backup(before: Plan | None, members: Sequence[Member]) -> tuple[int, int]:
-    """``lost`` and ``unbacked`` of a plan with these members."""
     if before is None or not any(member.standbys for member in before.members):
         return 0, 0
     there = {member.processor_id for member in members}
@@ -289,7 +288,6 @@ def _suspects(
 
 
 def _former(before: Plan | None, fenced: Mapping[ProcessorId, int]) -> frozenset[Incarnation]:
-    """Return what may still write to tasks that ``before`` does not have."""
     if before is None:
         return frozenset()
     reported = (m.fence for m in before.members if _has_reported(m, fenced))
@@ -301,7 +299,6 @@ def _has_reported(member: Member, fenced: Mapping[ProcessorId, int]) -> bool:
 
 
 def _may_write(member: Member, fenced: Mapping[ProcessorId, int]) -> bool:
-    """Return whether it has reported; what is no processor may write without."""
     return member.sequence == NO_SESSION or _has_reported(member, fenced)
 
 

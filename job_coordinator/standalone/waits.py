@@ -36,7 +36,6 @@ def waits(state: ProcessorState) -> Iterator[str]:
 
 
 def _next_version(state: ProcessorState) -> Iterator[str]:
-    """Return why a version is due, and what its leader waits for."""
     cause = leading.due(state)
     is_under_way = state.computing >= 0 or state.publishing
     if not state.is_connected or not (cause or is_under_way):

@@ -11,12 +11,10 @@ from typing import Annotated, Any, Self
 
 import msgspec
 
-from homeport.config.config import LONG_MAX
 from homeport.job_coordinator.model.ids import TaskName
-from homeport.job_coordinator.model.wire_form import value_of
+from homeport.job_coordinator.model.wire_form import Long, value_of
 from homeport.job_coordinator.status.figures import Sample, known_samples
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=LONG_MAX)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, lt=1e12)]
 STAGE_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper bounds of the buckets of a stage's times, but for the last, which has none."""
@@ -33,12 +31,12 @@ class RestoreProgress:
 
     store: str
     task: TaskName
-    records: Count
-    bytes: Count
-    remaining: Count
+    records: Long
+    bytes: Long
+    remaining: Long
     records_per_s: Seconds
     seconds_left: Seconds | None
-    merging: Count = 0
+    merging: Long = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ class StoreLag:
 
     store: str
     task: TaskName
-    records: Count
+    records: Long
     seconds: Seconds | None = None
 
 
@@ -57,7 +55,7 @@ class DroppedValues:
 
     store: str
     task: TaskName
-    count: Count
+    count: Long
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +69,9 @@ class StageTime:
     """
 
     stage: str
-    ms: Count
-    times: Count | None = None
-    buckets: tuple[Count, ...] = ()
+    ms: Long
+    times: Long | None = None
+    buckets: tuple[Long, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +93,15 @@ class AdjunctState:
     task: TaskName
     input: str
     kind: str
-    records: Count
-    bytes: Count | None = None
-    positions: Mapping[str, Count] = field(default_factory=dict)
-    lag: Count | None = None
-    remaining: Count | None = None
+    records: Long
+    bytes: Long | None = None
+    positions: Mapping[str, Long] = field(default_factory=dict)
+    lag: Long | None = None
+    remaining: Long | None = None
     seconds_left: Seconds | None = None
     age_seconds: Seconds | None = None
-    version: Count | None = None
-    late: Count | None = None
+    version: Long | None = None
+    late: Long | None = None
     awaits: str | None = None
 
 
@@ -125,15 +123,15 @@ class ContainerReport:
 
     restoring: tuple[RestoreProgress, ...] = ()
     lags: tuple[StoreLag, ...] = ()
-    lag: Count | None = None
+    lag: Long | None = None
     lag_seconds: Seconds | None = None
-    first_commit_ms: Count | None = None
-    caught_up_ms: Count | None = None
+    first_commit_ms: Long | None = None
+    caught_up_ms: Long | None = None
     dropped: tuple[DroppedValues, ...] = ()
-    processed: Count | None = None
-    input_lag: Count | None = None
+    processed: Long | None = None
+    input_lag: Long | None = None
     stages: tuple[StageTime, ...] = ()
-    input_lost: Count | None = None
+    input_lost: Long | None = None
     adjuncts: tuple[AdjunctState, ...] = ()
     figures: tuple[Sample, ...] = ()
 

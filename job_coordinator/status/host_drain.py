@@ -7,13 +7,13 @@ any other host, an active one warm.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.job_coordinator.model.ids import Host, ProcessorId, host_of
 from homeport.job_coordinator.model.list_change import ListChange
 from homeport.job_coordinator.model.placement import PlacementStatus
+from homeport.job_coordinator.status.outlook import ShownOutlook
 from homeport.job_coordinator.status.shape import Phase, ShownStatus
 
 _ROUNDS = 3
@@ -116,13 +116,12 @@ def am_stays(host: Host, status: ShownStatus) -> str | None:
     )
 
 
-def without_place(outlook: Mapping[str, Any]) -> str | None:
-    """Which containers have no place elsewhere, by the answer of ``what-if``; None: all have."""
-    unplaced = outlook["unplaced"]
-    if not unplaced:
+def without_place(outlook: ShownOutlook) -> str | None:
+    """Return which containers have no place elsewhere, by ``what-if``; None: all have one."""
+    if not outlook.unplaced:
         return None
-    rule = f"the other hosts have no place for processor {', '.join(unplaced)}"
-    return f"{rule}: {outlook['shortage']}" if outlook["shortage"] else rule
+    rule = f"the other hosts have no place for processor {', '.join(outlook.unplaced)}"
+    return f"{rule}: {outlook.shortage}" if outlook.shortage else rule
 
 
 def not_taken(key: str) -> UnavailableError:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import msgspec
 
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.outcomes import Restored
-from homeport.job_coordinator.model.wire_form import value_of
+from homeport.job_coordinator.model.wire_form import about, value_of
 from homeport.job_coordinator.status.container_report import ContainerReport
 
 
@@ -70,16 +70,16 @@ class ShownJob(_Shown, frozen=True):
     ``health``: deploying, deployed, recovering or degraded.
     """
 
-    name: str | None = None
-    id: str | None = None
-    application: str | None = None
+    name: Annotated[str, about("job.name")] = ""
+    id: Annotated[str, about("job.id")] = ""
+    application: Annotated[str, about("of YARN; of a standalone job what stands for it")] = ""
     attempt: int | None = None
     host: str | None = None
     attempts_max: int | None = None
     rank: tuple[int, str, int] | None = None
-    state: str | None = None
-    health: str | None = None
-    model_version: int | None = None
+    state: Annotated[str | None, about("new, running and so on")] = None
+    health: Annotated[str | None, about("in one word, of a job on YARN")] = None
+    model_version: Annotated[int | None, about("of the JobModel in force")] = None
     held_back: HeldBack | None = None
     coordinator: str | None = None
     leader: str | None = None
@@ -127,28 +127,30 @@ class ShownContainer(_Shown, frozen=True):
     by the cluster manager.
     """
 
-    processor_id: ProcessorId
-    phase: Phase
-    role: str = "active"
-    replica_of: ProcessorId | None = None
+    processor_id: Annotated[ProcessorId, about("its name in the JobModel")]
+    phase: Annotated[Phase, about("where it is on its way, such as running")]
+    role: Annotated[str, about("active or standby")] = "active"
+    replica_of: Annotated[ProcessorId | None, about("the active container of a standby")] = None
     is_temporary: bool = False
-    lag: int | None = None
+    lag: Annotated[int | None, about("of a standby: records of changelogs it has not read")] = None
     lag_seconds: float | None = None
-    report: ContainerReport | None = None
-    host: Host | None = None
+    report: Annotated[
+        ContainerReport | None, about("of its work: input_lag, processed, restoring, more")
+    ] = None
+    host: Annotated[Host | None, about("where it is now")] = None
     last_host: Host | None = None
     requested_host: Host | None = None
-    since_ms: int | None = 0
-    epoch: int | None = 0
+    since_ms: Annotated[int | None, about("since when it is in its phase, in ms since 1970")] = 0
+    epoch: Annotated[int | None, about("number of its incarnation")] = 0
     model_version: int | None = None
-    pid: int | None = None
+    pid: Annotated[int | None, about("of its process")] = None
     package: str | None = None
     resource: str | None = None
     spare: SpareReport | None = None
     restored: Mapping[str, Mapping[str, Restored]] | None = None
     seconds: Mapping[str, float] | None = None
     restarts: int = 0
-    failures: int | None = 0
+    failures: Annotated[int | None, about("failures that count against it")] = 0
     last_failure: str | None = None
     recovery: ShownRecovery | None = None
     log_url: str | None = None
@@ -301,10 +303,12 @@ class ShownStatus(_Shown, frozen=True):
     may still run.
     """
 
-    job: ShownJob = ShownJob()
+    job: Annotated[ShownJob, about("the job and its attempt")] = ShownJob()
     coordinator_url: str = ""
     application_url: str = ""
-    containers: tuple[ShownContainer, ...] = ()
+    containers: Annotated[
+        tuple[ShownContainer, ...], about("each container; of a standalone job each processor")
+    ] = ()
     hosts: tuple[str, ...] = ()
     excluded_hosts: tuple[str, ...] = ()
     drained_hosts: tuple[str, ...] = ()

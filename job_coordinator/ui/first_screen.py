@@ -150,7 +150,6 @@ def _late(status: ShownStatus, container: ShownContainer) -> LateContainer:
 
 
 def _why(status: ShownStatus, container: ShownContainer) -> Iterator[str]:
-    """What ended its last incarnation."""
     recovery = container.recovery
     if recovery is not None and not recovery.is_over:
         came_from = recovery.from_host or container.last_host
@@ -164,7 +163,6 @@ def _why(status: ShownStatus, container: ShownContainer) -> Iterator[str]:
 
 
 def _headline(status: ShownStatus, late: Sequence[LateContainer], count: int, now_ms: int) -> str:
-    """One sentence, which says the most important thing."""
     state = status.job.state
     if not count:
         return "The job has no containers yet"
@@ -188,7 +186,6 @@ def _headline(status: ShownStatus, late: Sequence[LateContainer], count: int, no
 
 
 def _sentence(container: LateContainer, now_ms: int) -> str:
-    """Which processor does what since when, why, and what comes next."""
     begun = f" since {since(container.since_ms, now_ms)}" if container.since_ms else ""
     why = f", because {container.why[0]}" if _says_cause(container) else ""
     if container.left_s is not None:
@@ -224,7 +221,6 @@ def _notices(status: ShownStatus) -> Iterator[str]:
 
 
 def _commands(status: ShownStatus) -> Iterator[str]:
-    """Yield the commands for containers that run; others show theirs by themselves."""
     phases = {c.processor_id: c.phase for c in status.containers}
     for placement in status.placements:
         name = placement.processor_id
@@ -234,7 +230,6 @@ def _commands(status: ShownStatus) -> Iterator[str]:
 
 
 def _upgrade(upgrade: ShownRollout | None) -> Iterator[str]:
-    """Of one that is under way."""
     if upgrade is None or not upgrade.is_under_way:
         return
     count, package = len(upgrade.given), upgrade.package[:_PACKAGE_CHARACTERS]
@@ -247,7 +242,6 @@ def _upgrade(upgrade: ShownRollout | None) -> Iterator[str]:
 
 
 def _rolling_restart(rolling: ShownRollout | None) -> Iterator[str]:
-    """Of one that is under way."""
     if rolling is None or not rolling.is_under_way:
         return
     names = ", ".join(rolling.given) or "none"

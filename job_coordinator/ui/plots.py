@@ -91,7 +91,7 @@ class Plots:
         return {n: _shown(v[slot]) for n, v in zip(NAMES, series.values, strict=True)}
 
     def caught_up_in_s(self, name: str) -> float | None:
-        """Until the lag is nothing, as fast as it fell over the last minute; None: it did not."""
+        """Return the time to lag 0 at the last minute's rate; None where it did not fall."""
         series = self._series.get(name)
         if series is None:
             return None
@@ -157,7 +157,6 @@ def _counters(container: ShownContainer, report: ContainerReport, now_ms: int) -
 
 
 def _mean(before: tuple[int, int], after: tuple[int, int]) -> float:
-    """In ms, of what came in between; NaN where nothing did."""
     times = after[1] - before[1]
     return (after[0] - before[0]) / times if times > 0 else nan
 

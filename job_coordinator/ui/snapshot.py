@@ -42,7 +42,6 @@ def snapshot(status: ShownStatus, plots: Plots, now_ms: int) -> dict[str, Any]:
 
 
 def _hosts(status: ShownStatus) -> list[dict[str, Any]]:
-    """The hosts that containers name, by name; of a small cluster also the others."""
     live, excluded = set(status.hosts), set(status.excluded_hosts)
     named = {str(place) for place in map(_place, status.containers) if place}
     shown = named | live if len(named | live) <= _FEW else named
@@ -56,7 +55,6 @@ def _state_of(host: str, live: Collection[str], excluded: Collection[str]) -> st
 
 
 def _place(container: ShownContainer) -> str | None:
-    """The column that it is shown in: where it is, is to be, or was last."""
     return container.host or container.requested_host or container.last_host or None
 
 
@@ -91,7 +89,6 @@ def _container(container: ShownContainer, plots: Plots) -> dict[str, Any]:
 
 
 def _restore(report: ContainerReport) -> dict[str, Any] | None:
-    """All its restores together; None where none is under way."""
     stores = report.restoring
     if not stores:
         return None

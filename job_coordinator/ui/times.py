@@ -23,7 +23,7 @@ def since(at_ms: int, now_ms: int) -> str:
 
 
 def span(ms: int) -> str:
-    """Its two largest units: ``3m12s``. A reader's clock that is behind makes it 0s."""
+    """Return the two largest units: ``3m12s``. A reader's clock that is behind makes it 0s."""
     seconds = max(0, ms // _MS_PER_S)
     parts: list[str] = []
     for size, unit in _UNITS:

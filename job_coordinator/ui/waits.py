@@ -55,7 +55,6 @@ def _in_its_phase(status: ShownStatus, container: ShownContainer) -> Iterator[st
 
 
 def _unaccounted(status: ShownStatus, container: ShownContainer) -> Iterator[str]:
-    """The incarnations that a new driver waits for before it places a container."""
     names = status.unaccounted
     if names and container.phase is Phase.QUEUED:
         yield (
@@ -65,7 +64,6 @@ def _unaccounted(status: ShownStatus, container: ShownContainer) -> Iterator[str
 
 
 def _missing(status: ShownStatus, container: ShownContainer) -> Iterator[str]:
-    """What is in its way on each host, since when; nothing where it does not wait for one."""
     found = status.waiting
     if found is None:
         return
@@ -80,7 +78,6 @@ def _missing(status: ShownStatus, container: ShownContainer) -> Iterator[str]:
 
 
 def _waits_in_turn(status: ShownStatus, container: ShownContainer) -> Iterator[str]:
-    """For what a failover, or an operator's command, has yet to bring about."""
     name = container.processor_id
     for each in status.failovers:
         if each.active == name and each.waits_for:

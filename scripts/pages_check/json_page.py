@@ -1,10 +1,11 @@
-"""The page of what commands print with ``--json``, made from its table in the code."""
+"""The page of what commands print with ``--json``, made from the types of the answers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from homeport.cli.json_outputs import OUTPUTS, Field
+from homeport.cli.json_outputs import OUTPUTS, Form, Output, schema
 
 PAGE = "docs/json-output.md"
 
@@ -15,12 +16,12 @@ _HEAD = """\
 
 Each command of `homeport` that reads has `--json`. Its answer is on standard output; where it comes
 from, and warnings, are on standard error. An error is one line there, and exit code 1. `homeport
-json-schema COMMAND` prints the JSON Schema of an answer.
+json-schema COMMAND` prints the JSON Schema of an answer, with further fields.
 
 Fields may be added; none goes, or gets another type or meaning. `x[]` is each element of the array
-`x`, `{}` each value of an object whose names are data; `?` marks what may be missing. `config get
-KEY` prints one text, `local logs` an array of paths, `metrics-targets` what Prometheus reads,
-without `--json`.
+`x`, `{}` each value of an object whose names are data; `?` marks what may be missing. A running job
+answers in the version that it runs. `config get KEY` prints one text, `local logs` an array of
+paths, `metrics-targets` what Prometheus reads, without `--json`.
 """
 
 
@@ -31,21 +32,54 @@ def page() -> str:
 
 def _lines() -> Iterator[str]:
     yield _HEAD
-    shown: dict[tuple[Field, ...], str] = {}
+    shown: dict[tuple[str, ...], str] = {}
     for command, output in OUTPUTS.items():
         yield f"## {command}"
         yield ""
-        if output.fields in shown:
-            yield f"As {shown[output.fields]}."
+        rows = tuple(_rows(output))
+        if rows in shown:
+            yield f"As {shown[rows]}."
             yield ""
             continue
-        shown[output.fields] = command
+        shown[rows] = command
         form = str(output.form)
         yield f"{form[0].upper()}{form[1:]}."
         yield ""
         yield "| field | type | |"
         yield "| --- | --- | --- |"
-        for field in output.fields:
-            types = field.type.replace("|", ", ")
-            yield f"| `{field.path}` | {types} | {field.meaning} |"
+        yield from rows
         yield ""
+
+
+def _rows(output: Output) -> Iterator[str]:
+    """Return a row for each field that has a meaning."""
+    root = schema(output)
+    element = root["items"] if output.form is Form.ARRAY else root
+    yield from _fields(element, "", root.get("$defs", {}))
+
+
+def _fields(node: Mapping[str, Any], path: str, types: Mapping[str, Any]) -> Iterator[str]:
+    for part in _alternatives(node, types):
+        required = {*part.get("required", ()), "{}"}
+        values = part.get("additionalProperties")
+        fields = {**part.get("properties", {}), **({"{}": values} if values else {})}
+        for name, field in fields.items():
+            if "description" not in field:
+                continue
+            shown = f"{path}{name}" + ("" if name in required else "?")
+            kinds = [_kind(each) for each in _alternatives(field, types)]
+            yield f"| `{shown}` | {', '.join(kinds)} | {field['description']} |"
+            yield from _fields(field, f"{path}{name}.", types)
+            for each in _alternatives(field, types):
+                if isinstance(each.get("items"), dict):
+                    yield from _fields(each["items"], f"{path}{name}[].", types)
+
+
+def _alternatives(node: Mapping[str, Any], types: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Return the schemas that the node may follow, references resolved."""
+    for each in node.get("anyOf", [node]):
+        yield types[each["$ref"].rpartition("/")[2]] if "$ref" in each else each
+
+
+def _kind(node: Mapping[str, Any]) -> str:
+    return str(node.get("type", "string" if "enum" in node else "any"))

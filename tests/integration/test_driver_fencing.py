@@ -11,9 +11,9 @@ from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
-    set_fenced,
 )
 from homeport.job_coordinator.http.messages import OrderKind, Stopped
+from homeport.job_coordinator.metadata.epochs import FenceReport, fence_report_message
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 
@@ -72,6 +72,4 @@ def listed(am: Am) -> list[Incarnation]:
 
 def fenced_report(epoch: int, *fenced: Incarnation) -> CoordinatorStreamMessage:
     """The record in which an incarnation lists those that it has fenced."""
-    return set_fenced(
-        P0, epoch, [{"processor_id": i.processor_id, "epoch": i.epoch} for i in fenced]
-    )
+    return fence_report_message(P0, FenceReport(epoch, fenced))

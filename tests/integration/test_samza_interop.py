@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import own_records
 import pytest
 from confluent_kafka import Producer
 from samza_peer import SamzaPeer
@@ -128,8 +129,8 @@ def _all_of_the_model(store: CoordinatorStreamStore) -> list[CoordinatorStreamMe
             "YARN",
             {"meta-key": '{"epoch-id":"1","config-id":"2","job-model-id":"3"}'},
         ),
-        wire.set_processor_epoch("0", 3, 1, []),
-        wire.set_job_model_version(1, "d"),
+        own_records.set_processor_epoch("0", 3, 1, []),
+        own_records.set_job_model_version(1, "d"),
         *JobPackageManager.messages(bytes(range(256)) * 1024),
     ]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from coordinator_server import Backend
 from prometheus_client.core import Metric
+from statuses import outlook_of
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
@@ -27,6 +28,7 @@ from homeport.job_coordinator.model.job_model import (
     TaskModel,
 )
 from homeport.job_coordinator.model.json_values import compact_json, required_field
+from homeport.job_coordinator.status.outlook import ShownOutlook
 from homeport.job_coordinator.status.shape import ShownStatus
 
 SECRET = "hunter2"  # noqa: S105 - of no real program
@@ -179,10 +181,9 @@ class JobOnPage(Backend):
             }
         )
 
-    async def what_if(self, hosts: Collection[Host]) -> Mapping[str, Any]:
+    async def what_if(self, hosts: Collection[Host]) -> ShownOutlook:
         """Nothing would come of it."""
-        del hosts
-        return {}
+        return outlook_of(*hosts)
 
     async def written(self) -> Mapping[str, CoordinatorStreamMessage] | None:
         """One key was changed after the deployment."""

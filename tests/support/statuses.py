@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.wire_form import value_of
 from homeport.job_coordinator.status.container_report import ContainerReport
+from homeport.job_coordinator.status.outlook import ShownOutlook
 from homeport.job_coordinator.status.shape import ShownContainer, ShownStatus
 
 _STORE = {"store": "s", "task": "Partition 0", "records": 0}
@@ -48,3 +50,17 @@ def status_of(body: Mapping[str, Any]) -> ShownStatus:
     """Return the status of ``body``."""
     containers = [_container(each) for each in body.get("containers", ())]
     return ShownStatus.from_json({**body, "containers": containers})
+
+
+def outlook_of(*hosts: Host) -> ShownOutlook:
+    """Return that nothing would come of the loss of these hosts."""
+    return ShownOutlook(
+        hosts=hosts,
+        containers=(),
+        unplaced=(),
+        notes=(),
+        shortage=None,
+        suspects_itself=False,
+        job="active",
+        is_settled=True,
+    )

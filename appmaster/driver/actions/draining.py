@@ -82,7 +82,7 @@ class DrainHost:
             return _impossible(plan, _BUSY.format(host=host))
         state, reports = self._driver.state, self._driver.cluster.hosts
         outlook = await asyncio.to_thread(what_if, state, frozenset({host}), reports)
-        rule = without_place(outlook.to_json())
+        rule = without_place(outlook.shown())
         if rule is not None and not _flag(asked, "force"):
             return _impossible(plan, f"{rule}; make room there, or drain it as far as there is")
         lines = [fate_line(fate) for fate in outlook.fates] if moves(host, status) else []

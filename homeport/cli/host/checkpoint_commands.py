@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import typer
+from msgspec import Struct
 
 from homeport.cli.host import checkpoint_change
 from homeport.cli.host.job_on_host import OneTask, OpenRecordedJob, RecordedJob, recorded_job
@@ -20,8 +21,20 @@ from homeport.container.progress.restore import ChangelogRange
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
+from homeport.job_coordinator.model.wire_form import about
 
 app = new_app("Shows how far a job has read its input, or sets it while the job does not run.")
+
+
+class ShownPosition(Struct, frozen=True):
+    """How far one task has read one partition, for a script."""
+
+    task: Annotated[TaskName, about("of the checkpoint")]
+    ssp: Annotated[str, about("system.stream.partition")]
+    offset: Annotated[int | None, about("of the last record that is processed; null: none yet")]
+    oldest: Annotated[int, about("offset of the oldest record that Kafka has")]
+    head: Annotated[int, about("offset behind the newest record")]
+    lag: Annotated[int | None, about("records that are not processed")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +53,12 @@ class Position:
             return None
         return max(0, self.ends.head - max(self.processed + 1, self.ends.oldest))
 
-    def to_json(self) -> dict[str, Any]:
-        """For a script; ``offset`` is the checkpoint's, the next to read is one more."""
-        return {
-            "task": self.task,
-            "ssp": self.ssp.name,
-            "offset": self.processed,
-            "oldest": self.ends.oldest,
-            "head": self.ends.head,
-            "lag": self.lag,
-        }
+    def shown(self) -> ShownPosition:
+        """Return it for a script."""
+        ends = self.ends
+        return ShownPosition(
+            self.task, self.ssp.name, self.processed, ends.oldest, ends.head, self.lag
+        )
 
     def __str__(self) -> str:
         """For people."""

@@ -8,17 +8,26 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Annotated
+
+from msgspec import Struct
 
 from homeport.cli.formatting import age, number, size
 from homeport.cli.host.job_on_host import Bases, HostName, JobFolder, place_named, recorded_job
 from homeport.cli.options import AsJson, Named, described, new_app, note, print_item
 from homeport.config.errors import ConfigError, HomeportError, StoreError
 from homeport.config.settings.standalone_section import require_no_migration
-from homeport.container.progress.host_directories import HostRole, Owner, duration_ms, freed_bytes
+from homeport.container.progress.host_directories import (
+    DirectoryKind,
+    HostRole,
+    Owner,
+    duration_ms,
+    freed_bytes,
+)
 from homeport.container.storage.cleaner import Judgement, Limit, Owners, judge, remove
 from homeport.container.storage.host_survey import FoundDirectory, found_directories
 from homeport.job_coordinator.model.ids import Host
+from homeport.job_coordinator.model.wire_form import about
 
 app = new_app()
 
@@ -83,6 +92,17 @@ def _require_known(owners: Mapping[PurePosixPath, Owner], host: Host) -> None:
         )
 
 
+class Swept(Struct, frozen=True):
+    """What became of one directory, for a script."""
+
+    path: Annotated[str, about("of the directory")]
+    kind: Annotated[DirectoryKind, about("what it holds")]
+    outcome: Annotated[str, about("kept, removed, would be removed, or not removed")]
+    reason: Annotated[str, about("why")]
+    bytes: Annotated[int, about("its size")]
+    age_ms: Annotated[int, about("since its newest file was written")]
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of one directory, and why; ``age_ms``: of its newest file."""
@@ -92,17 +112,11 @@ class Outcome:
     reason: str
     age_ms: int
 
-    def to_json(self) -> dict[str, Any]:
-        """For a script."""
-        found = self.judgement.found
-        return {
-            "path": str(found.path),
-            "kind": self.judgement.kind.value,
-            "outcome": self.what,
-            "reason": self.reason,
-            "bytes": found.extent.size_bytes,
-            "age_ms": self.age_ms,
-        }
+    def shown(self) -> Swept:
+        """Return it for a script."""
+        found, kind = self.judgement.found, self.judgement.kind
+        path, taken = str(found.path), found.extent.size_bytes
+        return Swept(path, kind, self.what, self.reason, taken, self.age_ms)
 
     def __str__(self) -> str:
         """For people."""

@@ -16,10 +16,10 @@ import typer
 from homeport.cli.options import FromJob, described, new_app, note
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.container.standalone import coordination
 from homeport.container.standalone.stream_processor import StreamProcessor
 from homeport.job_coordinator import logs
 from homeport.job_coordinator.kafka.topics import topics_of
-from homeport.job_coordinator.zookeeper import coordination
 
 WorkDir = Annotated[
     Path | None,

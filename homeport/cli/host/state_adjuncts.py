@@ -10,7 +10,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
+
+from msgspec import UNSET, UnsetType
 
 from homeport.cli.formatting import number
 from homeport.cli.host.job_on_host import JobFolder, RecordedJob
@@ -47,6 +49,19 @@ from homeport.job_coordinator.model.job_model import SystemStreamPartition
 _SCRATCH_BYTES = 32 * 1024 * 1024
 
 
+class Standing(NamedTuple):
+    """How a directory stands to what fills it; UNSET: of adjunct stores alone."""
+
+    kind: str
+    behind: int | None
+    is_valid: bool
+    reason: str | None
+    input: str | UnsetType = UNSET
+    records: int | UnsetType | None = UNSET
+    version: int | UnsetType | None = UNSET
+    positions: Mapping[str, int] | UnsetType = UNSET
+
+
 @dataclass(frozen=True, slots=True)
 class ShownAdjunct:
     """One adjunct store on this host.
@@ -60,19 +75,19 @@ class ShownAdjunct:
     behind: int | None
     reason: str | None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return what a directory's object has of it."""
+    def standing(self) -> Standing:
+        """Return how its directory stands, for a script."""
         store, facts = self.planned.store, self.look.facts
-        return {
-            "input": str(store.stream),
-            "kind": "broadcast" if store.is_broadcast else "partitioned",
-            "records": None if facts is None else facts.records,
-            "version": None if facts is None else facts.version,
-            "positions": _texts(self.look.found.positions),
-            "behind": self.behind,
-            "is_valid": self.reason is None,
-            "reason": self.reason,
-        }
+        return Standing(
+            "broadcast" if store.is_broadcast else "partitioned",
+            self.behind,
+            self.reason is None,
+            self.reason,
+            str(store.stream),
+            None if facts is None else facts.records,
+            None if facts is None else facts.version,
+            _texts(self.look.found.positions),
+        )
 
     def __str__(self) -> str:
         """For people."""

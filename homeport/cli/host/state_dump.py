@@ -7,7 +7,10 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice, takewhile
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
@@ -16,6 +19,7 @@ from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.classes import load_serde
 from homeport.container.engine.storage_engine import StoreView
 from homeport.container.serde.serdes import Serde
+from homeport.job_coordinator.model.wire_form import about
 
 _NUMBERS: dict[str, Callable[[str], Any]] = {
     "integer": whole_of,
@@ -99,6 +103,13 @@ def _pairs(view: StoreView, query: Query) -> Iterator[tuple[bytes, bytes]]:
     return takewhile(lambda pair: pair[0].startswith(prefix), view.scan(prefix))
 
 
+class ShownPair(Struct, frozen=True):
+    """One pair of a store, for a script."""
+
+    key: Annotated[Any, about("as its serde reads it")]
+    value: Annotated[Any, about('likewise; bytes as {"bytes": base64}')]
+
+
 @dataclass(frozen=True, slots=True)
 class _Undecoded:
     """Bytes that the serde cannot read, and why."""
@@ -138,7 +149,7 @@ def shown_bytes(data: bytes) -> str:
 
 
 def _json_line(key: Any, value: Any) -> str:  # noqa: ANN401 - a user's values
-    body = {"key": _plain(key), "value": _plain(value)}
+    body = asdict(ShownPair(_plain(key), _plain(value)))
     return json.dumps(body, ensure_ascii=False, separators=(",", ":"), default=str)
 
 

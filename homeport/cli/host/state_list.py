@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from msgspec import UNSET, Struct, UnsetType
 
 from homeport.cli.formatting import age, number, size
 from homeport.cli.host.job_on_host import JobFolder, RecordedJob
-from homeport.cli.host.state_adjuncts import ShownAdjunct, shown
+from homeport.cli.host.state_adjuncts import ShownAdjunct, Standing, shown
 from homeport.cli.options import Item
 from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StoreConfig
@@ -27,6 +29,7 @@ from homeport.container.progress.restore import (
     plan_restore,
 )
 from homeport.container.storage.changelog_reader import ChangelogReader
+from homeport.container.storage.directory_lock import Holder
 from homeport.container.storage.host_survey import (
     FoundDirectory,
     OffsetTexts,
@@ -36,6 +39,44 @@ from homeport.container.storage.host_survey import (
     state_found,
 )
 from homeport.job_coordinator.model.ids import Host
+from homeport.job_coordinator.model.wire_form import about
+
+_OTHER = "other job"
+_Position = int | None | UnsetType
+
+
+class ShownDirectory(Struct, frozen=True, kw_only=True):
+    """One directory, for a script; of another job's folder only how much it has, or why not."""
+
+    path: Annotated[str, about("of the directory")]
+    kind: Annotated[str, about("what it holds; other job: that of another job")]
+    store: Annotated[str | UnsetType, about("whose state it is")] = UNSET
+    task: Annotated[str | UnsetType, about("of which task")] = UNSET
+    role: Annotated[
+        HostRole | UnsetType | None, about("active or standby; null: of no container here")
+    ] = UNSET
+    active_host: Host | UnsetType | None = UNSET
+    directories: int | UnsetType = UNSET
+    bytes: Annotated[int | UnsetType, about("its size")] = UNSET
+    files: Annotated[int | UnsetType, about("how many it has")] = UNSET
+    newest_ms: Annotated[
+        int | UnsetType, about("when its newest file was written, in ms since 1970")
+    ] = UNSET
+    offset: str | UnsetType | None = UNSET
+    offset_v2: str | UnsetType | None = UNSET
+    side_input_offsets: str | UnsetType | None = UNSET
+    position: Annotated[_Position, about("of the changelog, up to which it has it")] = UNSET
+    head: Annotated[_Position, about("the end of the changelog")] = UNSET
+    behind: Annotated[_Position, about("records between these two")] = UNSET
+    at_head_ms: int | UnsetType | None = UNSET
+    holder: Annotated[Holder | UnsetType | None, about("the process that has it open")] = UNSET
+    is_valid: Annotated[bool | UnsetType, about("whether a container would begin with it")] = UNSET
+    reason: Annotated[str | UnsetType | None, about("why not")] = UNSET
+    input: str | UnsetType = UNSET
+    records: int | UnsetType | None = UNSET
+    version: int | UnsetType | None = UNSET
+    positions: Mapping[str, int] | UnsetType = UNSET
+    faults: tuple[str, ...] | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,31 +115,41 @@ class Row:
         meta = None if self.local is None else self.local.meta
         return meta.at_head.wall_ms if meta and meta.at_head.wall_ms else None
 
-    def to_json(self) -> dict[str, Any]:
-        """For a script."""
-        holder, owner = self.found.holder, self.owner
-        return {
-            "path": str(self.found.path),
-            "kind": self.kind.value,
-            "store": owner.store if owner else self.found.name.parent.name,
-            "task": owner.task.task_name if owner else self.found.name.name,
-            "role": owner.role.value if owner else None,
-            "active_host": owner.active_host if owner else None,
-            "bytes": self.found.extent.size_bytes,
-            "files": self.found.extent.files,
-            "newest_ms": self.found.extent.newest_ms,
-            "offset": self.texts.offset,
-            "offset_v2": self.texts.offset_v2,
-            "side_input_offsets": self.texts.side_input_offsets,
-            "position": self.position,
-            "head": self.head,
-            "behind": self.behind,
-            "at_head_ms": self.at_head_ms,
-            "holder": None if holder is None else asdict(holder),
-            "is_valid": self.local is not None and self.reason is None,
-            "reason": self.reason,
-            **({} if self.adjunct is None else self.adjunct.to_json()),
-        }
+    def standing(self) -> Standing:
+        """Return how it stands to what fills it."""
+        if self.adjunct is not None:
+            return self.adjunct.standing()
+        is_valid = self.local is not None and self.reason is None
+        return Standing(self.kind.value, self.behind, is_valid, self.reason)
+
+    def shown(self) -> ShownDirectory:
+        """Return it for a script."""
+        owner, standing = self.owner, self.standing()
+        return ShownDirectory(
+            path=str(self.found.path),
+            kind=standing.kind,
+            store=owner.store if owner else self.found.name.parent.name,
+            task=owner.task.task_name if owner else self.found.name.name,
+            role=owner.role if owner else None,
+            active_host=owner.active_host if owner else None,
+            bytes=self.found.extent.size_bytes,
+            files=self.found.extent.files,
+            newest_ms=self.found.extent.newest_ms,
+            offset=self.texts.offset,
+            offset_v2=self.texts.offset_v2,
+            side_input_offsets=self.texts.side_input_offsets,
+            position=self.position,
+            head=self.head,
+            behind=standing.behind,
+            at_head_ms=self.at_head_ms,
+            holder=self.found.holder,
+            is_valid=standing.is_valid,
+            reason=standing.reason,
+            input=standing.input,
+            records=standing.records,
+            version=standing.version,
+            positions=standing.positions,
+        )
 
     def __str__(self) -> str:
         """For people, in one line."""
@@ -227,11 +278,13 @@ class OtherJob:
     size_bytes: int = 0
     fault: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """For a script."""
-        counted = {"directories": self.directories, "bytes": self.size_bytes}
-        about = counted if self.fault is None else {"faults": [self.fault]}
-        return {"path": str(self.path), "kind": "other job", **about}
+    def shown(self) -> ShownDirectory:
+        """Return it for a script."""
+        path = str(self.path)
+        if self.fault is not None:
+            return ShownDirectory(path=path, kind=_OTHER, faults=(self.fault,))
+        count = self.directories
+        return ShownDirectory(path=path, kind=_OTHER, directories=count, bytes=self.size_bytes)
 
     def __str__(self) -> str:
         """For people."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from msgspec import Struct
 
 from homeport.cli.formatting import number
 from homeport.cli.host.job_on_host import JobFolder, RecordedJob, changelog_reader
@@ -27,9 +29,34 @@ from homeport.container.storage.state_comparison import (
 from homeport.container.storage.storage_engines import persistent_engine, view_of
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
+from homeport.job_coordinator.model.wire_form import about
 
 _LONGEST = 80
 _SCRATCH_BYTES = 64 * 1024 * 1024
+
+
+class DifferentKey(Struct, frozen=True):
+    """One key that differs, for a script."""
+
+    key: Annotated[str, about("in hexadecimal digits")]
+    how: Annotated[str, about("how it differs")]
+
+
+class ShownAnswer(Struct, frozen=True):
+    """What came of one directory, for a script."""
+
+    path: Annotated[str, about("of the directory")]
+    store: Annotated[str, about("whose state it is")]
+    task: Annotated[str, about("of which task")]
+    against: Annotated[str, about("what it is compared with")]
+    position: int | None
+    positions: Mapping[str, int] | None
+    is_equal: Annotated[bool, about("whether both have the same")]
+    compared: Annotated[int, about("keys that were compared")]
+    undecided: Annotated[int, about("keys that cannot be judged")]
+    different: Annotated[int, about("keys that differ")]
+    first: Annotated[Sequence[DifferentKey], about("the first keys that differ")]
+    fault: Annotated[str | None, about("why it could not be compared")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +80,23 @@ class Answer:
         """Return whether no key differs, of those that could be judged."""
         return self.comparison is not None and not self.comparison.different
 
-    def to_json(self) -> dict[str, Any]:
-        """For a script; keys are in hexadecimal digits."""
-        found = self.comparison or Comparison()
-        return {
-            "path": str(self.path),
-            "store": self.store,
-            "task": self.task,
-            "against": self.against,
-            "position": self.position,
-            "positions": self.positions,
-            "is_equal": self.is_equal,
-            "compared": found.compared,
-            "undecided": found.undecided,
-            "different": found.different,
-            "first": [{"key": key.hex(), "how": how.value} for key, how in found.first],
-            "fault": self.fault,
-        }
+    def shown(self) -> ShownAnswer:
+        """Return it for a script."""
+        found = self.comparison
+        return ShownAnswer(
+            path=str(self.path),
+            store=self.store,
+            task=self.task,
+            against=self.against,
+            position=self.position,
+            positions=self.positions,
+            is_equal=self.is_equal,
+            compared=found.compared if found else 0,
+            undecided=found.undecided if found else 0,
+            different=found.different if found else 0,
+            first=[DifferentKey(k.hex(), how.value) for k, how in found.first] if found else [],
+            fault=self.fault,
+        )
 
     def __str__(self) -> str:
         """For people; a line, and one more for each of the first keys that differ."""

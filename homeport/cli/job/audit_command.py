@@ -12,10 +12,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
 from homeport.cli.job.job_view import require_running
 from homeport.cli.options import AsJson, Given, described, indented_json, new_app, note_origin
 from homeport.config.errors import ConfigError
-from homeport.job_coordinator.http.audit import UNKNOWN, Change
+from homeport.job_coordinator.http.audit import UNKNOWN, AuditedChange, Change
 
 app = new_app()
 
@@ -70,7 +72,8 @@ def _changes_of(text: str) -> Iterator[dict[str, Any]]:
         event = json.loads(text)
         if event["event"] != _EVENT:
             return
-        yield {"at_ms": int(event["ts_ms"]), **{n: event.get(n) for n in Change.__slots__}}
+        fields = {name: event.get(name) for name in Change.__slots__}
+        yield to_builtins(AuditedChange(at_ms=int(event["ts_ms"]), **fields))
     except (ValueError, KeyError, TypeError):
         return  # the last line of a process that was killed, or of a full disk
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import getpass
 import json
 import sys
+from collections.abc import Mapping
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -32,6 +34,7 @@ from homeport.config.secret_names import shown_value
 from homeport.config.settings.config_diff import ConfigDiff
 from homeport.job_coordinator.kafka.topics import topics_of
 from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.model.wire_form import about
 
 app = new_app("Shows, compares and changes a job's configuration; lists all keys.")
 
@@ -47,6 +50,20 @@ _DIFF_EPILOG = """\
 Example, before a deployment:
   homeport config diff --config-path=my.properties --config=task.commit.ms=5000
 """
+Values = Mapping[str, Annotated[str, about("the value of each key that is set")]]
+Differences = Mapping[
+    str,
+    Annotated[
+        Mapping[
+            str,
+            Annotated[
+                tuple[str | None, str | None],
+                about("of each key that differs: in force, and wanted; null: not set"),
+            ],
+        ],
+        about("by what a change needs, such as live or restart"),
+    ],
+]
 _TITLES = {
     "live": "taken by the running job at once",
     "retunes_containers": "taken by the running job and its running containers",
@@ -164,11 +181,9 @@ def diff(
     after = job.given.merged(ConfigManager(job.stream).written())
     note_origin(job.origin)
     found = ConfigDiff.between(before, after)
-    changes = {
-        group: {
-            name: [_shown(c, name, show_secrets=show_secrets) for c in (before, after)]
-            for name in names
-        }
+    shown = partial(_shown, show_secrets=show_secrets)
+    changes: Differences = {
+        group: {name: (shown(before, name), shown(after, name)) for name in names}
         for group, names in vars(found).items()
     }
     if as_json:

@@ -7,9 +7,8 @@ request of its own, an active one warm. A command that was interrupted is given 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import typer
 
@@ -37,6 +36,7 @@ from homeport.job_coordinator.status.host_drain import (
     require_host,
     without_place,
 )
+from homeport.job_coordinator.status.outlook import ShownFate, ShownOutlook
 from homeport.job_coordinator.status.shape import ShownStatus
 
 app = new_app()
@@ -94,7 +94,7 @@ def drain(
         _move_all(job, name, wait)
 
 
-def require_places(host: Host, answer: Mapping[str, Any], *, is_forced: bool) -> None:
+def require_places(host: Host, answer: ShownOutlook, *, is_forced: bool) -> None:
     """Require that ``what-if`` has a place elsewhere for each container of the host."""
     rule = without_place(answer)
     if rule is None:
@@ -179,39 +179,39 @@ def require_known(hosts: Collection[Host], status: ShownStatus) -> None:
             raise ConfigError("--host", host, "the job knows no host of that name", remedy)
 
 
-def outlook(answer: Mapping[str, Any], *, with_reasons: bool) -> Iterator[str]:
+def outlook(answer: ShownOutlook, *, with_reasons: bool) -> Iterator[str]:
     """Yield the answer of ``GET /v1/what-if``, line by line."""
-    hosts = ", ".join(answer["hosts"])
-    fates = answer["containers"]
+    hosts = ", ".join(answer.hosts)
+    fates = answer.containers
     yield f"if {hosts} were lost now: {len(fates)} of the job's containers would be affected"
     for fate in fates:
         yield f"  {_fate(fate)}"
         if with_reasons:
-            yield from (f"      {sentence}" for sentence in fate["why"])
-    if answer["unplaced"] or with_reasons:
-        yield from answer["notes"]
-    if answer["suspects_itself"]:
+            yield from (f"      {sentence}" for sentence in fate.why)
+    if answer.unplaced or with_reasons:
+        yield from answer.notes
+    if answer.suspects_itself:
         yield (
             "that is more than half of all hosts: until the ResourceManager calls them lost, the "
             "driver takes the fault for its own"
         )
-    unplaced = answer["unplaced"]
+    unplaced = answer.unplaced
     yield f"cannot be placed: {', '.join(unplaced)}" if unplaced else "all can be placed"
-    if answer["shortage"]:
-        yield f"then {answer['shortage']}"
-    if answer["job"] != "active":
-        yield f"the job would be {answer['job']}"
-    if not answer["is_settled"]:
+    if answer.shortage:
+        yield f"then {answer.shortage}"
+    if answer.job != "active":
+        yield f"the job would be {answer.job}"
+    if not answer.is_settled:
         yield "it was not looked any further: that much would happen"
 
 
-def _fate(fate: Mapping[str, Any]) -> str:
-    role = f"standby of {fate['replica_of']}" if fate["replica_of"] else fate["role"]
-    who = f"{fate['processor_id']} ({role})"
-    if not fate["is_placed"]:
-        return f"{who}: {fate['from'] or 'nowhere'} -> nowhere, {fate['phase']}"
-    if fate["phase"] is None:
-        return f"{who}: gone from {fate['from'] or 'nowhere'}"
-    way = f"{who}: {fate['from'] or 'nowhere'} -> {fate['to'] or fate['phase']}"
-    over = fate["takes_over"]
+def _fate(fate: ShownFate) -> str:
+    role = f"standby of {fate.replica_of}" if fate.replica_of else fate.role
+    who = f"{fate.processor_id} ({role})"
+    if not fate.is_placed:
+        return f"{who}: {fate.host_before or 'nowhere'} -> nowhere, {fate.phase}"
+    if fate.phase is None:
+        return f"{who}: gone from {fate.host_before or 'nowhere'}"
+    way = f"{who}: {fate.host_before or 'nowhere'} -> {fate.host or fate.phase}"
+    over = fate.takes_over
     return f"{way}, in the place of its standby {over}" if over else f"{way}, restarted"

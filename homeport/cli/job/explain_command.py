@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import typer
-from msgspec import json
+from msgspec import Struct, json
 
 from homeport.cli.job.job_view import require_running
 from homeport.cli.options import AsJson, Given, described, new_app, note_origin
@@ -14,6 +14,7 @@ from homeport.config.errors import HomeportError
 from homeport.config.printable import printable_lines
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.json_values import shown
+from homeport.job_coordinator.model.wire_form import about
 from homeport.job_coordinator.status.shape import ShownContainer, ShownRecovery, ShownStatus
 from homeport.job_coordinator.ui.times import clock
 from homeport.job_coordinator.ui.waits import listed, waits
@@ -21,6 +22,13 @@ from homeport.job_coordinator.ui.waits import listed, waits
 app = new_app()
 
 _MS_PER_S = 1000
+
+
+class Explained(Struct, frozen=True):
+    """Where a processor is, and why, for a script."""
+
+    container: Annotated[ShownContainer, about("as an element of containers of homeport status")]
+    events: Annotated[Mapping[str, Any], about("its last decisions, as /v1/events has them")]
 
 
 @app.command()
@@ -39,7 +47,7 @@ def explain(processor: str, *, given: Given, last: int = 10, as_json: AsJson = F
     events = running.client.events(ProcessorId(processor), limit=last)
     note_origin(running)
     if as_json:
-        print(json.encode({"container": container, "events": events}).decode())
+        print(json.encode(Explained(container, events)).decode())
     else:
         print(printable_lines(explanation(status, container, events)))
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Annotated, Any
 
 import typer
+from msgspec import Struct
 
 from homeport.cli.formatting import table
 from homeport.cli.job.job_view import JobView, OpenJob
@@ -18,9 +20,26 @@ from homeport.job_coordinator.model.codec import encode_job_model
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskMode
 from homeport.job_coordinator.model.locality_model import LocalityModel, encode_locality
+from homeport.job_coordinator.model.wire_form import about
 
 app = new_app()
 locality_app = new_app()
+
+
+class _ShownTasks(Struct):
+    tasks: Annotated[Mapping[str, Any], about("its tasks, by their names")]
+
+
+class ShownJobModel(Struct, rename="kebab"):
+    """A JobModel in Samza's form, which ``codec`` writes."""
+
+    config: Annotated[
+        Mapping[str, Annotated[str, about("the value of a key")]], about("all keys, secrets masked")
+    ]
+    containers: Annotated[
+        Mapping[str, Annotated[_ShownTasks, about("a container")]], about("by the processor id")
+    ]
+    max_change_log_stream_partitions: Annotated[int, about("partitions that a changelog has")]
 
 
 @app.command()

@@ -62,10 +62,11 @@ def _found_again(running: RunningJob, given: Config) -> RunningJob:
 
 
 def _print(running: RunningJob, *, as_json: bool, clears: bool = False) -> None:
-    body = running.client.status_body()
+    client = running.client
+    body = client.status_body() if as_json else None
+    shown = () if as_json else lines(client.status(), int(time.time() * 1000))
     if clears:
         sys.stdout.write(_CLEAR)
-    shown = () if as_json else lines(ShownStatus.from_json(body), int(time.time() * 1000))
     print_answer(body, shown, as_json=as_json)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 import typer
+from msgspec import UNSET, Struct, UnsetType
 
 from homeport.cli.job.job_view import TIMEOUT_S, stream_place
 from homeport.cli.options import AsJson, FromJob, ShowSecrets, described, new_app, note, note_origin
@@ -21,6 +22,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 )
 from homeport.job_coordinator.kafka.coordinator_stream_log import CoordinatorStreamLog, LoggedRecord
 from homeport.job_coordinator.metadata.upgrade import shown_record
+from homeport.job_coordinator.model.wire_form import about, json_text
 
 app = new_app("Shows the records of a job's coordinator stream as they lie in Kafka.")
 
@@ -103,25 +105,43 @@ def _is_wanted(record: LoggedRecord, type_: str | None) -> bool:
     return type_ is None or (record.message is not None and record.message.type == type_)
 
 
+class ShownRecord(Struct, frozen=True):
+    """One record of the coordinator stream, for a script."""
+
+    offset: Annotated[int, about("in the coordinator stream")]
+    type: Annotated[str | UnsetType, about("of the record, such as set-config")] = UNSET
+    key: Annotated[str | UnsetType, about("of the record")] = UNSET
+    values: Annotated[
+        Mapping[str, str] | UnsetType | None, about("its fields; null: it is deleted")
+    ] = UNSET
+    source: Annotated[str | UnsetType | None, about("which program wrote it")] = UNSET
+    host: Annotated[str | UnsetType, about("where that ran")] = UNSET
+    username: Annotated[str | UnsetType, about("that of the user it ran as")] = UNSET
+    timestamp: Annotated[int | UnsetType, about("when, in ms since 1970")] = UNSET
+    fault: Annotated[
+        str | UnsetType, about("why it cannot be read; then only offset is beside it")
+    ] = UNSET
+
+
 def record_line(record: LoggedRecord, *, as_json: bool, show_secrets: bool) -> str:
     """Return one record in one line."""
     message = record.message
     if message is None:
-        fault = {"offset": record.offset, "fault": record.fault}
-        return _json(fault) if as_json else f"{record.offset}  damaged: {record.fault}"
+        damaged = ShownRecord(offset=record.offset, fault=record.fault)
+        return json_text(damaged) if as_json else f"{record.offset}  damaged: {record.fault}"
     values = _values(message, show_secrets=show_secrets)
     if as_json:
-        return _json(
-            {
-                "offset": record.offset,
-                "type": message.type,
-                "key": message.key,
-                "values": values,
-                "source": message.source,
-                "host": message.host,
-                "username": message.username,
-                "timestamp": message.timestamp_ms,
-            }
+        return json_text(
+            ShownRecord(
+                offset=record.offset,
+                type=message.type,
+                key=message.key,
+                values=values,
+                source=message.source,
+                host=message.host,
+                username=message.username,
+                timestamp=message.timestamp_ms,
+            )
         )
     if values is None:
         return f"{record.offset}  {message.type}  {message.key}  deleted"

@@ -13,11 +13,12 @@ from typing import Annotated
 import typer
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from msgspec import Struct
 
 from homeport.cli.local.common import DEFAULT_NAME, Name, running, show
 from homeport.cli.options import AsJson, described, new_app
 from homeport.config.errors import ConfigError, UnavailableError
-from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.model.wire_form import about, json_text
 from homeport.local_cluster.errors import ClusterError
 
 _LIMIT_S = 30.0
@@ -109,13 +110,21 @@ def pair(text: str) -> tuple[bytes | None, bytes | None]:
     return key.encode() or None, value.encode() or None
 
 
+class ReadRecord(Struct, frozen=True):
+    """One record of a topic, for a script."""
+
+    partition: Annotated[int, about("of the record")]
+    offset: Annotated[int, about("of the record")]
+    key: Annotated[str | None, about("as text, other bytes as 0x and hexadecimal digits")]
+    value: Annotated[str | None, about("likewise; null deletes the key")]
+
+
 def record_line(place: tuple[int, int], key: object, value: object, *, as_json: bool) -> str:
     """Return a record for a reader, or as JSON; ``place``: partition and offset."""
-    texts = {"key": _text(key), "value": _text(value)}
-    if not as_json:
-        return "\t".join("" if text is None else text for text in texts.values())
-    partition, offset = place
-    return compact_json({"partition": partition, "offset": offset, **texts}).decode()
+    texts = (_text(key), _text(value))
+    if as_json:
+        return json_text(ReadRecord(*place, *texts))
+    return "\t".join("" if text is None else text for text in texts)
 
 
 def _text(data: object) -> str | None:

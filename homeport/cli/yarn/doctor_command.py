@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -15,7 +14,7 @@ from homeport.config.config import Config
 from homeport.config.printable import printable_lines
 from homeport.config.settings.validation import validate
 from homeport.job_coordinator.kafka.topics import topics_of
-from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.model.wire_form import json_text
 
 app = new_app()
 
@@ -57,7 +56,7 @@ def doctor(
     areas = frozenset(only or Area) - (frozenset() if probe else {Area.NODES})
     found = list(findings(areas, given, NodeQuestion(free_mb, probe_limit), note))
     if as_json:
-        print(compact_json([asdict(item) for item in found]).decode())
+        print(json_text(found))
     else:
         print(printable_lines(lines(found, shows_ok=shows_ok)))
     sys.stdout.flush()

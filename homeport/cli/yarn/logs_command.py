@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import time
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
+from msgspec import Struct
 
 from homeport.appmaster.yarn.container_logs import ContainerLog
 from homeport.appmaster.yarn.node_names import NodeNames
@@ -16,7 +18,7 @@ from homeport.cli.job.job_view import require_running
 from homeport.cli.options import AsJson, Given, described, new_app, note
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.model.json_values import compact_json
+from homeport.job_coordinator.model.wire_form import about, json_text
 from homeport.job_coordinator.status.shape import ShownStatus
 
 app = new_app()
@@ -92,6 +94,15 @@ def _last_lines(log: ContainerLog, tail: int) -> tuple[bytes, int]:
     return b"".join(lines[-tail:] if tail else lines), length
 
 
+class LogLine(Struct, frozen=True):
+    """One line of a log, for a script."""
+
+    host: Annotated[str, about("the node where the container runs")]
+    container: Annotated[str, about("YARN's name of it")]
+    file: Annotated[str, about("the log, in its folder there")]
+    line: Annotated[str, about("of the log, without its end")]
+
+
 class Printer:
     """Prints a log as it is, or each of its lines as an object."""
 
@@ -107,10 +118,8 @@ class Printer:
             return
         *lines, self._part = (self._part + data).split(b"\n")
         for line in lines:
-            host, container, file = place
-            body = {"host": host, "container": container, "file": file}
             text = line.decode(errors="backslashreplace")
-            print(compact_json({**body, "line": text}).decode(), flush=True)
+            print(json_text(LogLine(*place, text)), flush=True)
 
     def end(self, place: _Place) -> None:
         """End the log: its last line needs no end."""

@@ -2,7 +2,7 @@
 
 Order of ``run``: everything that can be checked is checked, then the coordinator stream is made and
 the submission number taken, the configuration written, the application submitted, and the AM waited
-for. Source: design 3; interfaces, "Life of a job".
+for.
 """
 
 from __future__ import annotations

@@ -184,7 +184,6 @@ class Listener:
 
 
 def _allowed_open_files() -> int:
-    """Raise the limit of open files as far as it may be, up to 16,384; return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

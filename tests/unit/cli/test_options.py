@@ -10,6 +10,7 @@ from typing import Annotated
 
 import pytest
 import typer
+from msgspec import Struct, defstruct
 
 from homeport.cli.options import (
     FromJob,
@@ -116,9 +117,9 @@ def test_progress_is_at_most_one_line_in_a_while(monkeypatch: pytest.MonkeyPatch
 class _Thing:
     name: str
 
-    def to_json(self) -> object:
+    def shown(self) -> Struct:
         """As each item has it."""
-        return {"name": self.name}
+        return defstruct("Shown", [("name", str)])(self.name)
 
     def __str__(self) -> str:
         return f"thing {self.name}"

@@ -32,6 +32,7 @@ from homeport.container.incarnation import stream_container as container
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.launcher import launcher, spare
 from homeport.container.launcher import stop_recorder as stop_witness
+from homeport.container.launcher.stop_reporter import Brief
 from homeport.container.rocksdb import factory
 from homeport.container.storage import container_storage as managers
 from homeport.container.storage.directory import StoreDirectory
@@ -203,7 +204,7 @@ class Hosts:
 
     def _popen_witness(self, host: str, stdin: int) -> Popen:
         """A stop witness, in a session of its own: it outlives the process that starts it."""
-        brief = stop_witness.Brief.from_json(os.pread(stdin, _BRIEF_BYTES, 0))
+        brief = Brief.from_json(os.pread(stdin, _BRIEF_BYTES, 0))
         own = brief.incarnation
         process = self.clock.process(f"witness of {own.processor_id}@{own.epoch}", host)
         self.witnesses.append(process)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import own_records
 import pytest
 from suites import long
 
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.state_reset import ResetPhase, StateReset, StateResetManager
 from tests.unit.world.scene import Scene
 from tests.unit.world.schedules.resets import (
@@ -92,7 +92,9 @@ def test_a_reset_that_cannot_read_the_epochs_touches_nothing() -> None:
         scene = Scene(world)
         a_zombie_in_mid_transaction(scene)
         with world.stream() as stream:
-            stream.write([wire.set_processor_epoch("0", 1, 1, [])._replace(values={"epoch": "x"})])
+            stream.write(
+                [own_records.set_processor_epoch("0", 1, 1, [])._replace(values={"epoch": "x"})]
+            )
         process = resetting(scene)
         scene.until(lambda: not process.is_alive, "it has ended")
         assert "set-processor-epoch '0'" in str(process.failure)

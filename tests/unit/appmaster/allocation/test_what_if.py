@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -23,6 +22,7 @@ from homeport.job_coordinator.model.placement import (
     PlacementRequest,
     PlacementStatus,
 )
+from homeport.job_coordinator.model.wire_form import json_text
 from tests.spec.pairs import running as pair_running
 from tests.unit.appmaster.allocation.conftest import (
     Machine,
@@ -88,7 +88,7 @@ def test_the_question_leaves_the_state_unchanged(running: Machine) -> None:
 
 def test_the_same_question_has_the_same_answer(running: Machine) -> None:
     """Byte for byte."""
-    answers = {json.dumps(lost(running.state, "a", "b").to_json()) for _ in range(2)}
+    answers = {json_text(lost(running.state, "a", "b").shown()) for _ in range(2)}
     assert len(answers) == 1
 
 
@@ -110,7 +110,7 @@ def test_a_container_without_room_cannot_be_placed(running: Machine) -> None:
     assert not unplaced.is_placed
     assert any("got no container on any host" in str(reason) for reason in unplaced.why)
     assert outlook.is_settled
-    assert outlook.to_json()["unplaced"] == ["1"]
+    assert outlook.shown().unplaced == ("1",)
 
 
 def test_all_hosts(running: Machine) -> None:
@@ -243,7 +243,7 @@ def test_an_active_takes_the_place_of_its_standby_which_goes_elsewhere(machine: 
     assert ways(outlook) == {"0": ("a", "b"), "0-0": ("b", "c")}
     active, standby = outlook.fates
     assert (active.takes_over, standby.takes_over) == ("0-0", None)
-    assert active.to_json()["takes_over"] == "0-0"
+    assert active.shown().takes_over == "0-0"
     assert outlook.shortage is None
 
 
@@ -285,7 +285,7 @@ def test_standbys_that_wait_are_not_in_each_others_way(machine: Machine) -> None
     machine.run("0", "r0", "a", request=1)
     machine.run("0-0", "r1", "b", request=2)
     outlook = lost(machine.state, "a")
-    assert outlook.to_json()["unplaced"] == ["0-0"]
+    assert outlook.shown().unplaced == ("0-0",)
     assert outlook.shortage is not None
     assert "processor 0-0, 0-1; b has processor 0" in outlook.shortage
 
@@ -294,7 +294,7 @@ def test_room_that_a_standby_must_not_have_is_reported_as_it_is(machine: Machine
     """It is not the room that is in its way, but its active."""
     state = sized(with_standby(machine, "a", "b"))
     outlook = lost(state, "a", reports=(host_with("b", 4000),))
-    assert outlook.to_json()["unplaced"] == ["0-0"]
+    assert outlook.shown().unplaced == ("0-0",)
     assert outlook.shortage is not None
     assert outlook.shortage.endswith(
         "b has processor 0, which has the same state (1 host of 1 could hold one)"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import own_records
+
 from homeport.appmaster.allocation.job_state.state import ContainerState
 from homeport.appmaster.allocation.protocol.events import FailoverStep
 from homeport.appmaster.allocation.protocol.instructions import (
@@ -68,7 +70,7 @@ def test_a_permit_names_the_incarnations_it_fences() -> None:
     """With its epoch, its version, and how long it can run on under a higher rank."""
     permit = WriteProcessorEpoch(P0, 5, 2, (Incarnation(P0, 4),))
     fence: list[dict[str, object]] = [{"processor_id": "0", "epoch": 4}]
-    assert written(permit) == [wire.set_processor_epoch("0", 5, 2, fence, unseen_ms=42_000)]
+    assert written(permit) == [own_records.set_processor_epoch("0", 5, 2, fence, unseen_ms=42_000)]
 
 
 def test_a_failover_moves_the_active_and_takes_its_standby_away() -> None:
@@ -79,7 +81,7 @@ def test_a_failover_moves_the_active_and_takes_its_standby_away() -> None:
     failover = WriteFailover(P0, 4, S0, NM2, FailoverStep.STANDBY, (S0,), "LauncherSilent r0")
     records = (DeleteLocality(S0), WriteLocality(P0, NM2, 4), failover)
     assert written(*in_order(records)) == [
-        wire.set_failover(
+        own_records.set_failover(
             "0", 4, "0-0", "nm2", step="standby", used=("0-0",), cause="LauncherSilent r0"
         ),
         wire.tombstone("set-task-host-assignment", "Standby-t0-0"),
@@ -122,10 +124,10 @@ def test_counts_stops_and_the_end_come_last_in_the_order_of_their_processors() -
     records = in_order([end, forgiven, stop, lost, DeleteLocality(ProcessorId("9"))])
     assert written(*records) == [
         wire.tombstone("set-container-host-assignment", "9"),
-        wire.set_retry_state("0", 2, 7),
-        wire.set_stopped("0-0", 4, "ordered"),
+        own_records.set_retry_state("0", 2, 7),
+        own_records.set_stopped("0-0", 4, "ordered"),
         wire.tombstone("set-retry-state", "1"),
-        wire.set_job_end(3, "KILLED", "why"),
+        own_records.set_job_end(3, "KILLED", "why"),
     ]
 
 

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
+import own_records
 import pytest
 
 from homeport.appmaster.job_model import publication
@@ -109,15 +110,15 @@ SLIPS: dict[str, list[list[CoordinatorStreamMessage]]] = {
     ],
     MessageType.SET_MIGRATION_INFO: [[_of(MessageType.SET_MIGRATION_INFO, "migration", a="b")]],
     MessageType.SET_TASK_HOST: [[wire.set_task_host_assignment(T0, "nowhere")]],
-    MessageType.SET_SUBMISSION: [[wire.set_submission(9, "application_9_0009")]],
+    MessageType.SET_SUBMISSION: [[own_records.set_submission(9, "application_9_0009")]],
     MessageType.SET_AM_EPOCH: [[_of(MessageType.SET_AM_EPOCH, "am", submission="x")]],
     MessageType.SET_EPOCH_FLOOR: [[epoch_floor_message(9)]],
-    MessageType.SET_PROCESSOR_EPOCH: [[wire.set_processor_epoch("0", 9, 1, [])]],
-    MessageType.SET_FENCED: [[wire.set_fenced("0", 9, [{"processor_id": "0", "epoch": 9}])]],
-    MessageType.SET_STOPPED: [[wire.set_stopped("0", 9, "killed")]],
-    MessageType.SET_JOB_MODEL_VERSION: [[wire.set_job_model_version(9, "x")]],
+    MessageType.SET_PROCESSOR_EPOCH: [[own_records.set_processor_epoch("0", 9, 1, [])]],
+    MessageType.SET_FENCED: [[own_records.set_fenced("0", 9, [{"processor_id": "0", "epoch": 9}])]],
+    MessageType.SET_STOPPED: [[own_records.set_stopped("0", 9, "killed")]],
+    MessageType.SET_JOB_MODEL_VERSION: [[own_records.set_job_model_version(9, "x")]],
     MessageType.SET_FAILOVER: [[_of(MessageType.SET_FAILOVER, "0", epoch="1", step="x")]],
-    MessageType.SET_RETRY_STATE: [[wire.set_retry_state("0", 9, 1)]],
+    MessageType.SET_RETRY_STATE: [[own_records.set_retry_state("0", 9, 1)]],
     MessageType.SET_JOB_END: [[_of(MessageType.SET_JOB_END, "job-end", submission="1")]],
     MessageType.SET_STATE_RESET: [[_of(MessageType.SET_STATE_RESET, "state-reset", phase="?")]],
     MessageType.SET_STATE_FACT: [

@@ -61,8 +61,8 @@ def test_a_dry_run_prints_the_space_it_would_free(tmp_path: Path) -> None:
     second.mkdir()
     (second / "000008.sst").hardlink_to(first / "000008.sst")
     sweep = _sweep(is_applied=False)
-    rows = [outcome.to_json() for outcome in sweep.outcomes(JobFolder(tmp_path, None))]
-    assert [row["outcome"] for row in rows] == ["would be removed"] * 2
+    rows = [outcome.shown() for outcome in sweep.outcomes(JobFolder(tmp_path, None))]
+    assert [row.outcome for row in rows] == ["would be removed"] * 2
     assert list(sweep.summary())[-1] == "would free 100.0 KB; --apply removes"
     assert first.is_dir()
 

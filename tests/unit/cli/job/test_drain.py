@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
+from statuses import outlook_of
 
 from homeport.cli.job import drain_command
 from homeport.cli.job.drain_command import require_places
 from homeport.cli.job.placement_request import Patience
 from homeport.config.errors import ConfigError, UnavailableError
-from homeport.job_coordinator.model.ids import Host
+from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.status.shape import ShownStatus
 
 NM1 = Host("nm1")
@@ -18,8 +20,8 @@ NM1 = Host("nm1")
 
 def test_all_must_have_a_place_or_it_is_forced(capsys: pytest.CaptureFixture[str]) -> None:
     """By what-if; what has none is named either way."""
-    require_places(NM1, {"unplaced": [], "shortage": None}, is_forced=False)
-    answer = {"unplaced": ["0", "1"], "shortage": None}
+    require_places(NM1, outlook_of(NM1), is_forced=False)
+    answer = replace(outlook_of(NM1), unplaced=(ProcessorId("0"), ProcessorId("1")))
     rule = "the other hosts have no place for processor 0, 1"
     with pytest.raises(ConfigError, match=rule):
         require_places(NM1, answer, is_forced=False)

@@ -10,6 +10,8 @@ from statuses import container_of, status_of
 from homeport.cli.job import drain_command, explain_command
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.job_coordinator.model.ids import Host
+from homeport.job_coordinator.model.wire_form import value_of
+from homeport.job_coordinator.status.outlook import ShownOutlook
 
 
 def container(**changes: object) -> dict[str, Any]:
@@ -257,7 +259,7 @@ def outlook(*fates: dict[str, Any], why: bool = False, **changes: object) -> lis
         "is_settled": True,
         **changes,
     }
-    return list(drain_command.outlook(answer, with_reasons=why))
+    return list(drain_command.outlook(value_of(ShownOutlook, answer, "x"), with_reasons=why))
 
 
 def test_which_container_takes_over_where() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import own_records
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,11 +55,11 @@ def test_types_are_kept_apart_and_unknown_ones_kept() -> None:
 def test_a_late_locality_record_is_ignored() -> None:
     """An incarnation that woke up after its successor's permit does not move the processor."""
     state = _state(
-        wire.set_processor_epoch("0", 4, 1, []),
+        own_records.set_processor_epoch("0", 4, 1, []),
         wire.set_task_container_assignment("t", "0"),
         wire.set_container_host_assignment("0", "nm1", 4),
         wire.set_task_host_assignment("t", "nm1", 4),
-        wire.set_processor_epoch("0", 5, 1, []),
+        own_records.set_processor_epoch("0", 5, 1, []),
         wire.set_container_host_assignment("0", "late", 4),
         wire.set_task_host_assignment("t", "late", 4),
     )
@@ -69,9 +70,9 @@ def test_a_late_locality_record_is_ignored() -> None:
 def test_locality_outlives_a_permit_that_came_to_nothing() -> None:
     """A container that dies before its own locality record does not lose its home."""
     state = _state(
-        wire.set_processor_epoch("0", 4, 1, []),
+        own_records.set_processor_epoch("0", 4, 1, []),
         wire.set_container_host_assignment("0", "nm1", 4),
-        wire.set_processor_epoch("0", 5, 1, []),
+        own_records.set_processor_epoch("0", 5, 1, []),
     )
     assert _hosts(state, MessageType.SET_CONTAINER_HOST) == {"0": "nm1"}
 
@@ -79,7 +80,8 @@ def test_locality_outlives_a_permit_that_came_to_nothing() -> None:
 def test_a_locality_without_an_epoch_is_an_operators_change() -> None:
     """The writer tool and Samza's containers know no epoch; their records count."""
     state = _state(
-        wire.set_processor_epoch("0", 5, 1, []), wire.set_container_host_assignment("0", "nm2")
+        own_records.set_processor_epoch("0", 5, 1, []),
+        wire.set_container_host_assignment("0", "nm2"),
     )
     assert _hosts(state, MessageType.SET_CONTAINER_HOST) == {"0": "nm2"}
 
@@ -92,13 +94,13 @@ def test_a_failover_outlasts_the_late_record_of_the_containers_it_moved() -> Non
     """
     state = _state(
         wire.set_task_container_assignment("t", "0"),
-        wire.set_processor_epoch("0", 4, 1, []),
-        wire.set_processor_epoch("0-1", 3, 1, []),
+        own_records.set_processor_epoch("0", 4, 1, []),
+        own_records.set_processor_epoch("0-1", 3, 1, []),
         wire.set_container_host_assignment("0-1", "nm2", 3),
         wire.tombstone(MessageType.SET_CONTAINER_HOST, "0-1"),
         wire.set_container_host_assignment("0", "nm2", 4),
         wire.set_task_host_assignment("t", "nm2", 4),
-        wire.set_failover("0", 4, "0-1", "nm2", step="standby"),
+        own_records.set_failover("0", 4, "0-1", "nm2", step="standby"),
         wire.set_container_host_assignment("0", "nm1", 4),
         wire.set_task_host_assignment("t", "nm1", 4),
         wire.set_container_host_assignment("0-1", "nm2", 3),
@@ -109,7 +111,7 @@ def test_a_failover_outlasts_the_late_record_of_the_containers_it_moved() -> Non
     state.apply(wire.set_container_host_assignment("0-1", "nm2", 3))
     assert _hosts(state, MessageType.SET_CONTAINER_HOST) == {"0": "nm2"}
     state.apply(wire.set_container_host_assignment("0", "nm4"))
-    state.apply(wire.set_processor_epoch("0-1", 4, 1, []))
+    state.apply(own_records.set_processor_epoch("0-1", 4, 1, []))
     state.apply(wire.set_container_host_assignment("0-1", "nm3", 4))
     assert _hosts(state, MessageType.SET_CONTAINER_HOST) == {"0": "nm4", "0-1": "nm3"}
 
@@ -127,7 +129,7 @@ def test_a_failover_that_cannot_be_read_moves_no_container() -> None:
 def test_epochs_of_other_processors_do_not_matter() -> None:
     """A task is measured by the processor that it belongs to now; an unreadable epoch by none."""
     state = _state(
-        wire.set_processor_epoch("1", 9, 1, []),
+        own_records.set_processor_epoch("1", 9, 1, []),
         wire.set_task_container_assignment("t", "0"),
         wire.set_task_host_assignment("t", "nm1", 2),
         CoordinatorStreamMessage(

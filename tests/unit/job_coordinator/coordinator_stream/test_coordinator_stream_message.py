@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 
+import own_records
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +21,12 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 )
 from homeport.job_coordinator.coordinator_stream.message_bytes import parse_json, time_of
 from homeport.job_coordinator.metadata.configuration import AuditedManager
-from homeport.job_coordinator.metadata.epochs import epoch_floor_message
+from homeport.job_coordinator.metadata.epochs import (
+    AmEpoch,
+    Rank,
+    am_epoch_message,
+    epoch_floor_message,
+)
 from homeport.job_coordinator.metadata.input_partitions import set_input_partitions
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.state_reset import set_state_reset
@@ -97,7 +103,11 @@ _GOLDEN = [
         b'{"taskNames":"[\\"Partition 0\\",\\"Standby-Partition 0-0\\"]"}',
     ),
     (
-        wire.set_execution_env_container_id("0", "container_1_0001_01_000002"),
+        CoordinatorStreamMessage(
+            MessageType.SET_EXECUTION_ENV_CONTAINER_ID,
+            "0",
+            {"execution-env-container-id": "container_1_0001_01_000002"},
+        ),
         b'[1,"set-execution-env-container-id-mapping","0"]',
         b'{"execution-env-container-id":"container_1_0001_01_000002"}',
     ),
@@ -113,22 +123,22 @@ _GOLDEN = [
         b'[1,"set-migration-info","migration-info"]',
         b'{"0910":"true"}',
     ),
-    (wire.set_submission(2), b'[1,"set-submission","submission"]', b'{"number":"2"}'),
+    (own_records.set_submission(2), b'[1,"set-submission","submission"]', b'{"number":"2"}'),
     (
-        wire.set_submission(2, "application_1_0001"),
+        own_records.set_submission(2, "application_1_0001"),
         b'[1,"set-submission","submission"]',
         b'{"number":"2","application":"application_1_0001"}',
     ),
     (
-        wire.set_am_epoch(2, "application_1_0002", 1, [{"submission": 1}]),
+        am_epoch_message(AmEpoch(Rank(2, "application_1_0002", 1), (Rank(1, "a", 2),))),
         b'[1,"set-am-epoch","am"]',
         (
             b'{"submission":"2","application":"application_1_0002","attempt":"1",'
-            b'"unfenced":"[{\\"submission\\":1}]"}'
+            b'"unfenced":"[{\\"submission\\":1,\\"application\\":\\"a\\",\\"attempt\\":2}]"}'
         ),
     ),
     (
-        wire.set_processor_epoch("0", 5, 1, [{"processor_id": "0", "epoch": 4}]),
+        own_records.set_processor_epoch("0", 5, 1, [{"processor_id": "0", "epoch": 4}]),
         b'[1,"set-processor-epoch","0"]',
         (
             b'{"epoch":"5","model-version":"1",'
@@ -136,17 +146,21 @@ _GOLDEN = [
         ),
     ),
     (
-        wire.set_processor_epoch("0", 6, 2, [], permitted=5, unseen_ms=42000),
+        own_records.set_processor_epoch("0", 6, 2, [], permitted=5, unseen_ms=42000),
         b'[1,"set-processor-epoch","0"]',
         (b'{"epoch":"6","model-version":"2","fence":"[]","permitted":"5","unseen-ms":"42000"}'),
     ),
     (epoch_floor_message(7), b'[1,"set-epoch-floor","epoch-floor"]', b'{"epoch":"7"}'),
     (
-        wire.set_fenced("0", 5, [{"processor_id": "0", "epoch": 4}]),
+        own_records.set_fenced("0", 5, [{"processor_id": "0", "epoch": 4}]),
         b'[1,"set-fenced","0"]',
         b'{"epoch":"5","fenced":"[{\\"processor_id\\":\\"0\\",\\"epoch\\":4}]"}',
     ),
-    (wire.set_stopped("0", 5, "lost"), b'[1,"set-stopped","0"]', b'{"epoch":"5","cause":"lost"}'),
+    (
+        own_records.set_stopped("0", 5, "lost"),
+        b'[1,"set-stopped","0"]',
+        b'{"epoch":"5","cause":"lost"}',
+    ),
     (AuditedManager.message(7), b'[1,"set-audited","set-config"]', b'{"offset":"7"}'),
     (
         CoordinatorStreamMessage(MessageType.SET_STATE_FACT, "partitions 0", {"3": "t"}),
@@ -154,12 +168,14 @@ _GOLDEN = [
         b'{"3":"t"}',
     ),
     (
-        wire.set_retry_state("0", 2, 1795247638752),
+        own_records.set_retry_state("0", 2, 1795247638752),
         b'[1,"set-retry-state","0"]',
         b'{"count":"2","since":"1795247638752"}',
     ),
     (
-        wire.set_failover("0", 4, "0-1", "nm2", step="standby", used=("0-0", "0-1"), cause="why"),
+        own_records.set_failover(
+            "0", 4, "0-1", "nm2", step="standby", used=("0-0", "0-1"), cause="why"
+        ),
         b'[1,"set-failover","0"]',
         (
             b'{"epoch":"4","standby":"0-1","host":"nm2","step":"standby",'
@@ -167,12 +183,12 @@ _GOLDEN = [
         ),
     ),
     (
-        wire.set_failover("0", 4, None, None, step="other-host"),
+        own_records.set_failover("0", 4, None, None, step="other-host"),
         b'[1,"set-failover","0"]',
         b'{"epoch":"4","step":"other-host","used":"[]","cause":""}',
     ),
     (
-        wire.set_job_end(3, "KILLED", "shut down on request"),
+        own_records.set_job_end(3, "KILLED", "shut down on request"),
         b'[1,"set-job-end","job-end"]',
         b'{"submission":"3","result":"KILLED","diagnostics":"shut down on request"}',
     ),
@@ -226,7 +242,7 @@ _GOLDEN = [
         ),
     ),
     (
-        wire.set_job_model_version(3, "abc"),
+        own_records.set_job_model_version(3, "abc"),
         b'[1,"set-job-model-version","job-model"]',
         b'{"version":"3","digest":"abc"}',
     ),

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator
 
 import pytest
 from coordinator_server import TOKEN, Backend, Loop, Served
 from prometheus_client.core import GaugeMetricFamily, Metric
+from statuses import outlook_of
 
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.query_params import EventsAsked, hosts_asked, version_asked
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.status.outlook import ShownOutlook
 
 
 class Decisions:
@@ -35,11 +36,11 @@ class Decisions:
     async def written(self) -> None:
         """There is no coordinator stream."""
 
-    async def what_if(self, hosts: Collection[Host]) -> Mapping[str, Any]:
+    async def what_if(self, hosts: Collection[Host]) -> ShownOutlook:
         """The hosts."""
         if self.fault is not None:
             raise self.fault
-        return {"hosts": list(hosts)}
+        return outlook_of(*hosts)
 
     def metrics(self) -> Iterable[Metric]:
         """One number."""
@@ -99,7 +100,7 @@ def test_the_client_asks_what_the_server_answers(telling: tuple[Served, Decision
     client = CoordinatorClient(telling[0].url, None)
     assert client.events() == {"asked": [None, None, 100]}
     assert client.events(ProcessorId("a b&c"), since=3, limit=5) == {"asked": ["a b&c", 3, 5]}
-    assert client.what_if([Host("nm1"), Host("nm2")]) == {"hosts": ["nm1", "nm2"]}
+    assert client.what_if([Host("nm1"), Host("nm2")]) == outlook_of(Host("nm1"), Host("nm2"))
 
 
 def test_faults_of_the_question_and_of_the_moment(telling: tuple[Served, Decisions]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import own_records
 import pytest
 
 from homeport.config.config import Config
@@ -68,9 +69,9 @@ def test_a_task_may_be_named_like_a_processor() -> None:
     """Only records of locality can be late: the permit of processor 0 is none of task 0."""
     state = StreamState()
     for message in (
-        wire.set_processor_epoch("1", 9, 1, []),
+        own_records.set_processor_epoch("1", 9, 1, []),
         wire.set_task_container_assignment("0", "1"),
-        wire.set_processor_epoch("0", 4, 1, []),
+        own_records.set_processor_epoch("0", 4, 1, []),
     ):
         state.apply(message)
     assert list(state.latest(MessageType.SET_PROCESSOR_EPOCH)) == ["1", "0"]
@@ -87,7 +88,7 @@ def test_a_twin_that_is_written_itself_has_no_other_twin(stream: InMemoryCoordin
 def test_a_standby_of_an_unknown_epoch_says_where_it_is() -> None:
     """A failover uses it; no epoch of it is known, so no word of it can be of before."""
     state = StreamState()
-    state.apply(wire.set_failover("0", 4, "0-1", "nm2", step="standby"))
+    state.apply(own_records.set_failover("0", 4, "0-1", "nm2", step="standby"))
     state.apply(wire.set_container_host_assignment("0-1", "nm3", 1))
     (found,) = state.latest(MessageType.SET_CONTAINER_HOST).values()
     assert wire.host(found) == "nm3"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import own_records
 import pytest
 
 from homeport.config.errors import ConfigError, WireError
@@ -101,10 +102,12 @@ def test_all_state_leaves_the_stream_and_nothing_else(stream: InMemoryCoordinato
         wire.set_task_host_assignment("Partition 0", "nm1", 7),
         wire.set_container_host_assignment("0", "nm1", 7),
         wire.set_task_container_assignment("Partition 0", "0"),
-        wire.set_retry_state("0", 2, 5),
+        own_records.set_retry_state("0", 2, 5),
         set_input_partitions(SystemStream("kafka", "in"), 4),
     ]
-    stream.write([*of_state, wire.set_config("a", "1"), wire.set_job_model_version(2, "digest")])
+    stream.write(
+        [*of_state, wire.set_config("a", "1"), own_records.set_job_model_version(2, "digest")]
+    )
     stream.catch_up()
     stream.write(state_removed(stream))
     stream.catch_up()

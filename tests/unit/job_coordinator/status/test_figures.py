@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from statuses import report_of
+from statuses import status_of
 
 from homeport.config.errors import WireError
-from homeport.job_coordinator.http.container_metrics import figure_metrics, stage_metric
+from homeport.job_coordinator.http.metrics import figures, stage_times
 from homeport.job_coordinator.status.container_report import STAGE_BOUNDS_S, ContainerReport
 from homeport.job_coordinator.status.figures import Sample
+from homeport.job_coordinator.status.shape import ShownStatus
 
 
 def _figures(*items: Any) -> tuple[Sample, ...]:  # noqa: ANN401 - JSON
@@ -48,16 +49,22 @@ def test_a_wrong_figure_is_refused(item: Any, why: str) -> None:  # noqa: ANN401
         _figures(item)
 
 
+def _status(*reports: dict[str, Any]) -> ShownStatus:
+    """Processors 0, 1 and so on, with these reports."""
+    rows = [{"processor_id": str(n), "report": body} for n, body in enumerate(reports)]
+    return status_of({"containers": rows})
+
+
 def test_each_processor_has_its_own_series() -> None:
     """A figure that nothing reports has none; what grows is a counter."""
-    reports: list[tuple[str, dict[str, Any]]] = [
-        ("0", {"figures": [["task_rows", ["Partition 0"], 5]]}),
-        ("1", {}),
-        ("2", {"figures": [["task_rows", ["Partition 2"], 7]]}),
+    reports: list[dict[str, Any]] = [
+        {"figures": [["task_rows", ["Partition 0"], 5]]},
+        {},
+        {"figures": [["task_rows", ["Partition 2"], 7]]},
     ]
     series = {
         (sample.name, *sample.labels.values()): sample.value
-        for metric in figure_metrics((name, report_of(body)) for name, body in reports)
+        for metric in figures(_status(*reports))
         for sample in metric.samples
     }
     assert series == {
@@ -72,13 +79,7 @@ def test_times_of_a_stage_are_a_histogram() -> None:
     counts[1], counts[-1] = 2, 1
     stages = [{"stage": "tasks", "ms": 1500, "times": 3, "buckets": counts}]
     other = [{"stage": "tasks", "ms": 1, "times": 1, "buckets": [1]}, {"stage": "fetch", "ms": 1}]
-    metric = stage_metric(
-        [
-            ("0", report_of({"stages": stages})),
-            ("1", report_of({"stages": other})),
-            ("2", report_of({})),
-        ]
-    )
+    metric = stage_times(_status({"stages": stages}, {"stages": other}, {}))
     found = {
         (s.name.removeprefix("homeport_stage_duration_seconds"), s.labels.get("le")): s.value
         for s in metric.samples

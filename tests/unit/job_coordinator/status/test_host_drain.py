@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from statuses import status_of
+from statuses import outlook_of, status_of
 
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.model.ids import Host, ProcessorId
@@ -77,8 +77,9 @@ def test_the_host_of_the_am_is_named(job: dict[str, str]) -> None:
 )
 def test_all_must_have_a_place(shortage: str | None, more: str) -> None:
     """By what-if, which says what is in the way."""
-    assert without_place({"unplaced": [], "shortage": shortage}) is None
-    answer = {"unplaced": ["0", "1"], "shortage": shortage}
+    all_placed = replace(outlook_of(NM1), shortage=shortage)
+    assert without_place(all_placed) is None
+    answer = replace(all_placed, unplaced=(ProcessorId("0"), ProcessorId("1")))
     assert without_place(answer) == f"the other hosts have no place for processor 0, 1{more}"
 
 

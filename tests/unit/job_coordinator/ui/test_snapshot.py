@@ -65,7 +65,7 @@ def test_a_restore_of_nothing_is_not_done() -> None:
     assert snapshot(status_of(job), Plots(), 0)["containers"][0]["restore"]["done"] == 0.0
     empty = snapshot(status_of({}), Plots(), 0)
     assert (empty["containers"], empty["hosts"], empty["hosts_live"]) == ([], [], 0)
-    assert empty["job"]["name"] is None
+    assert empty["job"]["name"] == ""
 
 
 def test_the_configuration_names_what_set_each_key_and_masks_secrets() -> None:
