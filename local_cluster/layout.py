@@ -19,12 +19,43 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _SAFE_PATH = re.compile(r"[A-Za-z0-9._/+@~-]+")
 
 
+class _In:
+    """A path in the cluster's folder."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, layout: Layout, _owner: object) -> Path:
+        return layout.root / self._name
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """The files of the cluster `name` in a cache folder."""
 
     cache: Path
     name: str
+
+    state = _In("state.json")
+    """The record; it exists from before the first process starts until after the last ends."""
+    hosts = _In("hosts")
+    """Names to addresses, in the format of /etc/hosts."""
+    conf = _In("conf")
+    """Hadoop configuration of clients and of the ResourceManager."""
+    bin = _In("bin")
+    """Holds the `yarn` command that Skein asks for its class path."""
+    skein = _In("skein")
+    """Skein's own folder, instead of one in the user's home."""
+    fs = _In("fs")
+    """What Hadoop sees as its file system."""
+    temporary = _In("tmp")
+    """Temporary files of the daemons."""
+    logs = _In("logs")
+    """One file per daemon: rm.log, kafka.log, kafka2.log, zookeeper.log, nm1.log..."""
+    brokers = _In("brokers")
+    """Settings and data of all brokers."""
+    zookeeper = _In("zookeeper")
+    """Settings and data of ZooKeeper."""
 
     def __post_init__(self) -> None:
         """Refuse names and folders that Hadoop or a shell would misread."""
@@ -49,59 +80,9 @@ class Layout:
         """Held by the command that changes the cluster."""
         return self.cache / "clusters" / f".{self.name}.lock"
 
-    @property
-    def state(self) -> Path:
-        """The record; it exists from before the first process starts until after the last ends."""
-        return self.root / "state.json"
-
-    @property
-    def hosts(self) -> Path:
-        """Names to addresses, in the format of /etc/hosts."""
-        return self.root / "hosts"
-
-    @property
-    def conf(self) -> Path:
-        """Hadoop configuration of clients and of the ResourceManager."""
-        return self.root / "conf"
-
-    @property
-    def bin(self) -> Path:
-        """Holds the `yarn` command that Skein asks for its class path."""
-        return self.root / "bin"
-
-    @property
-    def skein(self) -> Path:
-        """Skein's own folder, instead of one in the user's home."""
-        return self.root / "skein"
-
-    @property
-    def fs(self) -> Path:
-        """What Hadoop sees as its file system."""
-        return self.root / "fs"
-
-    @property
-    def temporary(self) -> Path:
-        """Temporary files of the daemons."""
-        return self.root / "tmp"
-
-    @property
-    def logs(self) -> Path:
-        """One file per daemon: rm.log, kafka.log, kafka2.log, zookeeper.log, nm1.log..."""
-        return self.root / "logs"
-
     def broker(self, broker: str) -> Path:
         """Return the folder with settings and data of one broker."""
         return self.root / "brokers" / broker
-
-    @property
-    def brokers(self) -> Path:
-        """Settings and data of all brokers."""
-        return self.root / "brokers"
-
-    @property
-    def zookeeper(self) -> Path:
-        """Settings and data of ZooKeeper."""
-        return self.root / "zookeeper"
 
     def log(self, daemon: str) -> Path:
         """Return the file with the output of one daemon."""

@@ -45,7 +45,7 @@ def identity(process: psutil.Process) -> ProcessId:
     return ProcessId(process.pid, round(started_s * _TICKS_PER_S))
 
 
-def find(pid: int) -> psutil.Process | None:
+def process_of(pid: int) -> psutil.Process | None:
     """Return the process with this pid; None: there is none, or it is a zombie."""
     with contextlib.suppress(psutil.NoSuchProcess):
         process = psutil.Process(pid)
@@ -243,13 +243,13 @@ def spawn(command: list[str], environment: Mapping[str, str], log: Path, folder:
     # The daemon outlives this object, which would warn about that when it is dropped; `wait_gone`
     # collects the process.
     process.returncode = 0
-    found = find(process.pid)
+    found = process_of(process.pid)
     # None: it ended within these microseconds; the caller sees that it does not live.
     return ProcessId(process.pid, start_time=0) if found is None else identity(found)
 
 
 def _living(process: ProcessId) -> psutil.Process | None:
-    found = find(process.pid)
+    found = process_of(process.pid)
     return found if found is not None and identity(found) == process else None
 
 

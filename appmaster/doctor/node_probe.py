@@ -92,8 +92,9 @@ def _specification(
     master = skein.Master(
         resources=skein.Resources(memory=_AM_MB, vcores=1), env={"_JAVA_OPTIONS": options}
     )
+    # YARN may lose the first attempt: an AM container that it allocates within the very request.
     return skein.ApplicationSpec(
-        name="homeport-doctor", queue=queue, max_attempts=1, master=master, services=services
+        name="homeport-doctor", queue=queue, max_attempts=2, master=master, services=services
     )
 
 
@@ -119,7 +120,9 @@ class _Probing:
             report = self._client.application_report(self._application_id)
             if str(report.final_status) != "UNDEFINED":
                 break
-            if am is None and str(report.state) == "RUNNING" and report.port:
+            if str(report.state) != "RUNNING":
+                am = None  # none yet, or another attempt is to come
+            elif am is None and report.port:
                 am = self._connected(str(report.host), int(report.port))
             if am is not None:
                 for host, text in self._printed(am):

@@ -201,7 +201,7 @@ class Processors:
 
     def pause(self, name: str) -> float:
         """SIGSTOP of all its processes. When that was, in ms since 1970."""
-        found = processes.find(self._running[name].pid)
+        found = processes.process_of(self._running[name].pid)
         if found is None:
             raise DemoError(f"{name} has ended: {self._last_line(name)}")
         paused_ms = time.time() * 1000

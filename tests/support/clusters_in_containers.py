@@ -17,7 +17,7 @@ from docker_cluster.settings import STATE
 from small_disk import small_disk
 
 from homeport.local_cluster import hadoop_conf
-from homeport.local_cluster.processes import find
+from homeport.local_cluster.processes import process_of
 
 _HEALTH_LIMIT_S = 120.0
 _MANAGER = "nodemanager.NodeManager"
@@ -122,7 +122,7 @@ class ContainersUnderTest(DockerCluster):
         """The NodeManager of the node; None where it does not run."""
         for pid in self._pids(node):
             found = read_process(pid, node)
-            if found is not None and _MANAGER in found.command and find(pid) is not None:
+            if found is not None and _MANAGER in found.command and process_of(pid) is not None:
                 return pid
         return None
 
@@ -196,7 +196,7 @@ class ContainersUnderTest(DockerCluster):
         manager = self.manager_pid(node)
         stands = (
             manager is not None
-            and (found := find(manager)) is not None
+            and (found := process_of(manager)) is not None
             and found.status() == "stopped"
         )
         return bool(self._inspect(node)["Paused"]) or stands

@@ -169,7 +169,7 @@ def test_paused_node_stands_still_and_wakes(cluster: LocalCluster) -> None:
         assert node_of(cluster, "nm3")["state"] == "PAUSED"
         assert node_of(cluster, "nm2")["state"] == "RUNNING"
         own = processes.of_cluster(cluster.cluster_id, "nm3")
-        found = [processes.find(p.pid) for p in processes.with_descendants(own)]
+        found = [processes.process_of(p.pid) for p in processes.with_descendants(own)]
         # D: a shell that waits in the kernel for its stopped child to start its program.
         assert {p.status() for p in found if p is not None} <= {"stopped", "disk-sleep"}
         with pytest.raises(ClusterError, match=r"nm3 of cluster .* is paused; resume-node"):
