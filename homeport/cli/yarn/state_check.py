@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from homeport.appmaster.upgrade.words import in_brief
+from homeport.appmaster.upgrade.messages import in_brief
 from homeport.cli.yarn import one_time_configuration, preflight, state_reset
 from homeport.cli.yarn.job import Job
 from homeport.cli.yarn.waiting import say
