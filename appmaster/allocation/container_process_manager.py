@@ -4,9 +4,9 @@ PURE: no I/O, clock, randomness, logging. Same state and event, same bytes out. 
 before any instruction is run (``instructions`` has the whole contract).
 
 Rules for editing: a handler changes the draft and nothing else; which host to request and which
-launcher to take is ``container_allocator``'s, after every event, in ``_settle``. A new event needs
-a class, a handler in ``_HANDLERS``, a row in ``TRANSITIONS`` if it befalls a container, a test per
-phase.
+launcher to take is ``container_allocator``'s, after every event, in ``_conclude``. A new event
+needs a class, a handler in ``_HANDLERS``, a row in ``TRANSITIONS`` if it befalls a container, a
+test per phase.
 
 Decisions.
 
@@ -118,7 +118,7 @@ def step(state: AllocatorState, event: events.Event) -> Decision:
     """
     draft = Draft(state, events.describe(event))
     _HANDLERS[type(event)](draft, event)
-    _settle(draft)
+    _conclude(draft)
     return Decision(
         draft.freeze(),
         in_order(draft.records),
@@ -128,7 +128,7 @@ def step(state: AllocatorState, event: events.Event) -> Decision:
     )
 
 
-def _settle(draft: Draft) -> None:
+def _conclude(draft: Draft) -> None:
     """Placing, releasing and the job's end follow from the state, whatever the event was."""
     is_complete = draft.hosts is not None
     if draft.phase is JobPhase.ACTIVE and is_at_its_end(draft.containers, is_complete=is_complete):

@@ -25,7 +25,7 @@ _BEFORE_ITS_STOP = frozenset(
         PlacementStep.GIVING_WAY,
     }
 )
-_TOLD = 20
+_MOST_NAMED = 20
 """Of more, only the number is shown."""
 
 
@@ -42,7 +42,7 @@ def fault(draft: Draft, placement: Placement, container: ContainerState | None) 
         return request.fault
     if container is None or container.is_retired:
         known = f"{len(draft.containers)} others"
-        if len(draft.containers) <= _TOLD:
+        if len(draft.containers) <= _MOST_NAMED:
             known = ", ".join(draft.containers)
         return f"the job has no processor {request.processor_id!r}: it has {known}"
     if container.is_temporary:
@@ -79,7 +79,7 @@ def host_fault(draft: Draft, host: Host) -> str | None:
     known = draft.settings.strict_hosts
     if host not in (draft.hosts or ()):
         live = draft.hosts or ()
-        said = ", ".join(live) if len(live) <= _TOLD else f"{len(live)} others"
+        said = ", ".join(live) if len(live) <= _MOST_NAMED else f"{len(live)} others"
         return f"{host!r} is no live host: live are {said}"
     if known is not None and host not in known:
         return f"{host} joined after the job was submitted: it cannot be asked by name"

@@ -28,7 +28,7 @@ _SAID = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Waiter:
+class WaitingContainer:
     """A container without a grant; ``asks``: the host it asks or is queued for, None: any or none.
 
     ``obstacles``: {host: what is in its way there}, beyond what is in everybody's.
@@ -45,7 +45,7 @@ class Shortage:
 
     memory_mb: int
     cores: int
-    waiters: tuple[Waiter, ...]
+    waiters: tuple[WaitingContainer, ...]
     count: int
     hosts: Mapping[Host, str]
 
@@ -103,7 +103,11 @@ def shortage(state: AllocatorState, reports: Iterable[HostReport]) -> Shortage |
     return Shortage(
         state.settings.container_memory_mb,
         state.settings.container_cores,
-        tuple(Waiter(c.processor_id, c.requested_host, dict(_own(state, c))) for c in shown if c),
+        tuple(
+            WaitingContainer(c.processor_id, c.requested_host, dict(_own(state, c)))
+            for c in shown
+            if c
+        ),
         len(waiting),
         {h: _in_the_way(state, h, reported.get(h)) for h in sorted({*state.hosts, *reported})},
     )

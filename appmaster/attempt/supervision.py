@@ -34,21 +34,21 @@ _HEALTHY_MS = 5000
 _PAUSES_MS = (0, 100, 250, 500, 1000)
 
 
-class Verdict(Enum):
+class ChildVerdict(Enum):
     """What the end of a child means."""
 
     RESTART = "restart"
     END = "end"
 
 
-def verdict_of(exit_code: int, *, has_reported_end: bool) -> Verdict:
+def verdict_of(exit_code: int, *, has_reported_end: bool) -> ChildVerdict:
     """Only a child's own report ends the application; signals and faults do not.
 
     ``has_reported_end``: the child has said through its pipe that ``EXIT_ENDED`` is to come.
     Without that the code says nothing: any code that runs in a process can exit with 0.
     """
     is_end = exit_code == EXIT_FINAL or (exit_code == EXIT_ENDED and has_reported_end)
-    return Verdict.END if is_end else Verdict.RESTART
+    return ChildVerdict.END if is_end else ChildVerdict.RESTART
 
 
 def exit_without_port(earlier: int | None) -> int:

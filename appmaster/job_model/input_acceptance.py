@@ -24,7 +24,7 @@ from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
 from homeport.job_coordinator.metadata.input_topics import InputTopicManager, recreated, refusal
-from homeport.job_coordinator.planning.input_watch import InputsSeen, look
+from homeport.job_coordinator.planning.input_watch import InputsSeen, inputs_now
 
 
 class InputAcceptance:
@@ -33,7 +33,7 @@ class InputAcceptance:
     Args:
         config: of the job.
         stream: the coordinator stream, read to its head.
-        look_at: asks Kafka for the inputs of a configuration.
+        ask: asks Kafka for the inputs of a configuration.
 
     Raises:
         UnavailableError: (from every method) Kafka did not answer.
@@ -43,12 +43,12 @@ class InputAcceptance:
         self,
         config: Config,
         stream: CoordinatorStream,
-        look_at: Callable[[Config], InputsSeen] = look,
+        ask: Callable[[Config], InputsSeen] = inputs_now,
     ) -> None:
         self._config = config
         self._stream = stream
         self._known = InputTopicManager(stream).ids()
-        self._seen = look_at(config).topic_ids
+        self._seen = ask(config).topic_ids
         self.recreated = recreated(self._known, self._seen)
 
     def check(self) -> list[str]:

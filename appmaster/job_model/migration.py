@@ -54,7 +54,7 @@ _OPTION = "--to"
 
 
 @dataclass(frozen=True)
-class Step:
+class MigrationStep:
     """What is done, in words, and by what."""
 
     text: str
@@ -84,7 +84,7 @@ class Migration:
         self._nodes = nodes
         self._fence = fence
 
-    def steps(self, to: str) -> list[Step]:
+    def steps(self, to: str) -> list[MigrationStep]:
         """Those that are left, in order; none where the job is there already, or never ran.
 
         Raises:
@@ -113,18 +113,18 @@ class Migration:
 
     # --- to ZooKeeper
 
-    def _to_zookeeper(self, kept: Kept) -> list[Step]:
+    def _to_zookeeper(self, kept: Kept) -> list[MigrationStep]:
         records = self._epochs.read_processor_epochs().values()
         steps = []
         if any(r.permitted and not r.is_raised for r in records):
-            steps.append(Step("raise the epochs of all containers", self._raise))
-        steps.append(Step("fence what ran on YARN", self._fence_containers))
+            steps.append(MigrationStep("raise the epochs of all containers", self._raise))
+        steps.append(MigrationStep("fence what ran on YARN", self._fence_containers))
         if kept.version < self._epochs.highest() or not is_handed_over(kept.plan):
             hosts = self._hosts()
             text = f"write the locations of {len(hosts)} tasks into ZooKeeper"
-            steps.append(Step(text, lambda: self._nodes.write_hosts(hosts)))
+            steps.append(MigrationStep(text, lambda: self._nodes.write_hosts(hosts)))
             text = "write a version, above every epoch, into ZooKeeper"
-            steps.append(Step(text, lambda: self._publish_first(kept)))
+            steps.append(MigrationStep(text, lambda: self._publish_first(kept)))
         return steps
 
     def _raise(self) -> None:
@@ -153,17 +153,19 @@ class Migration:
 
     # --- to YARN
 
-    def _to_yarn(self, kept: Kept) -> list[Step]:
+    def _to_yarn(self, kept: Kept) -> list[MigrationStep]:
         before, steps = require_known(kept.plan, self._epochs.highest()), []
         plan = before if is_handed_over(before) else last_plan(before, kept.fenced)
         if plan is not before:
             text = f"write version {plan.version}, in which no processor may begin, into ZooKeeper"
-            steps.append(Step(text, lambda: self._publish(kept, plan)))
+            steps.append(MigrationStep(text, lambda: self._publish(kept, plan)))
         text = f"write {len(kept.hosts)} hosts, and {plan.version} as what every epoch is above"
         return [
             *steps,
-            Step("fence what ran standalone", lambda: self._fence(to_fence(plan))),
-            Step(f"{text}, into the stream", lambda: self._write_records(plan.version, kept.hosts)),
+            MigrationStep("fence what ran standalone", lambda: self._fence(to_fence(plan))),
+            MigrationStep(
+                f"{text}, into the stream", lambda: self._write_records(plan.version, kept.hosts)
+            ),
         ]
 
     def _write_records(self, version: int, hosts: Mapping[TaskName, Host]) -> None:
@@ -189,14 +191,16 @@ class Migration:
     def _recorded(self) -> str | None:
         return keys.JOB_COORDINATOR_FACTORY.read(ConfigManager(self._stream).read())
 
-    def _named(self, name: str, starter: str) -> Step:
+    def _named(self, name: str, starter: str) -> MigrationStep:
         key = keys.JOB_COORDINATOR_FACTORY.name
 
         def do() -> None:
             ConfigManager(self._stream).set(key, name, _SOURCE)
             self._stream.catch_up()
 
-        return Step(f"write {key}={name} into the coordinator stream: {starter} starts the job", do)
+        return MigrationStep(
+            f"write {key}={name} into the coordinator stream: {starter} starts the job", do
+        )
 
 
 _OPENED = {ZOOKEEPER: "homeport run-processor alone", YARN: "run-job alone"}

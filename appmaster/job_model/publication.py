@@ -91,7 +91,7 @@ def publish(
     is_new = EpochManager(stream).read_job_model_version() != version
     after = _tasks_of(model)
     before = _tasks_before(stream, in_force) if is_new else after
-    change = Change(before, after, Owners.read(stream), is_new, restart_all)
+    change = TaskChange(before, after, Owners.read(stream), is_new, restart_all)
     standbys = {p: c.active_processor for p, c in model.containers.items() if c.active_processor}
     failovers = FailoversInForce(stream, standbys, model.containers.keys() - standbys.keys())
     stream.write(
@@ -225,7 +225,7 @@ _Tasks = Mapping[ProcessorId, frozenset[TaskModel]]
 
 
 @dataclass(frozen=True)
-class Change:
+class TaskChange:
     """What becomes different: tasks of each processor before and after; owners before.
 
     ``is_new``: it is another version; ``restart_all``: which affects all with an active task.

@@ -79,7 +79,7 @@ from homeport.job_coordinator.metadata.state_reset import StateResetManager
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.planning.input_watch import look
+from homeport.job_coordinator.planning.input_watch import inputs_now
 
 _YOUNG, _MIDDLE, _OLD = 20_000, 20, 50
 """Thresholds of Python's garbage collector, by generation."""
@@ -245,7 +245,7 @@ def job_coordinator(
         configuration=LiveConfiguration(container.submission.submitted),
         job_models=job_models,
         planner=ModelPlanner(stream, job_models),
-        look=look,
+        look=inputs_now,
         history=history,
         topics=InputTopicManager(stream, container.rank.submission),
     )

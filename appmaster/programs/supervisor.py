@@ -29,7 +29,7 @@ from homeport.appmaster.attempt.heartbeat import PIPE_VARIABLE, TURN_VARIABLE
 from homeport.appmaster.attempt.supervision import (
     EXIT_ENDED,
     SPARE_PAUSE_MS,
-    Verdict,
+    ChildVerdict,
     Vitals,
     verdict_of,
 )
@@ -301,7 +301,7 @@ class Supervisor:
             if exit_code is None:
                 continue
             log.warning("the %s has ended with exit code %d", child.name, exit_code)
-            if verdict_of(exit_code, has_reported_end=child.has_reported_end) is Verdict.END:
+            if verdict_of(exit_code, has_reported_end=child.has_reported_end) is ChildVerdict.END:
                 return 0 if exit_code == EXIT_ENDED else 1
             if child.is_hopeless:
                 story = f"the {child.name} fails at every start: {child.why(exit_code)}"

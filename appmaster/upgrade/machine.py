@@ -41,7 +41,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from homeport.appmaster.upgrade.seen import ContainerSeen, Seen, in_order, unheard
+from homeport.appmaster.upgrade.observed import ContainerSeen, Seen, in_order, unheard
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.upgrade import (
     UpgradeOrder,

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from homeport.appmaster.upgrade.seen import ContainerSeen, Seen
+from homeport.appmaster.upgrade.observed import ContainerSeen, Seen
 from homeport.config.config import Config
 from homeport.config.settings.config_diff import spellings
 from homeport.job_coordinator.model.ids import ProcessorId

@@ -36,7 +36,7 @@ from homeport.container.incarnation.replicas import Replicas
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.model.codec import decode_job_model
 from homeport.job_coordinator.model.job_model import JobModel
-from homeport.job_coordinator.standalone.own_model import active_part, standby_part
+from homeport.job_coordinator.standalone.child_model import active_part, standby_part
 from homeport.job_coordinator.status.container_report import ContainerReport
 
 _LOG = logging.getLogger(__name__)

@@ -28,7 +28,7 @@ from homeport.job_coordinator.kafka.clients import (
     unavailable,
 )
 from homeport.job_coordinator.kafka.connection import Connection
-from homeport.job_coordinator.kafka.in_sync import Place, await_writable, known_shortage
+from homeport.job_coordinator.kafka.in_sync import OutputPlace, await_writable, known_shortage
 from homeport.job_coordinator.kafka.open_transactions import not_initialised
 from homeport.job_coordinator.kafka.transient_errors import is_transient
 
@@ -82,7 +82,7 @@ class TransactionalProducer:
         self._failure: KafkaError | None = None
         self._beyond: dict[tuple[str, int], int] = {}
         self._known_topics: set[str] = set()
-        self._places: Callable[[], Collection[Place]] = tuple
+        self._places: Callable[[], Collection[OutputPlace]] = tuple
         self._is_looked_at = False
         self._connection = Connection()
         properties = producer_properties(system, transactional_id)
@@ -116,7 +116,7 @@ class TransactionalProducer:
 
     def await_brokers(
         self,
-        places: Callable[[], Collection[Place]],
+        places: Callable[[], Collection[OutputPlace]],
         pause: Callable[[float], None],
         *,
         are_all: bool = True,

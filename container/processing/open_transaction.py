@@ -39,7 +39,7 @@ from homeport.container.progress.transaction_plan import (
     transaction_plan,
 )
 from homeport.container.storage.task_store import Position
-from homeport.job_coordinator.kafka.in_sync import Place
+from homeport.job_coordinator.kafka.in_sync import OutputPlace
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
@@ -74,9 +74,9 @@ class _Ended:
     changes: Mapping[StoreId, Changes]
     positions: Mapping[Position, int] = field(default_factory=dict)
 
-    def places(self, checkpoint_topic: str | None) -> set[Place]:
+    def places(self, checkpoint_topic: str | None) -> set[OutputPlace]:
         """What the transaction writes to."""
-        places: set[Place] = {(send.topic, send.partition) for send in self.content.outputs}
+        places: set[OutputPlace] = {(send.topic, send.partition) for send in self.content.outputs}
         places |= {(c.changelog.stream, c.partition) for c in self.content.changes if c.entries}
         if checkpoint_topic is not None:
             places.add((checkpoint_topic, None))

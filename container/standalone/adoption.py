@@ -29,7 +29,7 @@ from homeport.job_coordinator.standalone.plan import Plan
 
 _LOG = logging.getLogger(__name__)
 
-_LOOK_S = 5.0
+_CHECK_S = 5.0
 
 
 def adopt(tree: LocalTree, config: Config) -> bool:
@@ -89,7 +89,7 @@ class AdoptionWatch:
         """Nothing is reported any more; a look under way ends by itself."""
         self._closed.set()
 
-    def look(self) -> bool:
+    def check(self) -> bool:
         """Return whether the tree is still the job's; a Kafka that does not answer says nothing."""
         try:
             require_tree(self._kept.read(), self._tree)
@@ -103,5 +103,5 @@ class AdoptionWatch:
 
     def _run(self) -> None:
         with closing(self._kept):
-            while not self._closed.wait(_LOOK_S) and self.look():
+            while not self._closed.wait(_CHECK_S) and self.check():
                 pass

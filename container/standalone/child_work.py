@@ -42,7 +42,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.outcomes import StopCause
-from homeport.job_coordinator.standalone.own_model import own_model
+from homeport.job_coordinator.standalone.child_model import model_of_child
 from homeport.job_coordinator.standalone.protocol import (
     FollowStandbys,
     StartWork,
@@ -55,7 +55,7 @@ from homeport.job_coordinator.zookeeper.session import SessionLease
 _LOG = logging.getLogger(__name__)
 
 _REPORT_MS = 1000
-_REST_MS = 60_000
+_IDLE_MS = 60_000
 """So long a child rests, with the memory that it has, until it ends."""
 _END_MS, _END_STEP_S = 2000, 0.01
 _COMMAND = (sys.executable, "-m", "homeport.container.incarnation.container_runner")
@@ -105,9 +105,9 @@ class ChildWork:
         self._has_jvm = task.has_pipeline
         self._ready = f"--ready={kind.name.lower()}"
         self._child: _Child | None = None
-        self._resting: ChildProcess | None = None
-        self._is_fresh = self._has_told = False
-        self._rests_until_ms = 0
+        self._idle: ChildProcess | None = None
+        self._is_fresh = self._has_logged_ready = False
+        self._idle_until_ms = 0
         self._reported_ms = 0
         self.report: ContainerReport | None = None
         """What the child has said last of its work, a second ago at most; None: there is none."""
@@ -121,7 +121,7 @@ class ChildWork:
 
         Where there is one already, or it cannot be made, nothing happens.
         """
-        if self._child is not None or self._resting is not None:
+        if self._child is not None or self._idle is not None:
             return
         try:
             process = self._process("starting-0.log", self._ready)
@@ -129,8 +129,8 @@ class ChildWork:
             _LOG.warning("no process is made ready: %s", error)
             return
         process.memory.is_permit_near = True
-        self._resting, self._is_fresh, self._has_told = process, True, False
-        self._rests_until_ms = boot_ms() + _REST_MS
+        self._idle, self._is_fresh, self._has_logged_ready = process, True, False
+        self._idle_until_ms = boot_ms() + _IDLE_MS
 
     def _process(self, log_name: str, *arguments: str) -> ChildProcess:
         return ChildProcess.start(
@@ -144,12 +144,12 @@ class ChildWork:
 
     def start(self, order: StartWork, model: JobModel, lease: SessionLease) -> None:
         """It begins; it ends with its lease. OSError where it cannot be started."""
-        own = own_model(self._config, model, self._processor_id, order.standbys)
+        own = model_of_child(self._config, model, self._processor_id, order.standbys)
         text = encode_job_model(own, mask_secrets=False)
         incarnation = Incarnation(self._processor_id, order.generation)
         permit = Permit(incarnation, order.version, order.fence, text.decode())
         is_first = self._is_fresh
-        process = self._take_resting()
+        process = self._take_idle()
         if process is None:
             is_first, process = True, self._process(f"starting-{order.generation}.log")
         beats = BeatWatch.at(boot_ms(), self._hang_ms)
@@ -175,7 +175,7 @@ class ChildWork:
         child = self._child
         if child is None:
             return
-        own = own_model(Config({}), model, self._processor_id, order.standbys)
+        own = model_of_child(Config({}), model, self._processor_id, order.standbys)
         path = self._folder / orders_file(child.incarnation.epoch)
         temporary = path.with_suffix(".tmp")
         temporary.write_bytes(encode_job_model(own, mask_secrets=False))
@@ -194,23 +194,23 @@ class ChildWork:
 
     def kill(self) -> None:
         """There is none, and no report of it comes; no process is left."""
-        self._end_resting()
+        self._end_idle()
         child = self._child
         if child is not None:
             child.process.signal(signal.SIGKILL)
             child.process.wait()
-            self._bury(child)
+            self._close(child)
 
     def confirm(self, incarnation: Incarnation) -> None:
         """It may go on."""
         if self._child is not None and self._child.incarnation == incarnation:
             self._child.process.memory.confirmed = incarnation.epoch
 
-    def look(self) -> Sequence[WorkReport]:
+    def reports(self) -> Sequence[WorkReport]:
         """What is new; an end that takes too long is brought about."""
         child = self._child
         if child is None:
-            self._look_at_resting()
+            self._check_idle()
             return ()
         found: list[WorkReport] = []
         memory, epoch = child.process.memory, child.incarnation.epoch
@@ -225,23 +225,23 @@ class ChildWork:
         exit_code = child.process.poll()
         if exit_code is not None:
             found.append(self._end_of(child, exit_code))
-            self._bury(child)
+            self._close(child)
         elif memory.resting == epoch:
             found.append(WorkEnded(epoch, StopCause.ORDERED, "it rests"))
-            self._rest(child)
+            self._keep_idle(child)
         elif (why := child.reason_to_kill(boot_ms())) is not None:
             _LOG.error("generation %d %s: killed", epoch, why)
             child.process.signal(signal.SIGKILL)
         return found
 
-    def _look_at_resting(self) -> None:
-        process = self._resting
+    def _check_idle(self) -> None:
+        process = self._idle
         if process is None:
             return
-        if boot_ms() >= self._rests_until_ms:
-            self._end_resting()
-        elif self._is_fresh and not self._has_told and process.memory.is_ready:
-            self._has_told = True
+        if boot_ms() >= self._idle_until_ms:
+            self._end_idle()
+        elif self._is_fresh and not self._has_logged_ready and process.memory.is_ready:
+            self._has_logged_ready = True
             _LOG.info("pid %d has its imports, and waits for its first version", process.pid)
 
     def _end_of(self, child: _Child, exit_code: int) -> WorkEnded:
@@ -250,29 +250,29 @@ class ChildWork:
         text = _STORIES.get(cause, last)
         return WorkEnded(child.incarnation.epoch, cause, f"{text}; log {child.process.log_file}")
 
-    def _rest(self, child: _Child) -> None:
+    def _keep_idle(self, child: _Child) -> None:
         """Its process waits for the next permit; no lease ends it meanwhile, as it has no work."""
-        self._let_go(child)
+        self._forget(child)
         child.process.memory.rest()
-        self._resting, self._is_fresh = child.process, False
-        self._rests_until_ms = boot_ms() + _REST_MS
+        self._idle, self._is_fresh = child.process, False
+        self._idle_until_ms = boot_ms() + _IDLE_MS
 
-    def _take_resting(self) -> ChildProcess | None:
-        process = self._resting
+    def _take_idle(self) -> ChildProcess | None:
+        process = self._idle
         if process is None:
             return None
         if not process.is_alive(boot_ms()):
-            self._end_resting()
+            self._end_idle()
             return None
-        self._resting = None
+        self._idle = None
         return process
 
-    def _end_resting(self) -> None:
+    def _end_idle(self) -> None:
         """None rests, and it has been waited for: it ends by SIGKILL, as it has nothing open.
 
         One with a JVM first gets the time to end that in order.
         """
-        process, self._resting = self._resting, None
+        process, self._idle = self._idle, None
         if process is None:
             return
         process.end_orders()
@@ -283,11 +283,11 @@ class ChildWork:
         process.wait()
         process.close()
 
-    def _bury(self, child: _Child) -> None:
-        self._let_go(child)
+    def _close(self, child: _Child) -> None:
+        self._forget(child)
         child.process.close()
 
-    def _let_go(self, child: _Child) -> None:
+    def _forget(self, child: _Child) -> None:
         child.lease.hold(None)
         self._child = self.report = None
         (self._folder / orders_file(child.incarnation.epoch)).unlink(missing_ok=True)

@@ -29,7 +29,7 @@ from homeport.job_coordinator.zookeeper.session import Connection
 
 _LOG = logging.getLogger(__name__)
 
-_LOOK_S = 0.05
+_POLL_S = 0.05
 _IDLE_S = 1.0
 _OF_SESSION = (
     protocol.SessionBegun,
@@ -129,7 +129,7 @@ class Coordination:
             while self._end is None:
                 self._turned()
                 self._take_next()
-                self._look_at_work()
+                self._take_reports()
                 self._fire_timers()
                 if self._connection.is_up:
                     begun_by = math.inf
@@ -183,7 +183,7 @@ class Coordination:
         if self._stopped:
             self._feed(self._stopped.pop())
             return
-        limit_s = _IDLE_S if self._state.work.phase is WorkPhase.IDLE else _LOOK_S
+        limit_s = _IDLE_S if self._state.work.phase is WorkPhase.IDLE else _POLL_S
         due = min(self._timers.values(), default=math.inf) - time.monotonic()
         try:
             item = self._items.get(timeout=max(0.0, min(limit_s, due)))
@@ -223,8 +223,8 @@ class Coordination:
         self._asks = None
         self._feed(protocol.Broken(cause))
 
-    def _look_at_work(self) -> None:
-        for report in self._work.look():
+    def _take_reports(self) -> None:
+        for report in self._work.reports():
             if isinstance(report, WorkFenced):
                 self._asks = report.incarnation
                 self._ask()

@@ -52,7 +52,7 @@ class GrowthWatch:
         """Report nothing any more; a request under way ends by itself."""
         self._closed.set()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Look once; report a growth once, as each report puts the computation off.
 
         Raises:
@@ -68,6 +68,6 @@ class GrowthWatch:
     def _run(self) -> None:
         while not self._closed.wait(self._pause_s):
             try:
-                self.look()
+                self.check()
             except HomeportError as error:
                 _LOG.warning("the partitions of the inputs are not known now: %s", error)

@@ -34,7 +34,7 @@ from homeport.job_coordinator.metadata.state_reset import StateResetManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
 from homeport.job_coordinator.planning import next_model
-from homeport.job_coordinator.planning.input_watch import InputsSeen, look
+from homeport.job_coordinator.planning.input_watch import InputsSeen, inputs_now
 from homeport.job_coordinator.standalone.plan import (
     Member,
     Plan,
@@ -190,7 +190,7 @@ class JobPlanner:
         processors: tuple[Registration, ...],
     ) -> JobModel:
         """Return the JobModel, whose topics are there, and whose inputs are those it has read."""
-        config, seen = self._config, look(self._config)
+        config, seen = self._config, inputs_now(self._config)
         uneven = uneven_inputs(config, seen.counts)
         if uneven is not None:
             _LOG.warning("%s", uneven)

@@ -102,7 +102,7 @@ class ProcessorWork(Protocol):
     def confirm(self, incarnation: Incarnation) -> None:
         """It may go on."""
 
-    def look(self) -> Sequence[WorkReport]:
+    def reports(self) -> Sequence[WorkReport]:
         """What is new; an end that takes too long is brought about."""
 
 

@@ -22,7 +22,7 @@ from homeport.container.kafka.transactional_producer import (
 from homeport.container.progress.restore import ChangelogRange, ChangelogTopic
 from homeport.container.progress.topic_rules import TopicRules, story, topics
 from homeport.container.progress.transaction_plan import Changes, Send, TransactionContent
-from homeport.job_coordinator.kafka.in_sync import Place
+from homeport.job_coordinator.kafka.in_sync import OutputPlace
 from homeport.job_coordinator.kafka.record_limit import producer_limit
 from homeport.testing.broker import Broker, Stored, Transaction
 
@@ -197,7 +197,7 @@ class MemoryProducer(TransactionalProducer):
 
     def await_brokers(
         self,
-        places: Callable[[], Collection[Place]],
+        places: Callable[[], Collection[OutputPlace]],
         pause: Callable[[float], None],
         *,
         are_all: bool = True,

@@ -15,7 +15,7 @@ from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.connection import Client, Connection
 from homeport.job_coordinator.kafka.topics import MIN_IN_SYNC, TopicAdmin
 
-Place = tuple[str, int | None]
+OutputPlace = tuple[str, int | None]
 """Topic and partition; None: any partition of the topic."""
 
 _LOG = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ def await_writable(
     system: SystemConfig,
     connection: Connection,
     client: Client,
-    places: Collection[Place],
+    places: Collection[OutputPlace],
     pause: Callable[[float], None],
 ) -> None:
     """A broker answers, and nothing keeps ``places`` from taking records. Waits without a limit.
@@ -58,7 +58,7 @@ def await_writable(
         pause(_PAUSE_S)
 
 
-def shortage(system: SystemConfig, client: Client, places: Collection[Place]) -> str | None:
+def shortage(system: SystemConfig, client: Client, places: Collection[OutputPlace]) -> str | None:
     """What one of ``places`` lacks to take records, and what helps; None where none lacks anything.
 
     One request, and one more for a topic of which replicas are not in sync. A topic that Kafka does

@@ -277,7 +277,7 @@ class TransactionalWriter:
         self._sending.refuse_too_large(records)
         if not self._sending.connection.answers(self._sending.producer()):
             raise self._sending.unavailable("no broker answers; nothing was written")
-        self._settle()
+        self._end_last_transaction()
         sending = self._sending
         try:
             sending.producer().begin_transaction()
@@ -289,10 +289,10 @@ class TransactionalWriter:
             self._final = failure
             raise
         except HomeportError:
-            self._settle()
+            self._end_last_transaction()
             raise
         self._pending = _Pending.COMMIT
-        self._settle()
+        self._end_last_transaction()
 
     def close(self) -> None:
         """Nothing is left open.
@@ -302,7 +302,7 @@ class TransactionalWriter:
         self._sending.forget()
         self._final = InvariantViolation("the coordinator stream is written after close()")
 
-    def _settle(self) -> None:
+    def _end_last_transaction(self) -> None:
         """The last transaction is committed or aborted, as it was to be."""
         sending = self._sending
         if self._pending is _Pending.COMMIT:
@@ -311,7 +311,7 @@ class TransactionalWriter:
             except KafkaException as exception:
                 self._pending = _Pending.ABORT
                 error = sending.delivery_error() or clients.error_of(exception)
-                self._settle()
+                self._end_last_transaction()
                 raise sending.failure(error, f"{error.str()}; nothing was written") from None
         elif self._pending is _Pending.ABORT:
             try:

@@ -1,6 +1,6 @@
 """What has become of a job's inputs since its JobModel was made: the partition-count monitor.
 
-``InputWatch`` decides only; ``look`` asks Kafka.
+``InputWatch`` decides only; ``inputs_now`` asks Kafka.
 
 Source: Samza 1.8, StreamPartitionCountMonitor.
 """
@@ -30,7 +30,7 @@ class InputsSeen:
     topic_ids: Mapping[SystemStream, str]
 
 
-def look(config: Config) -> InputsSeen:
+def inputs_now(config: Config) -> InputsSeen:
     """The inputs as they are now; UnavailableError where Kafka did not answer in time."""
     counts: dict[SystemStream, int] = {}
     topic_ids: dict[SystemStream, str] = {}

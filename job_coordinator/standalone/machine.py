@@ -3,7 +3,7 @@
 PURE: no I/O, clock, randomness, logging. Same state and event, same decision.
 
 Rules for editing: a handler notes what the event says, and nothing else; what follows from it is
-``_settle``'s, which compares what is with what should be after every event. So no order of the
+``_conclude``'s, which compares what is with what should be after every event. So no order of the
 events has a rule of its own, and one that comes twice, or late, does no harm. A new event needs a
 class, a handler in ``_HANDLERS``, a move in ``tests/exhaustive/standalone``, and a mutant.
 
@@ -85,7 +85,7 @@ def step(state: ProcessorState, event: Event) -> ProcessorDecision:
     draft = ProcessorDraft(state)
     if state.life is not Life.ENDED:
         _HANDLERS[type(event)](draft, event)
-        _settle(draft)
+        _conclude(draft)
     return draft.decision()
 
 
@@ -297,7 +297,7 @@ _HANDLERS: Mapping[type, Callable[[ProcessorDraft, Any], None]] = MappingProxyTy
 # --- what follows from it
 
 
-def _settle(draft: ProcessorDraft) -> None:
+def _conclude(draft: ProcessorDraft) -> None:
     if draft.state.life is Life.LEAVING:
         _leave(draft)
         return

@@ -18,7 +18,7 @@ from homeport.appmaster.allocation.protocol.events import (
 )
 from homeport.appmaster.allocation.protocol.instructions import Record, WriteFailover
 from homeport.appmaster.allocation.protocol.settings import AllocatorSettings
-from homeport.appmaster.job_model.publication import Change, Owners, announcement
+from homeport.appmaster.job_model.publication import Owners, TaskChange, announcement
 from homeport.job_coordinator.grouper.standby_models import temporary_id
 from homeport.job_coordinator.metadata.epochs import ProcessorEpoch
 from homeport.job_coordinator.model.ids import Host, ProcessorId
@@ -216,7 +216,9 @@ class Job:
         """The next version of the model is in the stream, and the allocator has it."""
         version = world.version + 1
         before, after = (self.models[n].task_models() for n in (version - 2, version - 1))
-        change = Change(before, after, self._owners(world.stream), is_new=True, restart_all=False)
+        change = TaskChange(
+            before, after, self._owners(world.stream), is_new=True, restart_all=False
+        )
         epochs = dict(world.stream.epochs)
         for p, record in change.raised(version):
             fence = tuple(map(owner_of, record.fence))

@@ -370,7 +370,7 @@ def choose_a_standby_again(patch: Patch) -> None:
 @mutant("two live children of one task|Kafka takes writes", people=People(({"0": "1"},)))
 def overtake_nobody(patch: Patch) -> None:
     """Safety I2: a model that moves tasks raises no epoch."""
-    patch.setattr(publication.Change, "affected", frozenset())
+    patch.setattr(publication.TaskChange, "affected", frozenset())
 
 
 @mutant("two live children of one task|waits|fence", people=People(({"0": "1"},)))

@@ -108,7 +108,7 @@ class MemoryWork:
         if incarnation == self.running:
             self._reports.append(WorkStarted(incarnation.epoch))
 
-    def look(self) -> Sequence[WorkReport]:
+    def reports(self) -> Sequence[WorkReport]:
         """What is new."""
         found, self._reports = self._reports, []
         return found

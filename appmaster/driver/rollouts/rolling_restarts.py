@@ -18,8 +18,8 @@ from homeport.appmaster.allocation.protocol.instructions import PermitContainer
 from homeport.appmaster.driver.coordinator_stream_client import StreamNews
 from homeport.appmaster.driver.rollouts.rollout import Rollout, Surroundings
 from homeport.appmaster.report.step import Step
+from homeport.appmaster.upgrade.observed import Seen
 from homeport.appmaster.upgrade.rolling import Reconfigured, following, older_for, seen_with
-from homeport.appmaster.upgrade.seen import Seen
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import InvariantViolation

@@ -24,8 +24,8 @@ from homeport.appmaster.driver.event_queue import EventQueue
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.report.step import LauncherMessage, Step
 from homeport.appmaster.upgrade import machine
-from homeport.appmaster.upgrade.evidence import Evidence, failure_of, has_launcher
-from homeport.appmaster.upgrade.seen import Seen
+from homeport.appmaster.upgrade.observed import Seen
+from homeport.appmaster.upgrade.sources import Evidence, failure_of, has_launcher
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream

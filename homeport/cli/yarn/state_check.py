@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from homeport.appmaster.upgrade.words import in_brief
+from homeport.appmaster.upgrade.messages import in_brief
 from homeport.cli.options import note
 from homeport.cli.yarn import preflight, state_reset
 from homeport.cli.yarn.job import Job

@@ -15,8 +15,8 @@ from functools import partial
 import typer
 
 from homeport.appmaster.environment.job_python import job_python
-from homeport.appmaster.upgrade.seen import ContainerSeen, in_order
-from homeport.appmaster.upgrade.words import end, in_brief, steps
+from homeport.appmaster.upgrade.messages import end, in_brief, steps
+from homeport.appmaster.upgrade.observed import ContainerSeen, in_order
 from homeport.appmaster.yarn.hadoop_files import hadoop_files
 from homeport.appmaster.yarn.job_package import package_name, package_path, prepared, zipped
 from homeport.appmaster.yarn.kerberos import kerberos_login

@@ -121,7 +121,7 @@ class LightWork:
         if incarnation == self._running:
             self._reports.append(WorkStarted(incarnation.epoch))
 
-    def look(self) -> Sequence[WorkReport]:
+    def reports(self) -> Sequence[WorkReport]:
         """What is new."""
         found, self._reports = self._reports, []
         return found

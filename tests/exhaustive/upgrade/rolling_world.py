@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from homeport.appmaster.upgrade import rolling
+from homeport.appmaster.upgrade.observed import Seen
 from homeport.appmaster.upgrade.rolling import NOT_YET_BACK
-from homeport.appmaster.upgrade.seen import Seen
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.rolling_restart import SUBJECT, RollingRestart
 from homeport.job_coordinator.model.upgrade import UpgradeOrders, UpgradePhase, UpgradeState

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from homeport.appmaster.upgrade import machine
-from homeport.appmaster.upgrade.seen import ContainerSeen, Seen
+from homeport.appmaster.upgrade.observed import ContainerSeen, Seen
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.upgrade import (
     UpgradeDirection,

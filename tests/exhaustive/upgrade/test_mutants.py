@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from suites import every_third
 
-from homeport.appmaster.upgrade import machine, seen
+from homeport.appmaster.upgrade import machine, observed
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.upgrade import UpgradeOrders, UpgradePhase, UpgradeState
 from tests.exhaustive.mutants import Announce, Mutant, Patch
@@ -67,8 +67,8 @@ def look_at_no_lag(patch: Patch) -> None:
 @mutant("are down because of the upgrade", "old_may_fail", "am_may_die", "may_undo")
 def restart_beside_another(patch: Patch) -> None:
     """Whether the others run is not looked at, nor whether a restart is under way."""
-    patch.setattr(seen.Seen, "obstacle", property(lambda _: ""))
-    patch.setattr(seen.Seen, "group_obstacle", lambda *_: "")
+    patch.setattr(observed.Seen, "obstacle", property(lambda _: ""))
+    patch.setattr(observed.Seen, "group_obstacle", lambda *_: "")
 
 
 @mutant("are down because of the upgrade", "am_may_die", "may_undo", "new_may_fail")
@@ -80,7 +80,7 @@ def forget_what_was_requested(patch: Patch) -> None:
 @mutant("the order is", faults=0)
 def actives_first(patch: Patch) -> None:
     """The new code writes state before any standby has read it."""
-    patch.setattr(machine, "in_order", lambda cs: list(reversed(seen.in_order(cs))))
+    patch.setattr(machine, "in_order", lambda cs: list(reversed(observed.in_order(cs))))
 
 
 @mutant("although the new package has failed|failed twice", "new_may_fail")
@@ -133,7 +133,9 @@ def begin_another_one(patch: Patch) -> None:
     """An order is taken although an upgrade is under way."""
     decide = machine.decide
 
-    def begun(state: UpgradeState | None, orders: UpgradeOrders, there: seen.Seen) -> machine.Next:
+    def begun(
+        state: UpgradeState | None, orders: UpgradeOrders, there: observed.Seen
+    ) -> machine.Next:
         made = decide(state, orders, there)
         return decide(None, orders, there) if made.refused else made
 
@@ -151,7 +153,7 @@ def look_at_the_current_one_alone(patch: Patch) -> None:
     """One that was watched is not looked at any more."""
     next_ = machine._next
 
-    def unquiet(state: UpgradeState, there: seen.Seen) -> machine.Next:
+    def unquiet(state: UpgradeState, there: observed.Seen) -> machine.Next:
         working = tuple(replace(c, quiet_ms=0) for c in there.containers)
         return next_(state, replace(there, containers=working))
 
@@ -163,7 +165,7 @@ def wait_for_a_place_on_the_way_forward(patch: Patch) -> None:
     """Only a container that runs is said not to have got the package."""
     forward = machine._forward
 
-    def patient(state: UpgradeState, there: seen.Seen) -> machine.Next:
+    def patient(state: UpgradeState, there: observed.Seen) -> machine.Next:
         current = there.find(state.current)
         is_down = current is not None and not current.is_running
         return forward(state, replace(there, step_ms=0) if is_down else there)
@@ -176,7 +178,7 @@ def wait_for_a_refused_restart_for_ever(patch: Patch) -> None:
     """A restart that was not carried out has all the time that there is."""
     forward = machine._forward
 
-    def patient(state: UpgradeState, there: seen.Seen) -> machine.Next:
+    def patient(state: UpgradeState, there: observed.Seen) -> machine.Next:
         current = there.find(state.current)
         is_refused = current is not None and bool(current.refusal)
         return forward(state, replace(there, step_ms=0) if is_refused else there)
@@ -221,7 +223,7 @@ def done_before_all_have_it(patch: Patch) -> None:
     """The first processor alone is upgraded."""
     forward = machine._next
 
-    def soon(state: UpgradeState, there: seen.Seen) -> machine.Next:
+    def soon(state: UpgradeState, there: observed.Seen) -> machine.Next:
         if state.given:
             return machine.Next(replace(state, phase=UpgradePhase.DONE))
         return forward(state, there)

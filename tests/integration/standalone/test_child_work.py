@@ -110,7 +110,7 @@ def begun(work: ChildWork, lease: SessionLease, generation: int = 7) -> None:
     work.start(StartWork(9, generation, (TASK,), fence), model, lease)
     assert next_of(work) == WorkFenced(own)
     work.confirm(Incarnation(OWN, generation - 1))
-    assert list(work.look()) == []
+    assert list(work.reports()) == []
     work.confirm(own)
     assert next_of(work) == WorkStarted(own.epoch)
 
@@ -124,7 +124,7 @@ def next_of(work: ChildWork) -> WorkReport:
     unread = _UNREAD.setdefault(work, [])
     while not unread:
         assert time.monotonic() < deadline
-        unread += work.look()
+        unread += work.reports()
         pause.wait(0.01)
     return unread.pop(0)
 
@@ -172,8 +172,8 @@ def test_the_next_incarnation_is_run_by_the_process_that_rests(work: Make, tmp_p
     begun(own, lease)
     rested(own)
     lease.renew(boot_ms() + 1_200_000)  # no incarnation is under it any more
-    assert own._resting is not None
-    assert own._resting.memory.deadline_ms > boot_ms() + 10**9
+    assert own._idle is not None
+    assert own._idle.memory.deadline_ms > boot_ms() + 10**9
     begun(own, long_lease(), 8)
     rested(own)
     assert [line.split(")")[0] for line in said(tmp_path, 7)] == [
@@ -209,9 +209,9 @@ def test_a_process_that_has_died_while_it_rested_is_replaced(work: Make, tmp_pat
     own = work()
     begun(own, long_lease())
     rested(own)
-    assert own._resting is not None
-    own._resting.signal(signal.SIGKILL)
-    own._resting.wait()
+    assert own._idle is not None
+    own._idle.signal(signal.SIGKILL)
+    own._idle.wait()
     begun(own, long_lease(), 8)
     assert len(said(tmp_path, 7)) == len(said(tmp_path, 8)) == 1
 
@@ -230,7 +230,7 @@ def test_a_process_that_was_made_ready_runs_the_first_incarnation(
     unused = work()
     unused.prepare()
     unused.kill()
-    assert unused._resting is None
+    assert unused._idle is None
 
 
 def test_a_child_ends_with_its_lease_and_a_lease_that_is_renewed_keeps_it(work: Make) -> None:
@@ -241,8 +241,8 @@ def test_a_child_ends_with_its_lease_and_a_lease_that_is_renewed_keeps_it(work: 
     begun(own, lease)
     other = SessionLease()
     other.renew(boot_ms())
-    own.look()
-    assert list(own.look()) == []  # another session's lease is not its own
+    own.reports()
+    assert list(own.reports()) == []  # another session's lease is not its own
     short = SessionLease()
     short.renew(boot_ms() + 1)
     second = work()

@@ -18,7 +18,7 @@ from homeport.job_coordinator.standalone import nodes
 from homeport.job_coordinator.standalone.plan import Member, Plan, Registration
 from homeport.job_coordinator.standalone.protocol import BarrierPhase, CloseBarrier, Join, Publish
 from homeport.job_coordinator.zookeeper import version_nodes
-from homeport.job_coordinator.zookeeper.own_nodes import make_nodes
+from homeport.job_coordinator.zookeeper.job_nodes import make_nodes
 from homeport.job_coordinator.zookeeper.version_nodes import VersionNodes
 
 P, Q, T = ProcessorId("p"), ProcessorId("q"), TaskName("t")

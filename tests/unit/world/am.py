@@ -21,7 +21,7 @@ from aiohttp import web
 from homeport.appmaster.attempt.supervision import (
     BEAT_INTERVAL_MS,
     EXIT_ENDED,
-    Verdict,
+    ChildVerdict,
     Vitals,
     verdict_of,
 )
@@ -107,7 +107,7 @@ class Attempt:
                 code = child.look()
                 if code is None:
                     continue
-                if verdict_of(code, has_reported_end=child.has_reported_end) is Verdict.END:
+                if verdict_of(code, has_reported_end=child.has_reported_end) is ChildVerdict.END:
                     return 0 if code == EXIT_ENDED else 1
             self.cluster.world.clock.sleep(_TICK_MS)
 

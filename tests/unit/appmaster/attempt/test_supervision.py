@@ -12,7 +12,7 @@ from homeport.appmaster.attempt.supervision import (
     SHORT_LIVES_LIMIT,
     START_LIMIT_MS,
     UNFIT_HOST_LIMIT,
-    Verdict,
+    ChildVerdict,
     Vitals,
     exit_without_port,
     verdict_of,
@@ -22,23 +22,23 @@ from homeport.appmaster.attempt.supervision import (
 @pytest.mark.parametrize(
     ("exit_code", "verdict"),
     [
-        (EXIT_ENDED, Verdict.END),
-        (EXIT_FINAL, Verdict.END),
-        (1, Verdict.RESTART),
-        (-9, Verdict.RESTART),
-        (-15, Verdict.RESTART),
-        (143, Verdict.RESTART),
+        (EXIT_ENDED, ChildVerdict.END),
+        (EXIT_FINAL, ChildVerdict.END),
+        (1, ChildVerdict.RESTART),
+        (-9, ChildVerdict.RESTART),
+        (-15, ChildVerdict.RESTART),
+        (143, ChildVerdict.RESTART),
     ],
 )
-def test_only_a_final_verdict_ends_the_application(exit_code: int, verdict: Verdict) -> None:
+def test_only_a_final_verdict_ends_the_application(exit_code: int, verdict: ChildVerdict) -> None:
     """Signals and faults lead to another start."""
     assert verdict_of(exit_code, has_reported_end=True) is verdict
 
 
 def test_exit_code_0_without_a_result_of_the_child_is_a_fault() -> None:
     """Any code that runs in a process can exit so; 70 is a code of ours alone."""
-    assert verdict_of(EXIT_ENDED, has_reported_end=False) is Verdict.RESTART
-    assert verdict_of(EXIT_FINAL, has_reported_end=False) is Verdict.END
+    assert verdict_of(EXIT_ENDED, has_reported_end=False) is ChildVerdict.RESTART
+    assert verdict_of(EXIT_FINAL, has_reported_end=False) is ChildVerdict.END
 
 
 def test_a_child_that_beats_does_not_hang() -> None:

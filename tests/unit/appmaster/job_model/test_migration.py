@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from nodes_in_memory import NodesInMemory
 
-from homeport.appmaster.job_model.migration import Migration, Step
+from homeport.appmaster.job_model.migration import Migration, MigrationStep
 from homeport.appmaster.job_model.publication import Owners
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, UnavailableError
@@ -121,7 +121,7 @@ class Job:
         return plan
 
 
-def _do(steps: Iterable[Step]) -> None:
+def _do(steps: Iterable[MigrationStep]) -> None:
     for step in steps:
         step.do()
 

@@ -18,7 +18,7 @@ from homeport.appmaster.upgrade.machine import (
     failed,
     is_due,
 )
-from homeport.appmaster.upgrade.seen import ContainerSeen, Seen, in_order
+from homeport.appmaster.upgrade.observed import ContainerSeen, Seen, in_order
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.upgrade import UpgradeOrders, UpgradePhase, UpgradeState
 from tests.unit.appmaster.upgrade.upgraded_jobs import (

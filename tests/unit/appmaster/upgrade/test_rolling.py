@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from homeport.appmaster.upgrade.observed import ContainerSeen, Seen
 from homeport.appmaster.upgrade.rolling import (
     NOT_YET_BACK,
     Reconfigured,
@@ -13,7 +14,6 @@ from homeport.appmaster.upgrade.rolling import (
     older_for,
     seen_with,
 )
-from homeport.appmaster.upgrade.seen import ContainerSeen, Seen
 from homeport.config.config import Config
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.rolling_restart import REWRITTEN, SUBJECT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from homeport.appmaster.upgrade.machine import PREPARATION_MS, Next, decide
-from homeport.appmaster.upgrade.seen import ContainerSeen, Seen
+from homeport.appmaster.upgrade.observed import ContainerSeen, Seen
 from homeport.job_coordinator.model.upgrade import UpgradePhase
 from tests.unit.appmaster.upgrade.upgraded_jobs import (
     BOTH_NEW,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from homeport.appmaster.upgrade.seen import ContainerSeen, Seen
+from homeport.appmaster.upgrade.observed import ContainerSeen, Seen
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.upgrade import (
     UpgradeDirection,

@@ -26,7 +26,7 @@ from homeport.job_coordinator.model.job_model import (
     SystemStreamPartition,
     TaskModel,
 )
-from homeport.job_coordinator.standalone.own_model import standby_part
+from homeport.job_coordinator.standalone.child_model import standby_part
 
 P, Q = ProcessorId("p"), ProcessorId("q")
 CONFIG = Config(

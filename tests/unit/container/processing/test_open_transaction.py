@@ -22,7 +22,7 @@ from homeport.container.progress.topic_rules import TopicRules, story, topics
 from homeport.container.progress.transaction_plan import Changes, Send, StoreId
 from homeport.container.reporting.traces import NO_TRACES
 from homeport.container.reporting.work_report import WorkReport
-from homeport.job_coordinator.kafka.in_sync import Place
+from homeport.job_coordinator.kafka.in_sync import OutputPlace
 from homeport.job_coordinator.model.ids import TaskName
 
 TASK = TaskName("Partition 0")
@@ -38,11 +38,11 @@ class _Producer:
 
     def __init__(self, fails: Exception | None, *, is_unknown: bool = False) -> None:
         self._fails, self._is_unknown = fails, is_unknown
-        self.places: set[Place] = set()
+        self.places: set[OutputPlace] = set()
         self.is_committed = False
 
     def await_brokers(
-        self, places: Callable[[], Collection[Place]], _pause: Callable[[float], None]
+        self, places: Callable[[], Collection[OutputPlace]], _pause: Callable[[float], None]
     ) -> None:
         self.places = set(places())
 
@@ -140,7 +140,7 @@ class _Case:
     ("checkpoint_topic", "checkpoints"), [("cp", {("cp", None)}), (None, set())]
 )
 def test_a_transaction_waits_for_the_replicas_of_its_partitions(
-    checkpoint_topic: str | None, checkpoints: set[Place]
+    checkpoint_topic: str | None, checkpoints: set[OutputPlace]
 ) -> None:
     """These are outputs, changelogs of changed stores, and checkpoints where the job has any."""
     case = _Case(checkpoint_topic=checkpoint_topic)

@@ -137,13 +137,13 @@ def test_a_processor_that_waits_for_input_learns_that_another_folder_goes_on(
     tree = _tree(tmp_path / "new")
     kept = Kept(stream)
     watch, own = (AdoptionWatch(kept, name, lines.append) for name in ("former", tree.id))
-    assert watch.look()
+    assert watch.check()
     go_on_in(tree, stream, CONFIG)
     kept.is_away = True
-    assert watch.look()
+    assert watch.check()
     assert (kept.closed, lines) == (1, [])
     kept.is_away = False
-    assert own.look()
-    assert not watch.look()
+    assert own.check()
+    assert not watch.check()
     assert lines == ["the job goes on in another folder: run-local --adopt began there"]
     tree.close()

@@ -121,14 +121,14 @@ def test_a_child_that_does_not_stop_in_time_is_killed(
     work = begun(tmp_path, SessionLease())
     assert work.stop()
     clock.now_ms += SHUTDOWN_MS - 1
-    assert not work.look()
+    assert not work.reports()
     assert work.stop()  # ordered twice, it has no more time
     assert process.messages[1:] == [REST]
     assert process.signals == []
     for count in (1, 2):
         clock.now_ms += SHUTDOWN_MS
         process.memory.beat_ms = clock()
-        assert not work.look()
+        assert not work.reports()
         assert process.signals == [SIGKILL] * count
 
 
@@ -139,5 +139,5 @@ def test_a_child_that_has_no_order_to_stop_is_not_killed(
     work = begun(tmp_path, SessionLease())
     clock.now_ms += 100 * SHUTDOWN_MS
     process.memory.beat_ms = clock()
-    work.look()
+    work.reports()
     assert process.signals == []

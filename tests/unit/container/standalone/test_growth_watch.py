@@ -36,19 +36,19 @@ def test_each_growth_is_reported_once_and_to_the_leader_alone() -> None:
     watch = GrowthWatch(
         config, lambda: model[0], lambda: seen.append(counts[INPUT]), lambda: counts
     )
-    watch.look()
+    watch.check()
     model[0] = _model(2)
-    watch.look()
+    watch.check()
     assert seen == []
     counts[INPUT] = 4
-    watch.look()
-    watch.look()
+    watch.check()
+    watch.check()
     assert seen == [4]
     model[0] = _model(4)
-    watch.look()
+    watch.check()
     counts[INPUT] = 8
-    watch.look()
+    watch.check()
     assert seen == [4, 8]
     counts.clear()  # the input is gone: that is for the planner
-    watch.look()
+    watch.check()
     assert seen == [4, 8]

@@ -9,7 +9,7 @@ import pytest
 
 from homeport.appmaster.attempt.adoption import Unheard
 from homeport.appmaster.attempt.hold_back import HoldBack
-from homeport.appmaster.attempt.supervision import Verdict, Vitals
+from homeport.appmaster.attempt.supervision import ChildVerdict, Vitals
 from homeport.appmaster.driver import coordinator_stream_client as stream_desk
 from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStreamClient
 from homeport.appmaster.job_model import takeover
@@ -296,7 +296,7 @@ def a_driver_dies_with_an_open_transaction(scene: Scene) -> None:
 
 def no_word_is_final(patch: pytest.MonkeyPatch) -> None:
     """The supervisor starts again whatever has ended."""
-    patch.setattr(am, "verdict_of", lambda *_, **__: Verdict.RESTART)
+    patch.setattr(am, "verdict_of", lambda *_, **__: ChildVerdict.RESTART)
 
 
 @schedule("A2", no_word_is_final, "of attempt 1 still lives")

@@ -100,7 +100,7 @@ def the_successor_of_a_sleeper_never_fenced_it(scene: Scene) -> None:
 
 def raises_nothing(patch: pytest.MonkeyPatch) -> None:
     """A new model is published, and the epochs stay as they are."""
-    patch.setattr(publication.Change, "raised", lambda *_: iter(()))
+    patch.setattr(publication.TaskChange, "raised", lambda *_: iter(()))
 
 
 @schedule("I2", raises_nothing, "0@1 wrote to task 1 after 1@1", partitions=2)

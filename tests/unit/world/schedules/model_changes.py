@@ -11,7 +11,7 @@ import pytest
 from homeport.appmaster.allocation import container_allocator, invariants
 from homeport.appmaster.allocation.protocol.events import JobModelPublished
 from homeport.appmaster.job_model import publication
-from homeport.appmaster.job_model.publication import Change
+from homeport.appmaster.job_model.publication import TaskChange
 from homeport.job_coordinator.metadata.epochs import ProcessorEpoch
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -61,10 +61,10 @@ def _it_wakes_up(scene: Scene, child: Process) -> None:
 def lists_its_own_chain_only(patch: pytest.MonkeyPatch) -> None:
     """A container that gets a task fences those of its own processor."""
 
-    def own(change: Change, processor_id: ProcessorId) -> tuple[Incarnation, ...]:
+    def own(change: TaskChange, processor_id: ProcessorId) -> tuple[Incarnation, ...]:
         return change.owners.unfenced(processor_id)
 
-    patch.setattr(Change, "_fence", own)
+    patch.setattr(TaskChange, "_fence", own)
 
 
 @schedule(
@@ -148,14 +148,14 @@ def a_driver_dies_when_it_has_published(scene: Scene) -> None:
 
 def leaves_retired_ones_as_they_are(patch: pytest.MonkeyPatch) -> None:
     """Only processors of the new model are raised."""
-    raised = Change.raised
+    raised = TaskChange.raised
 
     def raised_in_the_model(
-        change: Change, version: int
+        change: TaskChange, version: int
     ) -> Iterator[tuple[ProcessorId, ProcessorEpoch]]:
         return (pair for pair in raised(change, version) if pair[0] in change.after)
 
-    patch.setattr(Change, "raised", raised_in_the_model)
+    patch.setattr(TaskChange, "raised", raised_in_the_model)
 
 
 @schedule(

@@ -15,7 +15,7 @@ from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, T
 from homeport.job_coordinator.standalone.plan import Standby
 
 
-def own_model(
+def model_of_child(
     config: Config, model: JobModel, processor_id: ProcessorId, standbys: Collection[Standby]
 ) -> JobModel:
     """The processor's active tasks and these standbys, with ``config``."""

@@ -13,7 +13,11 @@ from homeport.job_coordinator.model.job_model import (
     TaskMode,
     TaskModel,
 )
-from homeport.job_coordinator.standalone.own_model import active_part, own_model, standby_part
+from homeport.job_coordinator.standalone.child_model import (
+    active_part,
+    model_of_child,
+    standby_part,
+)
 from homeport.job_coordinator.standalone.plan import Standby
 
 P, Q, R = (ProcessorId(name) for name in "pqr")
@@ -43,7 +47,7 @@ def _standby(number: int) -> Standby:
 
 def test_a_child_knows_whose_standbys_it_keeps() -> None:
     """In Samza's JSON the task follows from what the standby mirrors, so that it is there too."""
-    own = own_model(CONFIG, _model(), P, [_standby(1)])
+    own = model_of_child(CONFIG, _model(), P, [_standby(1)])
     assert {p: list(c.tasks) for p, c in own.containers.items()} == {
         P: ["t0", "Standby-t1-0"],
         Q: ["t1"],
@@ -60,10 +64,10 @@ def test_a_child_knows_whose_standbys_it_keeps() -> None:
 
 def test_a_processor_may_have_one_kind_or_none() -> None:
     """Standbys alone; or what a list without any leaves."""
-    alone = own_model(CONFIG, _model(), R, [_standby(0)])
+    alone = model_of_child(CONFIG, _model(), R, [_standby(0)])
     assert active_part(alone, R) is None
     assert standby_part(alone, R) is not None
-    nothing = own_model(CONFIG, _model(), R, [])
+    nothing = model_of_child(CONFIG, _model(), R, [])
     assert nothing.containers == {R: ContainerModel(R, {})}
     assert standby_part(nothing, R) is None
     assert standby_part(nothing, Q) is None

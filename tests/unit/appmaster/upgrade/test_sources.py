@@ -25,7 +25,7 @@ from homeport.appmaster.allocation.protocol.events import (
     ShutdownRequested,
 )
 from homeport.appmaster.allocation.retries import CHARGED_CAUSES
-from homeport.appmaster.upgrade.evidence import Evidence, failure_of, has_launcher
+from homeport.appmaster.upgrade.sources import Evidence, failure_of, has_launcher
 from homeport.job_coordinator.http.messages import CheckIn
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation

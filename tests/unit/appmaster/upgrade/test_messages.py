@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from homeport.appmaster.upgrade.words import end, steps
+from homeport.appmaster.upgrade.messages import end, steps
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.upgrade import UpgradePhase, UpgradeState
 

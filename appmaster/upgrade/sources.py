@@ -19,7 +19,7 @@ from homeport.appmaster.allocation.job_state.state import (
 )
 from homeport.appmaster.allocation.protocol.events import Event, ResourceEnded
 from homeport.appmaster.allocation.retries import is_failure
-from homeport.appmaster.upgrade.seen import ContainerSeen, Seen
+from homeport.appmaster.upgrade.observed import ContainerSeen, Seen
 from homeport.job_coordinator.http.messages import CheckIn
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
