@@ -170,13 +170,13 @@ class AdjunctFeed:
             self._bad.met(row, reason)
         write(brought.layers, reached, begins)
         # A pipeline works ahead, and has to know which batch is the first that reads a version.
-        self._storage.settle(reached, begins, waits=waits or self._frames is not None)
+        self._storage.switch_versions(reached, begins, waits=waits or self._frames is not None)
         if self._frames is not None:
             self._frames.written(brought.layers)
 
     def settle(self, reached: Reached, begins: Reached) -> None:
         """No batch has come: tasks see the versions that have become ready."""
-        self._storage.settle(reached, begins)
+        self._storage.switch_versions(reached, begins)
 
     def look(self, now_s: float, following: Mapping[SystemStreamPartition, int] | None) -> None:
         """Look, where it is time, whether the stores are at the heads of their streams.

@@ -3,7 +3,7 @@
 Records go into memory tables that are mere lists, sorted by a thread of RocksDB's when they are
 written out: for keys in random order the usual skip list costs three times the rest of the work.
 Nothing is compressed and nothing merged meanwhile, since all of it is read and written once more by
-compaction; how much may be left of that is bounded by ``settle``. A store that holds more than a
+compaction; how much may be left of that is bounded by ``compact``. A store that holds more than a
 bulk load's files, as before a long tail, is compacted as usual instead.
 
 As everywhere the position is written with the entries (safety S1) and the write-ahead log is off.
@@ -118,7 +118,7 @@ class BulkStore:
         """All that was written is on the disk; DiskFullError where there is no room for it."""
         self._do(lambda: self._db.flush(True))  # noqa: FBT003 - wait for it
 
-    def settle(self, report: Callable[[int], None]) -> None:
+    def compact(self, report: Callable[[int], None]) -> None:
         """No more is left to be merged than writers can bear. All must have been flushed.
 
         ``report`` hears first how many files are merged, where any are.

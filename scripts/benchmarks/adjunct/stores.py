@@ -79,7 +79,7 @@ class Built:
     def settle(self) -> float:
         """A batch that brings nothing; as ``take``."""
         began = time.perf_counter()
-        self.storage.settle(passed, passed)
+        self.storage.switch_versions(passed, passed)
         return time.perf_counter() - began
 
     @property
@@ -95,7 +95,7 @@ class Built:
     def _shown(self) -> float:
         began = time.perf_counter()
         write(self.storage.sealed(), passed, passed)
-        self.storage.settle(passed, passed)
+        self.storage.switch_versions(passed, passed)
         return time.perf_counter() - began
 
 

@@ -81,7 +81,7 @@ def _stages(reader: LogReader, topic: str, head: int, path: Path) -> Found:
     with stage("flush"):
         store.flush()
     with stage("merge"):
-        store.settle(lambda _: None)
+        store.compact(lambda _: None)
     store.close()
     return {"records": read, **found, **{f"{name}_ran": s for name, s in ran.items()}}
 
