@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from homeport.config.errors import HomeportError, UnavailableError, WireError
 from homeport.config.system_stream import SystemStream
@@ -72,6 +73,7 @@ _FENCERS = 8
 
 Offsets = dict[TaskName, dict[SystemStreamPartition, int]]
 History = Callable[..., None]
+_Answer = TypeVar("_Answer")
 
 
 _LEASE_PARTS = 5
@@ -180,27 +182,21 @@ class Phases:
 
 
 def fetch_job_model(client: CoordinatorClient, permit: Permit, stop: StopFlag) -> JobModel:
-    """The JobModel of the permit's version with the permit's container alone.
+    """Return the JobModel of the permit's version with the permit's container alone.
 
     Raises:
         UnavailableError: the AM did not answer for half a minute.
         StopRequestedError: the order to stop came meanwhile.
     """
-    deadline = time.monotonic() + _AM_PATIENCE_S
-    while True:
-        try:
-            return client.processor_model(permit.incarnation.processor_id, permit.model_version)
-        except UnavailableError as error:
-            if time.monotonic() > deadline:
-                raise
-            _LOG.warning("%s: asking again", error)
-        stop.pause(_AM_PAUSE_S)
+    own = permit.incarnation.processor_id
+    model = functools.partial(client.processor_model, own, permit.model_version)
+    return _answered(model, stop, "asking again")
 
 
 def report_started(
     client: CoordinatorClient, message: Started, history: History, stop: StopFlag
 ) -> None:
-    """The AM, history and log know that the container has started.
+    """Report to the AM, and note in history and log, that the container has started.
 
     A driver that is being restarted is waited for. A refusal says nothing of the container, which
     goes on: whether it may is for its lease to say.
@@ -209,20 +205,27 @@ def report_started(
         UnavailableError: the AM did not answer for half a minute.
         StopRequestedError: the order to stop came meanwhile.
     """
+    try:
+        _answered(functools.partial(client.started, message), stop, "sending it again")
+    except WireError as error:
+        _LOG.error("the AM does not take the report of the start: %s", error)
+    note_started(message, history)
+
+
+def _answered(ask: Callable[[], _Answer], stop: StopFlag, again: str) -> _Answer:
     deadline = time.monotonic() + _AM_PATIENCE_S
     while True:
         try:
-            client.started(message)
+            return ask()
         except UnavailableError as error:
             if time.monotonic() > deadline:
                 raise
-            _LOG.warning("%s: sending it again", error)
-        except WireError as error:
-            _LOG.error("the AM does not take the report of the start: %s", error)
-            break
-        else:
-            break
+            _LOG.warning("%s: %s", error, again)
         stop.pause(_AM_PAUSE_S)
+
+
+def note_started(message: Started, history: History) -> None:
+    """Write to history and log that the container has started."""
     history("started", seconds=dict(message.seconds))
     _LOG.info("started: %s", ", ".join(f"{name} {s:.2f} s" for name, s in message.seconds.items()))
 
