@@ -16,14 +16,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from rocksdict import (
-    BlockBasedOptions,
-    Cache,
-    DBCompressionType,
-    MemtableFactory,
-    Options,
-    WriteBatch,
-)
+from rocksdict import Cache, DBCompressionType, MemtableFactory, Options, WriteBatch
 
 from homeport.config.errors import StoreError
 from homeport.config.settings.rocksdb_section import RocksDbConfig
@@ -36,8 +29,7 @@ from homeport.container.rocksdb.rocksdb_store import (
     compression_type,
     one_line,
     open_with,
-    set_compaction_options,
-    set_file_options,
+    options_of,
     without_wal,
 )
 
@@ -154,15 +146,7 @@ class BulkStore:
 
 def _bulk_options(memory: WorkerMemory, cores: int, config: RocksDbConfig) -> Options:
     levels = config.levels or _LEVELS
-    table = BlockBasedOptions()
-    table.set_block_cache(Cache(_CACHE_BYTES))
-    table.set_bloom_filter(10, block_based=False)
-    table.set_block_size(config.block_size_bytes)
-    options = Options(raw_mode=True)
-    options.create_if_missing(True)  # noqa: FBT003 - the binding takes it by position only
-    options.set_block_based_table_factory(table)
-    set_file_options(options, config)
-    set_compaction_options(options, config)
+    options = options_of(config, Cache(_CACHE_BYTES))
     options.set_allow_concurrent_memtable_write(False)
     options.set_memtable_factory(MemtableFactory.vector())
     options.set_write_buffer_size(memory.table_mb * _MIB)
