@@ -91,7 +91,7 @@ class Log:
         return self.chunks.pop(0) if self.chunks else {}
 
     def ask(self) -> bool:
-        """The heads are asked for once."""
+        """Begins one poll, and no second."""
         is_first, self.is_asked = not self.is_asked, True
         return is_first
 
